@@ -1,0 +1,92 @@
+"""Everything that can go wrong, and whose fault it was.
+
+    MultiLLMChatError
+    ├── UsageError (ValueError)      yours: the call, the history or the settings
+    ├── ProviderError                theirs: the provider refused or failed
+    │   ├── AuthError                the key is missing, wrong or not allowed
+    │   ├── RateLimited              too many requests; ``retry_after`` seconds if told
+    │   ├── Overloaded               their servers are busy or broken; try again later
+    │   ├── ContextTooLong           the request does not fit the model's window
+    │   ├── BadRequest               the request was rejected; ``repair`` names a stronger one
+    │   ├── Refused                  the model or a safety filter declined to answer
+    │   └── StreamBroken             the reply stopped early; ``partial`` is what arrived
+    ├── ToolError                    a tool could not be run
+    └── StoreError                   the conversation could not be saved or read
+
+Each carries its facts as fields and says what to do next in its text.
+No error text contains a key, a header or a whole request.
+"""
+
+from typing import Any
+
+
+class MultiLLMChatError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class UsageError(MultiLLMChatError, ValueError):
+    """The caller's input cannot be used; ``turn`` is the index of the turn at fault, if one is."""
+
+    def __init__(self, message: str, *, turn: int | None = None) -> None:
+        super().__init__(message if turn is None else f"{message} [turn {turn}]")
+        self.turn = turn
+
+
+class ProviderError(MultiLLMChatError):
+    """A provider answered with an error, or with something that is not an answer."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        provider: str | None = None,
+        status: int | None = None,
+        code: str | None = None,
+        retry_after: float | None = None,
+        repair: str | None = None,
+        partial: Any = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.provider = provider
+        self.status = status
+        self.code = code
+        self.retry_after = retry_after
+        self.repair = repair
+        self.partial = partial
+
+
+class AuthError(ProviderError):
+    """The key is missing, wrong or lacks a permission. Check the key; retrying will not help."""
+
+
+class RateLimited(ProviderError):
+    """Too many requests or tokens; wait ``retry_after`` seconds where the provider said so."""
+
+
+class Overloaded(ProviderError):
+    """The provider's servers are busy or failed (5xx, ``overloaded_error``); retry later."""
+
+
+class ContextTooLong(ProviderError):
+    """The request does not fit the model's window; shorten the history or choose another model."""
+
+
+class BadRequest(ProviderError):
+    """The request was rejected as malformed; ``repair`` names the stronger repair, if one is known."""
+
+
+class Refused(ProviderError):
+    """The model or its provider's safety filter declined to answer."""
+
+
+class StreamBroken(ProviderError):
+    """The reply ended before it was complete; ``partial`` is the turn with the text so far."""
+
+
+class ToolError(MultiLLMChatError):
+    """A tool could not be run or gave no usable result."""
+
+
+class StoreError(MultiLLMChatError):
+    """The conversation could not be saved or read."""

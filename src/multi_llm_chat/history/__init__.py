@@ -1,0 +1,1 @@
+"""Canonical history: values, readers, writers."""

@@ -1,0 +1,94 @@
+"""The values a history is made of.
+
+Rules:
+1. Values are immutable; nobody changes a turn it was given, a changed turn is a new one.
+2. ``role`` is who spoke: ``user``, ``system``, ``tool``, or the name of a speaking model.
+3. Every tool call has a non-empty id. A result may lack one (it is then paired by name).
+4. A call whose arguments were not a JSON object carries ``error`` and is never executed.
+5. ``raw_arguments`` is the text exactly as the model wrote it: kept beside valid arguments so
+   that a replay is byte for byte the same, and beside an ``error`` so that nothing is lost.
+6. ``Thinking`` belongs to its ``origin``. One with empty content and opaque data is the
+   signature of the part that follows it.
+"""
+
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+
+JsonObject: TypeAlias = dict[str, Any]
+
+#: Roles that are not a speaking model's name.
+RESERVED_ROLES = frozenset({"user", "system", "tool"})
+
+#: Roles by which provider-native histories call "the model", whichever it was.
+ANONYMOUS_SPEAKERS = frozenset({"assistant", "model"})
+
+
+class Origin(Struct, frozen=True, omit_defaults=True):
+    """Where opaque thinking data came from; it may be replayed only there."""
+
+    provider: str = ""
+    endpoint: str = ""
+    model: str = ""
+
+
+class Text(Struct, frozen=True):
+    """Words."""
+
+    content: str
+
+
+class ToolCall(Struct, frozen=True):
+    """A model asks for a tool to be run."""
+
+    name: str
+    arguments: JsonObject
+    tool_call_id: str
+    raw_arguments: str | None = None
+    error: str | None = None
+
+
+class ToolResult(Struct, frozen=True):
+    """What a tool answered; ``synthetic`` when we had to answer in its place."""
+
+    name: str
+    content: Any
+    tool_call_id: str = ""
+    is_error: bool = False
+    synthetic: bool = False
+
+
+class Thinking(Struct, frozen=True):
+    """A model's reasoning, with whatever its provider needs to recognise it again."""
+
+    content: str
+    origin: Origin = Origin()
+    opaque: JsonObject = field(default_factory=dict)
+
+
+class Media(Struct, frozen=True):
+    """A picture, sound or file: base64 ``data`` or a ``url``."""
+
+    mime: str
+    data: str | None = None
+    url: str | None = None
+    name: str | None = None
+
+
+Part: TypeAlias = Text | ToolCall | ToolResult | Thinking | Media
+
+
+class Turn(Struct, frozen=True):
+    """One contribution to the conversation.
+
+    ``meta`` keeps whatever else came with the turn. ``unreadable`` is set on the placeholder
+    of something that was not a turn at all: it is stored, and never sent.
+    """
+
+    role: str
+    parts: tuple[Part, ...] = ()
+    id: str | None = None
+    created_at: Any = None
+    model: str | None = None
+    meta: JsonObject = field(default_factory=dict)
+    unreadable: str | None = None
