@@ -1,0 +1,154 @@
+"""One conversation, many models, one set of tools: any history, any provider, never a 400.
+
+Names are loaded when they are first used, so that importing the package costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multi_llm_chat.dialects.anthropic.assembler import AnthropicToolCallAssembler
+    from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
+    from multi_llm_chat.dialects.openai_chat.assembler import (
+        OpenAIToolCallAssembler,
+        parse_openai_tool_call,
+    )
+    from multi_llm_chat.errors import (
+        AuthError,
+        BadRequest,
+        ContextTooLong,
+        MultiLLMChatError,
+        Overloaded,
+        ProviderError,
+        RateLimited,
+        Refused,
+        StoreError,
+        StreamBroken,
+        ToolError,
+        UsageError,
+    )
+    from multi_llm_chat.exchange.conversion import history_from, history_to
+    from multi_llm_chat.exchange.exchange import Exchange, HttpRequest
+    from multi_llm_chat.exchange.normalizer import MessageNormalizer
+    from multi_llm_chat.exchange.rendering import Rendered, render
+    from multi_llm_chat.history.text import (
+        content_to_text,
+        history_contains_tools,
+        normalize_history_turns,
+        validate_history_entry,
+    )
+    from multi_llm_chat.history.values import (
+        Media,
+        Origin,
+        Text,
+        Thinking,
+        ToolCall,
+        ToolResult,
+        Turn,
+    )
+    from multi_llm_chat.repair.policy import Note, RepairPolicy
+    from multi_llm_chat.request import Options, ToolDefinition
+    from multi_llm_chat.wire.tool_formats import (
+        mcp_tools_to_anthropic_format,
+        mcp_tools_to_gemini_format,
+        mcp_tools_to_openai_format,
+    )
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "dialects.anthropic.assembler": ("AnthropicToolCallAssembler",),
+    "dialects.gemini.assembler": ("GeminiToolCallAssembler",),
+    "dialects.openai_chat.assembler": ("OpenAIToolCallAssembler", "parse_openai_tool_call"),
+    "errors": (
+        "AuthError",
+        "BadRequest",
+        "ContextTooLong",
+        "MultiLLMChatError",
+        "Overloaded",
+        "ProviderError",
+        "RateLimited",
+        "Refused",
+        "StoreError",
+        "StreamBroken",
+        "ToolError",
+        "UsageError",
+    ),
+    "exchange.conversion": ("history_from", "history_to"),
+    "exchange.exchange": ("Exchange", "HttpRequest"),
+    "exchange.normalizer": ("MessageNormalizer",),
+    "exchange.rendering": ("Rendered", "render"),
+    "history.text": (
+        "content_to_text",
+        "history_contains_tools",
+        "normalize_history_turns",
+        "validate_history_entry",
+    ),
+    "history.values": ("Media", "Origin", "Text", "Thinking", "ToolCall", "ToolResult", "Turn"),
+    "repair.policy": ("Note", "RepairPolicy"),
+    "request": ("Options", "ToolDefinition"),
+    "wire.tool_formats": (
+        "mcp_tools_to_anthropic_format",
+        "mcp_tools_to_gemini_format",
+        "mcp_tools_to_openai_format",
+    ),
+}
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [
+    "AnthropicToolCallAssembler",
+    "AuthError",
+    "BadRequest",
+    "ContextTooLong",
+    "Exchange",
+    "GeminiToolCallAssembler",
+    "HttpRequest",
+    "Media",
+    "MessageNormalizer",
+    "MultiLLMChatError",
+    "Note",
+    "OpenAIToolCallAssembler",
+    "Options",
+    "Origin",
+    "Overloaded",
+    "ProviderError",
+    "RateLimited",
+    "Refused",
+    "Rendered",
+    "RepairPolicy",
+    "StoreError",
+    "StreamBroken",
+    "Text",
+    "Thinking",
+    "ToolCall",
+    "ToolDefinition",
+    "ToolError",
+    "ToolResult",
+    "Turn",
+    "UsageError",
+    "content_to_text",
+    "history_contains_tools",
+    "history_from",
+    "history_to",
+    "mcp_tools_to_anthropic_format",
+    "mcp_tools_to_gemini_format",
+    "mcp_tools_to_openai_format",
+    "normalize_history_turns",
+    "parse_openai_tool_call",
+    "render",
+    "validate_history_entry",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

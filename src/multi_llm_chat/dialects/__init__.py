@@ -1,0 +1,1 @@
+"""The wire formats: one package each, none knows another."""

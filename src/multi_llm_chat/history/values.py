@@ -32,6 +32,10 @@ class Origin(Struct, frozen=True, omit_defaults=True):
     model: str = ""
 
 
+#: The origin of thinking that cannot be traced: it is never replayed.
+NOWHERE = Origin()
+
+
 class Text(Struct, frozen=True):
     """Words."""
 
@@ -62,7 +66,7 @@ class Thinking(Struct, frozen=True):
     """A model's reasoning, with whatever its provider needs to recognise it again."""
 
     content: str
-    origin: Origin = Origin()
+    origin: Origin = NOWHERE
     opaque: JsonObject = field(default_factory=dict)
 
 

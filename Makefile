@@ -1,0 +1,49 @@
+# One word a target; each sets up what it needs and may be run again at any time.
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: run demo test check fix bench fuzz
+.DEFAULT_GOAL := test
+
+$(BIN)/uv:
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8,<1"
+
+$(READY): pyproject.toml $(BIN)/uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable . --group dev
+	touch $@
+
+# Start the product.
+run: $(READY)
+	$(BIN)/python -m multi_llm_chat
+
+# A broken history, repaired for every provider.
+demo: $(READY)
+	$(BIN)/python -m multi_llm_chat
+
+# The tests, quick profile.
+test: $(READY)
+	$(BIN)/pytest -n auto -q
+
+# Everything CI demands: format, lint, types, layers, tests with branch coverage.
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/basedpyright
+	$(BIN)/lint-imports
+	$(BIN)/coverage erase
+	$(BIN)/pytest -n auto -q --cov-report=
+
+# Mend what a tool can mend.
+fix: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# Speed, as ratios measured in one run.
+bench: $(READY)
+	$(BIN)/python -m bench
+
+# The property tests, long profile.
+fuzz: $(READY)
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/exchange tests/dialects

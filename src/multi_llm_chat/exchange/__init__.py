@@ -1,0 +1,1 @@
+"""One request and its reply: rendering, reading back, converting."""

@@ -1,0 +1,184 @@
+"""One request and its reply, without any input or output.
+
+Rules:
+1. ``request()`` first; then ``begin(status, headers)`` once the reply's head is there, ``receive``
+   for every piece of its body, and ``end()`` exactly once.
+2. ``receive`` never raises. What is wrong with the reply is in ``failure`` as soon as it is known
+   (nothing more needs to be read then), and ``end`` raises it.
+3. The same bytes give the same events however they were cut.
+4. ``turn`` is the finished turn; after a failure, what was said until then, without unfinished calls.
+5. No text, repr or error of this object contains the key.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from multi_llm_chat.providers.formats import DIALECTS, Decoder
+from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.events import Event
+from multi_llm_chat.exchange.rendering import Rendered, endpoint_of, render
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.values import Origin, Part, ToolCall, Turn
+from multi_llm_chat.providers import provider_row
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import Options
+from multi_llm_chat.wire.decoding import DecodeContext
+from multi_llm_chat.wire.sse import EventStream
+
+
+class HttpRequest(Struct, frozen=True):
+    """A request to be sent as it is; its repr shows no header values."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        names = ", ".join(sorted(self.headers))
+        return f"HttpRequest({self.method} {self.url}, headers: {names}, {len(self.body)} bytes)"
+
+
+class Exchange:
+    """One request to a model and its reply."""
+
+    def __init__(
+        self,
+        history: Iterable[Any],
+        provider: str,
+        *,
+        model: str | None = None,
+        system_prompt: str | None = None,
+        tools: Iterable[Any] | None = None,
+        policy: RepairPolicy | None = None,
+        options: Options | Mapping[str, Any] | None = None,
+        stream: bool = True,
+        speaker: str | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        turns = read_history(history)
+        self._row = provider_row(provider)
+        self._base_url = (base_url or self._row.base_url).rstrip("/")
+        self._key = api_key
+        self._speaker = speaker or self._row.speaker
+        self._stream = stream
+        self.rendered: Rendered = render(
+            turns,
+            provider,
+            model=model,
+            system_prompt=system_prompt,
+            tools=tools,
+            policy=policy,
+            options=options,
+            stream=stream,
+            speaker=speaker,
+            base_url=base_url,
+        )
+        self._dialect = DIALECTS[self._row.dialect]
+        self._context = DecodeContext(
+            origin=Origin(self._row.name, endpoint_of(self._base_url), self.rendered.model),
+            names=self.rendered.names,
+            arguments=self.rendered.arguments,
+            id_prefix=_free_prefix(turns),
+        )
+        self._parser = EventStream()
+        self._decoder: Decoder = self._dialect.decoder(self._context)
+        self._whole: list[bytes] = []
+        self._parts: tuple[Part, ...] = ()
+        self._status = 200
+        self._headers: Mapping[str, str] = {}
+        self._reads_stream = stream
+        self._ended = False
+        self.failure: ProviderError | None = None
+
+    def __repr__(self) -> str:
+        return f"Exchange({self._row.name}, {self.rendered.model})"
+
+    def request(self) -> HttpRequest:
+        """The request to send."""
+        headers = {"Content-Type": "application/json"} | self._row.headers
+        if self._key:
+            prefix = "Bearer " if self._row.key_header == "Authorization" else ""
+            headers[self._row.key_header] = f"{prefix}{self._key}"
+        url = f"{self._base_url}{self.rendered.path}"
+        return HttpRequest("POST", url, headers, msgspec.json.encode(self.rendered.body))
+
+    def begin(self, status: int, headers: Mapping[str, str] | None = None) -> None:
+        """Tell the reply's status and headers; a stream with status 200 is assumed otherwise."""
+        self._status = status
+        self._headers = {key.lower(): value for key, value in (headers or {}).items()}
+        kind = self._headers.get("content-type", "")
+        json_reply = "json" in kind and "stream" not in kind
+        self._reads_stream = self._stream and status < 400 and not json_reply
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Read a piece of the reply's body."""
+        if not self._reads_stream:
+            self._whole.append(data)
+            return []
+        if self.failure is not None:
+            return []
+        return self._feed(self._parser.feed(data))
+
+    def end(self) -> list[Event]:
+        """The reply is over: the last events, or the error that ended it."""
+        if self._ended:
+            raise UsageError("end() was called twice on one exchange")
+        self._ended = True
+        if not self._reads_stream:
+            return self._end_whole()
+        events: list[Event] = []
+        if self.failure is None:
+            events = self._feed(self._parser.end())
+        try:
+            events += self._decoder.end()
+        except ProviderError as error:
+            self.failure = error
+            error.provider = self._row.name
+            error.partial = self.turn
+            raise
+        return events
+
+    @property
+    def turn(self) -> Turn:
+        """What the model has said: finished parts, under its speaker's name."""
+        parts = self._decoder.parts if self._reads_stream else self._parts
+        return Turn(self._speaker, parts, model=self.rendered.model)
+
+    def _feed(self, frames: Iterable[tuple[str | None, bytes]]) -> list[Event]:
+        events: list[Event] = []
+        feed = self._decoder.feed
+        for event, data in frames:
+            events += feed(event, data)
+        self.failure = self._decoder.failure
+        return events
+
+    def _end_whole(self) -> list[Event]:
+        body = b"".join(self._whole)
+        try:
+            if self._status >= 400:
+                raise self._dialect.read_failure(
+                    self._status, self._headers, body, provider=self._row.name
+                )
+            self._parts, events = self._dialect.decode_reply(body, self._context)
+        except ProviderError as error:
+            self.failure = error
+            error.provider = self._row.name
+            raise
+        return events
+
+
+def _free_prefix(turns: Iterable[Turn]) -> str:
+    """A beginning for ids of new calls that no call in the history has."""
+    read = list(turns)
+    taken = {
+        part.tool_call_id for turn in read for part in turn.parts if isinstance(part, ToolCall)
+    }
+    prefix = f"call_{len(read)}"
+    while any(identifier.startswith(f"{prefix}_") for identifier in taken):
+        prefix += "x"
+    return prefix

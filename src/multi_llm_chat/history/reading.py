@@ -1,0 +1,261 @@
+"""Read a history: liberal in what is taken, exact in what is made of it.
+
+Rules:
+1. One turn in, one turn out: the result is aligned with the input, and the input is not changed.
+2. Content is a list of parts, a string, or one part alone; strings may stand among the parts.
+3. What is not a turn at all becomes an unreadable placeholder; a turn that cannot be understood
+   raises ``UsageError`` with its index.
+4. A call without an id gets one made from its position, unique in the history.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Origin,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+
+#: Other systems' words for our roles.
+ROLE_ALIASES = {"developer": "system", "function": "tool", "human": "user"}
+
+#: Keys of a serialised turn that have a place of their own in ``Turn``.
+TURN_KEYS = frozenset({"role", "content", "id", "created_at", "model", "meta"})
+
+#: Keys by which OpenAI-style messages say what our parts say.
+MESSAGE_KEYS = frozenset({"tool_calls", "tool_call_id", "name"})
+
+
+def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
+    """Read serialised turns (or ``Turn`` values); every call in the result has an id."""
+    if isinstance(turns, (str, bytes, Mapping)):
+        found = type(cast(object, turns)).__name__
+        raise UsageError(f"A history is a list of turns (actual type: {found}).")
+    read = [
+        turn if isinstance(turn, Turn) else read_turn(turn, index)
+        for index, turn in enumerate(turns)
+    ]
+    return tuple(_with_call_ids(read))
+
+
+def read_turn(value: object, index: int) -> Turn:
+    """Read one turn; ``index`` is its place in the history, for ids and error texts."""
+    entry = as_object(value)
+    if entry is None:
+        return Turn(role="system", unreadable=f"not a turn: {type(value).__name__}")
+    if "unreadable" in entry:
+        return Turn(role="system", unreadable=str(entry["unreadable"]))
+    role = entry.get("role")
+    if not isinstance(role, str) or not role.strip():
+        raise UsageError(
+            f"A turn needs a 'role' that says who spoke (found: {role!r}).", turn=index
+        )
+    role = ROLE_ALIASES.get(role, role)
+    content = entry.get("content")
+    has_message_keys = not MESSAGE_KEYS.isdisjoint(entry)
+    if has_message_keys and content is None:
+        content = []
+    parts = read_parts(content, index)
+    if has_message_keys or role == "tool":
+        parts = _with_message_keys(parts, role, entry, index)
+    return Turn(
+        role=role,
+        parts=parts,
+        id=entry.get("id"),
+        created_at=entry.get("created_at"),
+        model=entry.get("model"),
+        meta=as_object(entry.get("meta")) or {},
+    )
+
+
+def read_parts(content: object, index: int) -> tuple[Part, ...]:
+    """Read a turn's content in any of its accepted forms."""
+    if isinstance(content, str):
+        return (Text(content),) if content else ()
+    alone = as_object(content)
+    if alone is not None and alone.get("type") in PART_READERS:
+        return (read_part(alone, index, 0),)
+    items = as_list(content)
+    if items is None:
+        raise UsageError(
+            f"History content must be a list or string (actual type: {type(content).__name__})",
+            turn=index,
+        )
+    return tuple(read_part(item, index, position) for position, item in enumerate(items))
+
+
+def read_part(value: object, index: int, position: int) -> Part:
+    """Read one part."""
+    if isinstance(value, str):
+        return Text(value)
+    if isinstance(value, (Text, ToolCall, ToolResult, Thinking, Media)):
+        return value
+    part = as_object(value)
+    reader = PART_READERS.get(as_text(part.get("type"))) if part is not None else None
+    if part is None or reader is None:
+        found = type(value).__name__ if part is None else f"type {part.get('type')!r}"
+        raise UsageError(
+            f"Part {position} is not a part (found: {found}); "
+            f"expected one of: {', '.join(sorted(PART_READERS))}",
+            turn=index,
+        )
+    return reader(part)
+
+
+def _read_text(part: JsonObject) -> Text:
+    content = part.get("content", part.get("text", ""))
+    return Text(content if isinstance(content, str) else "" if content is None else str(content))
+
+
+def _read_call(part: JsonObject) -> ToolCall:
+    call = as_object(part.get("content")) or part
+    arguments, raw, error = parse_arguments(call.get("arguments"))
+    if call.get("error") is not None:
+        # Written by us earlier: the arguments were unusable then and still are.
+        arguments, raw, error = {}, as_text(call.get("raw_arguments")), str(call["error"])
+    elif isinstance(call.get("raw_arguments"), str):
+        raw = cast(str, call["raw_arguments"])
+    return ToolCall(
+        name=_first_text(call, "name", "tool_name"),
+        arguments=arguments,
+        tool_call_id=_first_text(call, "tool_call_id", "id"),
+        raw_arguments=raw,
+        error=error,
+    )
+
+
+def _read_result(part: JsonObject) -> ToolResult:
+    return ToolResult(
+        name=_first_text(part, "name", "tool_name"),
+        content=part["content"] if "content" in part else part.get("result"),
+        tool_call_id=_first_text(part, "tool_call_id", "id"),
+        is_error=bool(part.get("is_error", False)),
+        synthetic=bool(part.get("synthetic", False)),
+    )
+
+
+def _read_thinking(part: JsonObject) -> Thinking:
+    return Thinking(
+        content=as_text(part.get("content", part.get("thinking"))),
+        origin=read_origin(part.get("origin")),
+        opaque=as_object(part.get("opaque")) or {},
+    )
+
+
+def _read_media(part: JsonObject) -> Media:
+    return Media(
+        mime=as_text(part.get("mime")) or "application/octet-stream",
+        data=part["data"] if isinstance(part.get("data"), str) else None,
+        url=part["url"] if isinstance(part.get("url"), str) else None,
+        name=part["name"] if isinstance(part.get("name"), str) else None,
+    )
+
+
+def read_origin(value: object) -> Origin:
+    """Read an origin stamp: a mapping, or just the provider's name."""
+    if isinstance(value, Origin):
+        return value
+    if isinstance(value, str):
+        return Origin(provider=value)
+    stamp = as_object(value) or {}
+    return Origin(
+        provider=as_text(stamp.get("provider")),
+        endpoint=as_text(stamp.get("endpoint")),
+        model=as_text(stamp.get("model")),
+    )
+
+
+PART_READERS: dict[str, Callable[[JsonObject], Part]] = {
+    "text": _read_text,
+    "tool_call": _read_call,
+    "tool_result": _read_result,
+    "thinking": _read_thinking,
+    "media": _read_media,
+}
+
+
+def read_function_call(value: object) -> ToolCall | None:
+    """Read a call in OpenAI's form ``{"id", "function": {"name", "arguments"}}``, or a flat one."""
+    call = as_object(value)
+    if call is None:
+        return None
+    function = as_object(call.get("function")) or call
+    source = function.get("arguments", function.get("input"))
+    arguments, raw, error = parse_arguments(source)
+    return ToolCall(
+        name=as_text(function.get("name")),
+        arguments=arguments,
+        tool_call_id=_first_text(call, "id", "tool_call_id"),
+        raw_arguments=raw,
+        error=error,
+    )
+
+
+def _first_text(source: JsonObject, *keys: str) -> str:
+    return next((value for key in keys if isinstance(value := source.get(key), str) and value), "")
+
+
+def _with_message_keys(
+    parts: tuple[Part, ...], role: str, entry: JsonObject, index: int
+) -> tuple[Part, ...]:
+    """Add what OpenAI-style keys beside the content say."""
+    if role == "tool":
+        # Words in a tool turn are a result, named by the keys beside them.
+        return tuple(
+            ToolResult(
+                name=as_text(entry.get("name")),
+                content=part.content,
+                tool_call_id=as_text(entry.get("tool_call_id")),
+            )
+            if isinstance(part, Text)
+            else part
+            for part in parts
+        )
+    calls = as_list(entry.get("tool_calls") or [])
+    if calls is None:
+        raise UsageError(
+            f"'tool_calls' must be a list (actual type: {type(entry['tool_calls']).__name__})",
+            turn=index,
+        )
+    return parts + tuple(call for value in calls if (call := read_function_call(value)) is not None)
+
+
+def _with_call_ids(turns: Sequence[Turn]) -> Iterable[Turn]:
+    taken: set[str] | None = None
+    for index, turn in enumerate(turns):
+        if all(part.tool_call_id for part in turn.parts if isinstance(part, ToolCall)):
+            yield turn
+            continue
+        if taken is None:
+            taken = {
+                part.tool_call_id
+                for other in turns
+                for part in other.parts
+                if isinstance(part, (ToolCall, ToolResult))
+            }
+        yield _with_ids(turn, index, taken)
+
+
+def _with_ids(turn: Turn, index: int, taken: set[str]) -> Turn:
+    parts: list[Part] = []
+    for position, part in enumerate(turn.parts):
+        if isinstance(part, ToolCall) and not part.tool_call_id:
+            identifier = f"call_{index}_{position}"
+            while identifier in taken:
+                identifier += "_"
+            taken.add(identifier)
+            part = ToolCall(part.name, part.arguments, identifier, part.raw_arguments, part.error)
+        parts.append(part)
+    return Turn(
+        turn.role, tuple(parts), turn.id, turn.created_at, turn.model, turn.meta, turn.unreadable
+    )

@@ -1,0 +1,91 @@
+"""Write a history in its one strict serialised form; optional keys appear only when they say something."""
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+import msgspec
+
+from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.values import (
+    NOWHERE,
+    JsonObject,
+    Media,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+
+
+def write_history(turns: Iterable[Turn]) -> list[JsonObject]:
+    """Write turns as plain dicts."""
+    return [write_turn(turn) for turn in turns]
+
+
+def write_turn(turn: Turn) -> JsonObject:
+    """Write one turn as a plain dict."""
+    entry: JsonObject = {"role": turn.role, "content": [write_part(part) for part in turn.parts]}
+    for key in ("id", "created_at", "model", "unreadable"):
+        value = getattr(turn, key)
+        if value is not None:
+            entry[key] = value
+    if turn.meta:
+        entry["meta"] = turn.meta
+    return entry
+
+
+def write_part(part: Part) -> JsonObject:
+    """Write one part as a plain dict."""
+    match part:
+        case Text():
+            return {"type": "text", "content": part.content}
+        case ToolCall():
+            return {"type": "tool_call", "content": write_call(part)}
+        case ToolResult():
+            return _write_result(part)
+        case Thinking():
+            written: JsonObject = {"type": "thinking", "content": part.content}
+            if part.origin != NOWHERE:
+                written["origin"] = msgspec.to_builtins(part.origin)
+            if part.opaque:
+                written["opaque"] = part.opaque
+            return written
+        case Media():
+            optional = {"data": part.data, "url": part.url, "name": part.name}
+            return {"type": "media", "mime": part.mime} | {
+                key: value for key, value in optional.items() if value is not None
+            }
+        case _:
+            assert_never(part)
+
+
+def write_call(call: ToolCall) -> JsonObject:
+    """Write a call's own fields, as ``call_api`` yields them.
+
+    Raw arguments are written where they say more than the arguments do: when these were
+    unusable, or when the model's own spelling differs from ours.
+    """
+    written: dict[str, Any] = {
+        "name": call.name,
+        "arguments": call.arguments,
+        "tool_call_id": call.tool_call_id,
+    }
+    if call.error is not None:
+        written["raw_arguments"] = call.raw_arguments or ""
+        written["error"] = call.error
+    elif call.raw_arguments is not None and call.raw_arguments != compact_json(call.arguments):
+        written["raw_arguments"] = call.raw_arguments
+    return written
+
+
+def _write_result(part: ToolResult) -> JsonObject:
+    written: JsonObject = {"type": "tool_result", "name": part.name, "content": part.content}
+    if part.tool_call_id:
+        written["tool_call_id"] = part.tool_call_id
+    if part.is_error:
+        written["is_error"] = True
+    if part.synthetic:
+        written["synthetic"] = True
+    return written

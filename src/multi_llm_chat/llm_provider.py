@@ -1,0 +1,21 @@
+"""The first seed system's import path; the code lives in ``dialects`` and ``wire``."""
+
+from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
+from multi_llm_chat.dialects.openai_chat.assembler import (
+    OpenAIToolCallAssembler,
+    parse_openai_tool_call,
+)
+from multi_llm_chat.wire.tool_formats import (
+    mcp_tools_to_anthropic_format,
+    mcp_tools_to_gemini_format,
+    mcp_tools_to_openai_format,
+)
+
+__all__ = [
+    "GeminiToolCallAssembler",
+    "OpenAIToolCallAssembler",
+    "mcp_tools_to_anthropic_format",
+    "mcp_tools_to_gemini_format",
+    "mcp_tools_to_openai_format",
+    "parse_openai_tool_call",
+]

@@ -1,0 +1,195 @@
+"""Repair a history: any history becomes one that the target accepts, and nothing with a legal place is lost.
+
+The order of the steps is the heart of it. Parts are cleaned first, then results are paired with
+calls over the whole history, whoever made them; only then are other speakers' passages told
+as text, unanswered calls and orphans dealt with, and ids and names made legal. Every step
+leaves alone what already obeys, so a legal history comes back as it is, and a repaired one is legal.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from msgspec import Struct
+
+from multi_llm_chat.history.values import (
+    RESERVED_ROLES,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.repair.identifiers import NameMap, rekey, tool_names_in
+from multi_llm_chat.repair.pairing import Answer, Passage, pair
+from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
+from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, with_parts
+from multi_llm_chat.repair.speakers import tell, tell_orphan
+
+NO_RESULT = "[no result: the call was interrupted]"
+NOT_RUN = "[not run: the arguments were not a JSON object]"
+
+
+class Repaired(Struct, frozen=True):
+    """Legal turns, what was changed, and the maps from what is sent to what was."""
+
+    placed: tuple[Placed, ...]
+    notes: tuple[Note, ...]
+    names: NameMap
+    ids: dict[str, str]
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The repaired turns alone."""
+        return tuple(turn for _, turn in self.placed)
+
+
+def repair(
+    turns: Sequence[Turn],
+    target: Target,
+    policy: RepairPolicy | None = None,
+    tool_names: Iterable[str] = (),
+) -> Repaired:
+    """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike."""
+    notes: list[Note] = []
+    passages = pair(sort_turns(turns, notes), notes)
+    placed = list(_Rebuild(target, policy or RepairPolicy(), notes).turns(passages))
+    _note_moves(placed, notes)
+    names = NameMap([*tool_names, *tool_names_in(turn for _, turn in placed)], target.name_pattern)
+    ids = rekey(placed, target, names, notes)
+    return Repaired(tuple(placed), tuple(notes), names, ids)
+
+
+def _note_moves(placed: Iterable[Placed], notes: list[Note]) -> None:
+    latest = -1
+    for index, turn in placed:
+        if index is None:
+            continue
+        if index < latest:
+            moved = "a tool result up to" if turn.role == "tool" else "a turn behind the results of"
+            notes.append(Note("OAI-03", index, f"moved {moved} an earlier call"))
+        latest = max(latest, index)
+
+
+class _Rebuild:
+    """Lays the paired passages out again, one by one."""
+
+    def __init__(self, target: Target, policy: RepairPolicy, notes: list[Note]) -> None:
+        self._target = target
+        self._policy = policy
+        self._notes = notes
+
+    def turns(self, passages: Iterable[Passage]) -> Iterator[Placed]:
+        for passage in passages:
+            role = passage.turn.role
+            if passage.orphans or role == "tool":
+                yield from self._orphans(passage)
+            elif role in RESERVED_ROLES:
+                yield Placed(passage.index, passage.turn)
+            elif self._target.owns(passage.turn):
+                yield from self._own(passage)
+            else:
+                yield from self._foreign(passage)
+
+    def _note(self, rule: str, index: int | None, message: str) -> None:
+        self._notes.append(Note(rule, index, message))
+
+    def _orphans(self, passage: Passage) -> Iterator[Placed]:
+        if not passage.orphans:
+            return
+        if self._policy.orphans == "drop":
+            self._note(
+                "OAI-01", passage.index, "left out a result whose call is not in the history"
+            )
+            return
+        self._note(
+            "OAI-01", passage.index, "told a result whose call is not in the history as text"
+        )
+        parts = [part for answer in passage.orphans for part in tell_orphan(answer.result)]
+        yield Placed(passage.index, with_parts(passage.turn, parts, "user"))
+
+    def _foreign(self, passage: Passage) -> Iterator[Placed]:
+        speaker = passage.turn.role
+        if self._policy.foreign == "adopt":
+            self._note("OAI-18", passage.index, f"took a turn of {speaker} as the model's own")
+            yield from self._own(passage)
+        elif self._policy.foreign == "drop":
+            self._note("OAI-18", passage.index, f"left out a turn of {speaker}")
+        else:
+            self._note("OAI-18", passage.index, f"told a turn of {speaker} as the user's text")
+            told = tell(passage)
+            if told is not None:
+                yield Placed(passage.index, told)
+
+    def _own(self, passage: Passage) -> Iterator[Placed]:
+        if passage.calls and self._policy.unanswered == "answer":
+            self._answer(passage)
+        turn = self._own_turn(passage)
+        if turn is None:
+            return
+        if self._target.one_call_a_turn and sum(type(part) is ToolCall for part in turn.parts) > 1:
+            yield from self._one_by_one(passage, turn)
+            return
+        yield Placed(passage.index, turn)
+        yield from self._results(passage.answers)
+
+    def _answer(self, passage: Passage) -> None:
+        for slot, call in enumerate(passage.calls):
+            if passage.answers[slot] is None:
+                self._note("OAI-02", passage.index, f"answered an unanswered call of {call.name}")
+                content = NOT_RUN if RAW_ARGUMENTS in call.arguments else NO_RESULT
+                result = ToolResult(call.name, content, call.tool_call_id, True, True)
+                passage.answers[slot] = Answer(result, None, Turn("tool", (result,)))
+
+    def _own_turn(self, passage: Passage) -> Turn | None:
+        """The turn with the parts that can be sent, under the target's own name."""
+        turn = passage.turn
+        answers = iter(passage.answers)
+        parts: list[Part] = []
+        for part in turn.parts:
+            if type(part) is ToolCall and next(answers) is None:
+                self._note("OAI-02", passage.index, f"left out an unanswered call of {part.name}")
+            elif isinstance(part, Thinking) and not self._target.recognises(part):
+                self._note("ANT-11", passage.index, "left out thinking of another model or place")
+            else:
+                parts.append(part)
+        if all(isinstance(part, Thinking) for part in parts):
+            self._note("ANT-07", passage.index, "left out a turn in which nothing was said")
+            return None
+        if len(parts) == len(turn.parts) and turn.role == self._target.speaker:
+            return turn
+        return with_parts(turn, parts, self._target.speaker)
+
+    def _results(self, answers: Sequence[Answer | None]) -> Iterator[Placed]:
+        """The results in the order of their calls; those that stood in one turn stay in one."""
+        group: list[Answer] = []
+        for answer in answers:
+            if answer is None:
+                continue
+            if group and answer.turn is not group[-1].turn:
+                yield self._result_turn(group)
+                group = []
+            group.append(answer)
+        if group:
+            yield self._result_turn(group)
+
+    def _result_turn(self, group: list[Answer]) -> Placed:
+        source, place = group[0].turn, group[0].index
+        parts = tuple(answer.result for answer in group)
+        if parts == source.parts:
+            return Placed(place, source)
+        self._note("GEM-03", place, "put tool results in the order of their calls")
+        return Placed(place, with_parts(source, parts, "tool"))
+
+    def _one_by_one(self, passage: Passage, turn: Turn) -> Iterator[Placed]:
+        """Parallel calls told one after the other, each followed by its result."""
+        self._note("VLL-06", passage.index, "told parallel calls one after the other")
+        answers = iter(answer for answer in passage.answers if answer is not None)
+        pending: list[Part] = []
+        for part in turn.parts:
+            pending.append(part)
+            if type(part) is ToolCall:
+                yield Placed(passage.index, with_parts(turn, pending))
+                yield from self._results([next(answers)])
+                pending = []
+        if any(isinstance(part, Text) for part in pending):
+            yield Placed(passage.index, with_parts(turn, pending))

@@ -1,0 +1,180 @@
+"""Give every tool result back to the call it answers.
+
+Rules:
+1. A result belongs to the nearest earlier turn that has an unanswered call with its id, lacking
+   an id with its name; within that turn, to the first such call. A result that says whose call
+   it answers (``meta["speaker"]``) belongs to that speaker only.
+2. A result with neither id nor name answers the next open call of the turn just before it.
+3. A result with the id of a call that stands only later is early: it belongs to the first
+   unanswered one.
+4. A second result for a call replaces the first, unless it is one we made up.
+5. One pass each way; every list is walked once.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from msgspec import Struct
+
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.repair.sorting import Placed
+
+
+class Answer(Struct, frozen=True):
+    """A result and the turn it stood in."""
+
+    result: ToolResult
+    index: int | None
+    turn: Turn
+
+
+class Passage(Struct):
+    """A turn, the calls it makes, and what answered each; orphans are results without a call."""
+
+    index: int | None
+    turn: Turn
+    calls: Sequence[ToolCall] = ()
+    answers: list[Answer | None] = []
+    orphans: Sequence[Answer] = ()
+
+
+class _Open:
+    """Calls that wait for a result, by key; the latest turn answers first, its calls in order."""
+
+    def __init__(self) -> None:
+        self._waiting: defaultdict[tuple[str, str, str], list[list[tuple[Passage, int]]]] = (
+            defaultdict(list)
+        )
+
+    def add(self, passage: Passage) -> None:
+        groups: dict[tuple[str, str, str], list[tuple[Passage, int]]] = {}
+        for slot, call in enumerate(passage.calls):
+            for speaker in ("", passage.turn.role):
+                groups.setdefault((speaker, "id", call.tool_call_id), []).append((passage, slot))
+                groups.setdefault((speaker, "name", call.name), []).append((passage, slot))
+        for key, group in groups.items():
+            group.reverse()
+            self._waiting[key].append(group)
+
+    def take(self, speaker: str, kind: str, value: str) -> tuple[Passage, int] | None:
+        """The call to answer; entries answered under another key are discarded on the way."""
+        stack = self._waiting.get((speaker, kind, value))
+        while stack:
+            group = stack[-1]
+            while group:
+                passage, slot = group.pop()
+                if passage.answers[slot] is None:
+                    return passage, slot
+            stack.pop()
+        return None
+
+
+def pair(placed: Iterable[Placed], notes: list[Note]) -> list[Passage]:
+    """Attach every result to its call; turns keep their order, result turns disappear into them."""
+    pairing = _Pairing(notes)
+    for index, turn in placed:
+        if turn.role == "tool":
+            pairing.results(index, turn)
+        else:
+            pairing.turn(index, turn)
+    pairing.early_results()
+    return pairing.passages
+
+
+class _Pairing:
+    def __init__(self, notes: list[Note]) -> None:
+        self.passages: list[Passage] = []
+        self._notes = notes
+        self._open = _Open()
+        self._answered: dict[tuple[str, str], tuple[Passage, int]] = {}
+        self._just_before: Passage | None = None
+        self._orphans: dict[str, list[tuple[Passage, Answer]]] = {}
+
+    def turn(self, index: int | None, turn: Turn) -> None:
+        calls = [part for part in turn.parts if type(part) is ToolCall]
+        if not calls:
+            self.passages.append(Passage(index, turn))
+            self._just_before = None
+            return
+        passage = Passage(index, turn, calls, [None] * len(calls))
+        self.passages.append(passage)
+        self._open.add(passage)
+        self._just_before = passage
+
+    def results(self, index: int | None, turn: Turn) -> None:
+        speaker = turn.meta.get("speaker", "")
+        orphans: list[Answer] = []
+        for part in turn.parts:
+            assert isinstance(part, ToolResult)
+            answer = Answer(part, index, turn)
+            if not self._attach(answer, speaker if isinstance(speaker, str) else ""):
+                orphans.append(answer)
+        if orphans:
+            passage = Passage(index, turn, orphans=orphans)
+            self.passages.append(passage)
+            for answer in orphans:
+                if answer.result.tool_call_id:
+                    waiting = self._orphans.setdefault(answer.result.tool_call_id, [])
+                    waiting.append((passage, answer))
+
+    def _attach(self, answer: Answer, speaker: str) -> bool:
+        result = answer.result
+        if result.tool_call_id:
+            found = self._open.take(speaker, "id", result.tool_call_id)
+        elif result.name:
+            found = self._open.take(speaker, "name", result.name)
+        else:
+            found = self._next_open()
+        if found is None:
+            return self._replace(answer, speaker)
+        passage, slot = found
+        passage.answers[slot] = answer
+        identifier = passage.calls[slot].tool_call_id
+        self._answered["", identifier] = self._answered[passage.turn.role, identifier] = found
+        return True
+
+    def _next_open(self) -> tuple[Passage, int] | None:
+        passage = self._just_before
+        if passage is None:
+            return None
+        return next(
+            ((passage, slot) for slot, answer in enumerate(passage.answers) if answer is None), None
+        )
+
+    def _replace(self, answer: Answer, speaker: str) -> bool:
+        """A further result for an answered call: the last real one wins."""
+        found = self._answered.get((speaker, answer.result.tool_call_id))
+        if found is None or not answer.result.tool_call_id:
+            return False
+        passage, slot = found
+        present = passage.answers[slot]
+        if present is None or present.result.synthetic or not answer.result.synthetic:
+            passage.answers[slot] = answer
+        self._notes.append(
+            Note("ANT-04", answer.index, "kept one of several results for the same call")
+        )
+        return True
+
+    def early_results(self) -> None:
+        """Give orphans that stand before their call to it."""
+        if not self._orphans:
+            return
+        taken: set[int] = set()
+        order = {id(passage): place for place, passage in enumerate(self.passages)}
+        for passage in self.passages:
+            for slot, call in enumerate(passage.calls):
+                waiting = self._orphans.get(call.tool_call_id)
+                if passage.answers[slot] is not None or not waiting:
+                    continue
+                holder, answer = waiting[-1]
+                if order[id(holder)] > order[id(passage)]:
+                    # Orphans behind the call had their chance: they name another speaker.
+                    continue
+                waiting.pop()
+                passage.answers[slot] = answer
+                taken.add(id(answer))
+        if taken:
+            for passage in self.passages:
+                if passage.orphans:
+                    passage.orphans = [one for one in passage.orphans if id(one) not in taken]

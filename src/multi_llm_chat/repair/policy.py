@@ -1,0 +1,71 @@
+"""How a history is to be repaired, for whom, and what was done."""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
+
+from multi_llm_chat.history.values import ANONYMOUS_SPEAKERS, NOWHERE, Origin, Thinking, Turn
+
+
+class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens to what cannot be sent as it is.
+
+    ``unanswered`` calls get a synthetic error result (``answer``) or go (``drop``).
+    ``orphans``, results without a call, become user text (``note``) or go (``drop``).
+    ``foreign`` speakers' words become user text with their name (``label``), become the model's
+    own turns (``adopt``, for a handover), or go (``drop``).
+    """
+
+    unanswered: Literal["answer", "drop"] = "answer"
+    orphans: Literal["note", "drop"] = "note"
+    foreign: Literal["label", "adopt", "drop"] = "label"
+
+
+#: Seed 001's behaviour: what has no partner is removed; every assistant is this one.
+PAIRS_ONLY = RepairPolicy(unanswered="drop", orphans="drop", foreign="adopt")
+
+
+class Target(Struct, frozen=True):
+    """What the receiver of a request demands of the history.
+
+    ``speaker`` is the role of the model that will answer; turns by one of ``speakers`` are its
+    own. ``origin`` is the only place whose thinking may be replayed. ``system`` says where system
+    turns may stand; ``alternates`` that turns of one side may not follow each other;
+    ``answers_after_tools`` that no user turn may follow a result directly; ``one_call_a_turn``
+    that parallel calls must be told one after the other.
+    """
+
+    speaker: str
+    speakers: frozenset[str] = frozenset()
+    origin: Origin = NOWHERE
+    default_endpoint: str = ""
+    id_pattern: re.Pattern[str] = re.compile(r"[!-~]{1,40}")
+    name_pattern: re.Pattern[str] = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+    system: Literal["anywhere", "leading"] = "anywhere"
+    alternates: bool = False
+    answers_after_tools: bool = False
+    one_call_a_turn: bool = False
+
+    def owns(self, turn: Turn) -> bool:
+        """Whether the turn is this model's own."""
+        role = turn.role
+        return role == self.speaker or role in self.speakers or role in ANONYMOUS_SPEAKERS
+
+    def recognises(self, thinking: Thinking) -> bool:
+        """Whether opaque thinking data came from exactly here."""
+        origin = thinking.origin
+        return (
+            bool(origin.model)
+            and origin.model == self.origin.model
+            and origin.provider == self.origin.provider
+            and (origin.endpoint or self.default_endpoint) == self.origin.endpoint
+        )
+
+
+class Note(Struct, frozen=True):
+    """One change: the rule that asked for it, the turn it concerns, and what was done."""
+
+    rule: str
+    turn: int | None
+    message: str

@@ -1,0 +1,186 @@
+"""Clean every part and sort them into turns of one kind.
+
+Rules:
+1. Afterwards a ``tool`` turn holds results only, a ``user`` or ``system`` turn words and media
+   only, and a model's turn anything but results.
+2. No text is blank, no string or number is one that JSON parsers reject, no turn is empty.
+3. Arguments are an object; what a model wrote instead is kept under ``_raw``.
+4. A turn that already obeys is passed on as it is.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.repair.policy import Note
+
+EMPTY_RESULT = "(no output)"
+
+#: Where the unusable text of a call's arguments goes: it must be an object for every server.
+RAW_ARGUMENTS = "_raw"
+
+
+class Placed(NamedTuple):
+    """A turn and the index of the turn it came from; None when it was not in the history."""
+
+    index: int | None
+    turn: Turn
+
+
+def sort_turns(turns: Iterable[Turn], notes: list[Note]) -> list[Placed]:
+    """Clean and sort all turns of a history."""
+    placed: list[Placed] = []
+    for index, turn in enumerate(turns):
+        parts = turn.parts
+        if len(parts) == 1 and turn.role != "tool" and turn.unreadable is None:
+            part = parts[0]
+            if type(part) is Text:
+                text = part.content
+                if text and not text.isspace() and clean_text(text) is text:
+                    placed.append(Placed(index, turn))
+                    continue
+        placed.extend(_sort_turn(index, turn, notes))
+    return placed
+
+
+def with_parts(turn: Turn, parts: Iterable[Part], role: str | None = None) -> Turn:
+    """The turn with other parts (and another role)."""
+    return Turn(
+        turn.role if role is None else role,
+        tuple(parts),
+        turn.id,
+        turn.created_at,
+        turn.model,
+        turn.meta,
+    )
+
+
+def _sort_turn(index: int, turn: Turn, notes: list[Note]) -> list[Placed]:
+    if turn.unreadable is not None:
+        notes.append(
+            Note("OAI-10", index, f"left out a turn that cannot be read: {turn.unreadable}")
+        )
+        return []
+    segments: list[tuple[bool, list[Part]]] = []
+    for part in turn.parts:
+        cleaned = _clean_part(part, turn.role, index, notes)
+        if cleaned is None:
+            continue
+        is_result = isinstance(cleaned, ToolResult)
+        if not segments or segments[-1][0] != is_result:
+            segments.append((is_result, []))
+        segments[-1][1].append(cleaned)
+    if not segments:
+        notes.append(Note("ANT-07", index, f"left out an empty {turn.role} turn"))
+    elif len(segments) > 1 or segments[0][0] != (turn.role == "tool"):
+        notes.append(Note("GEM-10", index, "gave tool results a turn of their own"))
+    return [Placed(index, _segment_turn(turn, *segment)) for segment in segments]
+
+
+def _segment_turn(turn: Turn, is_result: bool, parts: list[Part]) -> Turn:
+    words_role = "user" if turn.role == "tool" else turn.role
+    role = "tool" if is_result else words_role
+    if role == turn.role and len(parts) == len(turn.parts) and _same(parts, turn.parts):
+        return turn
+    return with_parts(turn, parts, role)
+
+
+def _same(new: list[Part], old: tuple[Part, ...]) -> bool:
+    return all(one is other for one, other in zip(new, old, strict=True))
+
+
+def _clean_part(part: Part, role: str, index: int, notes: list[Note]) -> Part | None:
+    match part:
+        case Text():
+            return _clean_words(part, role, index, notes)
+        case ToolCall():
+            return _clean_call(part, role, index, notes)
+        case ToolResult():
+            return _clean_result(part, index, notes)
+        case Thinking():
+            return _clean_thinking(part, role, index, notes)
+        case Media():
+            return _clean_media(part)
+
+
+def _clean_media(part: Media) -> Media:
+    """The media with clean words about it; whether its data can be used is the encoder's question."""
+    mime = clean_text(part.mime)
+    url, name = (clean_text(text) if text else text for text in (part.url, part.name))
+    if mime == part.mime and url == part.url and name == part.name:
+        return part
+    return Media(mime, part.data, url, name)
+
+
+def _clean_words(part: Text, role: str, index: int, notes: list[Note]) -> Part | None:
+    text = clean_text(part.content)
+    if text is not part.content and text != part.content:
+        notes.append(Note("ANT-22", index, "replaced characters that are not valid in JSON"))
+    if not text or text.isspace():
+        notes.append(Note("ANT-06", index, "left out a blank text"))
+        return None
+    if role == "tool":
+        return ToolResult(name="", content=text)
+    return part if text == part.content else Text(text)
+
+
+def _clean_thinking(part: Thinking, role: str, index: int, notes: list[Note]) -> Part | None:
+    if role in ("user", "system", "tool"):
+        notes.append(Note("ANT-14", index, f"left out thinking in a {role} turn"))
+        return None
+    content = clean_text(part.content)
+    opaque = clean_json(part.opaque)
+    if content == part.content and opaque is part.opaque:
+        return part
+    # A signature covers the exact text: once that had to change, the block cannot be replayed.
+    notes.append(Note("ANT-11", index, "left out thinking that is not valid JSON text"))
+    return None
+
+
+def _clean_call(part: ToolCall, role: str, index: int, notes: list[Note]) -> Part:
+    name = clean_text(part.name)
+    arguments = _usable_arguments(part, index, notes)
+    if role in ("user", "system", "tool"):
+        notes.append(Note("OAI-18", index, f"told a tool call in a {role} turn as text"))
+        return Text(f"[call of {name or 'a tool'} {compact_json(arguments)}]")
+    identifier = clean_text(part.tool_call_id)
+    if arguments is part.arguments and name == part.name and identifier == part.tool_call_id:
+        return part
+    raw = part.raw_arguments if arguments is part.arguments else None
+    return ToolCall(name, arguments, identifier, raw)
+
+
+def _usable_arguments(part: ToolCall, index: int, notes: list[Note]) -> JsonObject:
+    if part.error is not None:
+        notes.append(Note("VLL-01", index, f"sent the unusable arguments of {part.name} as text"))
+        raw = clean_text(part.raw_arguments or "")
+        return {RAW_ARGUMENTS: raw} if raw else {}
+    arguments = clean_json(part.arguments)
+    if arguments is part.arguments:
+        return part.arguments
+    notes.append(Note("ANT-22", index, f"cleaned the arguments of {part.name}"))
+    return arguments if isinstance(arguments, dict) else {}
+
+
+def _clean_result(part: ToolResult, index: int, notes: list[Note]) -> Part:
+    content = clean_json(part.content)
+    if content is None or content in ({}, []) or (isinstance(content, str) and not content.strip()):
+        notes.append(Note("ANT-26", index, "said in words that a tool had no output"))
+        content = EMPTY_RESULT
+    elif content is not part.content and content != part.content:
+        notes.append(Note("ANT-22", index, "cleaned a tool result"))
+    name = clean_text(part.name)
+    identifier = clean_text(part.tool_call_id)
+    if content is part.content and name == part.name and identifier == part.tool_call_id:
+        return part
+    return ToolResult(name, content, identifier, part.is_error, part.synthetic)

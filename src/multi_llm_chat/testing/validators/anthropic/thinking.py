@@ -1,0 +1,136 @@
+"""Thinking, as far as a request shows it (ANT-10 to ANT-15).
+
+Whether a signature is genuine cannot be seen; that one is there, and where blocks stand, can.
+With adaptive thinking a turn need not begin with a thinking block; with a fixed budget it must.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+from multi_llm_chat.testing.validators.anthropic import wordings as say
+from multi_llm_chat.testing.validators.anthropic.models import ClaudeModel
+from multi_llm_chat.testing.validators.anthropic.turns import Turn, open_loop, read_turns
+from multi_llm_chat.testing.validators.narrowing import (
+    as_integer,
+    as_number,
+    as_object,
+    as_string,
+    members,
+)
+from multi_llm_chat.testing.validators.violation import Violation
+
+_THINKING = ("thinking", "redacted_thinking")
+_KEYS = {
+    "enabled": frozenset({"type", "budget_tokens", "display"}),
+    "adaptive": frozenset({"type", "display"}),
+    "disabled": frozenset({"type"}),
+    "between_tools": frozenset({"type"}),
+}
+_SAMPLING = ("temperature", "top_p", "top_k")
+
+
+def check_thinking(body: dict[str, Any]) -> Iterator[Violation]:
+    """The ``thinking`` member by itself."""
+    if "thinking" not in body:
+        return
+    config = as_object(body["thinking"])
+    if config is None:
+        yield say.wrong_type("thinking", "object")
+        return
+    kind = config.get("type")
+    if kind is None:
+        yield say.REQUIRED.fill(path="thinking.type")
+        return
+    if not isinstance(kind, str) or kind not in _KEYS:
+        expected = ", ".join(f"'{name}'" for name in sorted(_KEYS))
+        yield say.BLOCK_KIND.fill(path="thinking", kind=kind, expected=expected)
+        return
+    for key in config:
+        if key not in _KEYS[kind]:
+            yield say.EXTRA.fill(path=f"thinking.{kind}.{key}")
+    if kind == "enabled":
+        yield from _check_budget(config)
+
+
+def _check_budget(config: dict[str, Any]) -> Iterator[Violation]:
+    path = "thinking.enabled.budget_tokens"
+    budget = as_integer(config.get("budget_tokens"))
+    if "budget_tokens" not in config:
+        yield say.REQUIRED.fill(path=path)
+    elif budget is None:
+        yield say.wrong_type(path, "integer")
+    elif budget < 1024:
+        reason = "Input should be greater than or equal to 1024"
+        yield say.VALUE.fill(path=path, reason=reason)
+
+
+def check_thinking_with_request(body: dict[str, Any], model: ClaudeModel) -> Iterator[Violation]:
+    """The ``thinking`` member together with the model, the limits and the sampling."""
+    config = members(body.get("thinking"))
+    kind = as_string(config.get("type"))
+    if kind in _KEYS and kind not in model.thinking_types:
+        adaptive_only = kind == "enabled"
+        yield (say.THINKING_ENABLED_TYPE if adaptive_only else say.THINKING_ADAPTIVE_TYPE).fill()
+    budget, limit = as_integer(config.get("budget_tokens")), as_integer(body.get("max_tokens"))
+    if kind == "enabled" and budget is not None and limit is not None and budget >= limit:
+        yield say.BUDGET_LIMIT.fill()
+    is_on = kind in ("enabled", "adaptive")
+    if is_on and members(body.get("tool_choice")).get("type") in ("any", "tool"):
+        yield say.FORCED_TOOL.fill()
+    if model.is_new_generation:
+        yield from _check_deprecated_sampling(body, model)
+    elif is_on:
+        yield from _check_sampling(body)
+
+
+def _check_deprecated_sampling(body: dict[str, Any], model: ClaudeModel) -> Iterator[Violation]:
+    for name in _SAMPLING:
+        # Sonnet 5 still takes the default values; the others take none.
+        is_default = model.family == "sonnet" and name != "top_k" and body.get(name) == 1
+        if body.get(name) is not None and not is_default:
+            yield say.DEPRECATED.fill(name=name)
+
+
+def _check_sampling(body: dict[str, Any]) -> Iterator[Violation]:
+    temperature, nucleus = as_number(body.get("temperature")), as_number(body.get("top_p"))
+    if temperature is not None and temperature != 1:
+        yield say.SAMPLING_THINKING.fill()
+    if nucleus is not None and nucleus < 0.95:
+        yield say.TOP_P_THINKING.fill()
+    if body.get("top_k") is not None:
+        yield say.TOP_K_THINKING.fill()
+
+
+def check_thinking_blocks(body: dict[str, Any], model: ClaudeModel) -> Iterator[Violation]:
+    """Thinking blocks in the history."""
+    turns = read_turns(body.get("messages"))
+    for turn in turns:
+        if turn.role == "assistant":
+            yield from _check_turn(turn)
+    loop = open_loop(turns)
+    kind = members(body.get("thinking")).get("type")
+    if kind == "enabled":
+        yield from _check_loop_start(loop)
+    elif kind == "disabled" or (kind is None and not model.thinks_by_default):
+        yield from _check_loop_silent(loop)
+
+
+def _check_turn(turn: Turn) -> Iterator[Violation]:
+    for placed in turn.of_kind("thinking"):
+        if placed.block.get("signature") == "":
+            yield say.SIGNATURE.fill(index=placed.index, position=placed.position)
+    if turn.blocks and turn.blocks[-1].kind in _THINKING:
+        yield say.FINAL_THINKING.fill(index=turn.blocks[-1].index)
+
+
+def _check_loop_start(loop: list[Turn]) -> Iterator[Violation]:
+    if loop and loop[0].blocks and loop[0].blocks[0].kind not in _THINKING:
+        first = loop[0].blocks[0]
+        yield say.THINKING_MISSING.fill(index=first.index, found=first.kind)
+
+
+def _check_loop_silent(loop: list[Turn]) -> Iterator[Violation]:
+    for turn in loop:
+        for placed in turn.blocks:
+            if placed.kind in _THINKING:
+                yield say.THINKING_DISABLED.fill(index=placed.index, position=placed.position)

@@ -1,0 +1,100 @@
+"""The tool calls that an assistant made earlier: ids, names and arguments."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from multi_llm_chat.testing.validators.chat.names import check_name
+from multi_llm_chat.testing.validators.chat.row import ChatCall
+from multi_llm_chat.testing.validators.narrowing import as_array, as_object, type_name
+from multi_llm_chat.testing.validators.violation import Violation, listed
+
+MAXIMUM_CALLS = 128
+
+
+def check_calls(
+    call: ChatCall, index: int, path: str, message: dict[str, Any]
+) -> Iterator[Violation]:
+    """Judge the ``tool_calls`` of one assistant message."""
+    if message.get("tool_calls") is None:
+        return
+    where = f"{path}.tool_calls"
+    items = as_array(message["tool_calls"])
+    if items is None:
+        actual = type_name(message["tool_calls"])
+        yield from call.say("calls_type", path=where, expected="an array of objects", actual=actual)
+        return
+    if not items:
+        yield from call.say("calls_empty", path=where, index=index)
+    if len(items) > MAXIMUM_CALLS:
+        yield from call.say("calls_many", path=where, limit=MAXIMUM_CALLS, length=len(items))
+    for position, item in enumerate(items):
+        made = as_object(item)
+        place = f"{where}[{position}]"
+        if made is None:
+            actual = type_name(item)
+            yield from call.say("call_type", path=place, expected="an object", actual=actual)
+        else:
+            yield from _check_call(call, index, place, made)
+
+
+def _check_call(call: ChatCall, index: int, path: str, made: dict[str, Any]) -> Iterator[Violation]:
+    if call.row.call_keys is not None:
+        for key in made:
+            if key not in call.row.call_keys:
+                yield from call.say("call_key", path=path, index=index, key=key)
+    yield from _check_identifier(call, f"{path}.id", made)
+    yield from _check_kind(call, path, made)
+    if made.get("type") == "custom":
+        return
+    function = as_object(made.get("function"))
+    if function is None:
+        yield from call.say("call_function_missing", path=f"{path}.function", index=index)
+        return
+    yield from check_name(call, "call_name", f"{path}.function.name", function)
+    yield from _check_arguments(call, f"{path}.function.arguments", function)
+
+
+def _check_identifier(call: ChatCall, path: str, made: dict[str, Any]) -> Iterator[Violation]:
+    identifier = made.get("id")
+    if identifier is None:
+        yield from call.say("call_id_missing", path=path)
+    elif not isinstance(identifier, str):
+        actual = type_name(identifier)
+        yield from call.say("call_id_type", path=path, expected="a string", actual=actual)
+    elif not identifier:
+        yield from call.say("call_id_empty", path=path)
+    elif call.row.identifier_limit is not None and len(identifier) > call.row.identifier_limit:
+        length = len(identifier)
+        yield from call.say(
+            "call_id_long", path=path, limit=call.row.identifier_limit, length=length
+        )
+
+
+def _check_kind(call: ChatCall, path: str, made: dict[str, Any]) -> Iterator[Violation]:
+    kind = made.get("type")
+    if kind is None:
+        yield from call.say("call_kind_missing", path=f"{path}.type")
+    elif kind not in call.row.tool_types:
+        supported = listed(call.row.tool_types)
+        yield from call.say("call_kind", path=f"{path}.type", value=kind, supported=supported)
+
+
+def _check_arguments(call: ChatCall, path: str, function: dict[str, Any]) -> Iterator[Violation]:
+    arguments = function.get("arguments")
+    if arguments is None:
+        yield from call.say("arguments_missing", path=path)
+        return
+    if not isinstance(arguments, str):
+        actual = type_name(arguments)
+        yield from call.say("arguments_type", path=path, expected="a string", actual=actual)
+        return
+    shown = arguments[:80]
+    try:
+        parsed = json.loads(arguments)
+    except (ValueError, RecursionError) as error:
+        fault = "arguments_json" if arguments else "arguments_blank"
+        yield from call.say(fault, path=path, value=shown, reason=str(error))
+        return
+    if not isinstance(parsed, dict):
+        yield from call.say("arguments_object", path=path, value=shown)

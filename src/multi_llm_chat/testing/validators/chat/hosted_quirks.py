@@ -1,0 +1,105 @@
+"""Checks of single hosted rows: Cerebras, Fireworks, DeepSeek, xAI and Azure's Mistral."""
+
+import re
+from collections.abc import Iterator
+
+from multi_llm_chat.testing.validators.chat.row import ChatCall
+from multi_llm_chat.testing.validators.narrowing import as_string, members
+from multi_llm_chat.testing.validators.schema_walk import walk
+from multi_llm_chat.testing.validators.violation import Violation
+
+#: Names of models that carry Mistral's tokenizer and chat template.
+MISTRAL_FAMILY = re.compile(
+    r"mistral|mixtral|ministral|devstral|codestral|magistral|pixtral|voxtral", re.IGNORECASE
+)
+
+
+def check_equal_strictness(call: ChatCall) -> Iterator[Violation]:
+    """CER-02: the tools of one request are all strict or all not."""
+    flags = {members(tool.get("function")).get("strict") is True for _, tool in call.tools()}
+    if len(flags) > 1:
+        yield from call.say("strict_mixed")
+
+
+def check_fireworks(call: ChatCall) -> Iterator[Violation]:
+    """FWK-02: combinations and keywords that Fireworks refuses."""
+    body = call.body
+    offers_tools = any(True for _ in call.tools())
+    if offers_tools and members(body.get("response_format")).get("type", "text") != "text":
+        yield from call.say("tools_with_format")
+    if body.get("thinking") is not None and body.get("reasoning_effort") is not None:
+        yield from call.say("thinking_with_effort")
+    for index, tool in call.tools():
+        for _, schema in walk(members(tool.get("function")).get("parameters")):
+            if "$defs" in schema or "definitions" in schema:
+                yield from call.say("schema_definitions", index=index)
+
+
+def deepseek_is_thinking(call: ChatCall) -> bool:
+    """Whether the request runs in DeepSeek's thinking mode."""
+    mode = members(call.body.get("thinking")).get("type")
+    if mode is not None:
+        return mode != "disabled"
+    return bool(re.search(r"reasoner|deepseek-r\d|deepseek-v[4-9]", call.model.lower()))
+
+
+def check_reasoning_content(call: ChatCall) -> Iterator[Violation]:
+    """DSK-01: in thinking mode, a tool loop carries its reasoning back."""
+    if not deepseek_is_thinking(call):
+        return
+    history = list(call.messages())
+    last_user = max((i for i, message in history if message.get("role") == "user"), default=-1)
+    for index, message in history:
+        if message.get("role") != "assistant":
+            continue
+        in_loop = index > last_user or bool(message.get("tool_calls"))
+        if in_loop and not isinstance(message.get("reasoning_content"), str):
+            yield from call.say("reasoning_missing", index=index)
+
+
+def check_reasoner_alternation(call: ChatCall) -> Iterator[Violation]:
+    """DSK-05: the legacy reasoner wants user and assistant to take turns."""
+    if call.model.lower() != "deepseek-reasoner":
+        return
+    previous: tuple[int, object] = (-1, None)
+    for index, message in call.messages():
+        role = message.get("role")
+        if role in ("user", "assistant") and previous[1] == role:
+            yield from call.say("turns_successive", first=previous[0], second=index)
+        previous = (index, role)
+
+
+def check_xai_content(call: ChatCall) -> Iterator[Violation]:
+    """XAI-01: every message has a content element; beside calls an empty string will do."""
+    for index, message in call.messages():
+        content = message.get("content")
+        beside_calls = message.get("role") == "assistant" and bool(message.get("tool_calls"))
+        if content == "" and (beside_calls or message.get("role") == "tool"):
+            continue
+        if content is None or content in ("", []):
+            yield from call.say("content_absent", index=index)
+
+
+def check_xai_model(call: ChatCall) -> Iterator[Violation]:
+    """XAI-02, XAI-03: what Grok models refuse."""
+    model = call.model.lower()
+    if "grok-4" in model:
+        for name in ("stop", "frequency_penalty", "presence_penalty"):
+            if call.body.get(name) is not None:
+                yield from call.say("parameter_refused", name=name)
+    if "grok-4.5" in model and call.body.get("reasoning_effort") == "none":
+        yield from call.say("effort_refused")
+
+
+def check_azure_mistral(call: ChatCall) -> Iterator[Violation]:
+    """AZR-03: Mistral models on Azure refuse ``max_completion_tokens`` and user after tool."""
+    if not MISTRAL_FAMILY.search(call.model):
+        return
+    if "max_completion_tokens" in call.body:
+        yield from call.say("azure_mistral_tokens")
+    previous: str | None = None
+    for _, message in call.messages():
+        role = as_string(message.get("role"))
+        if previous == "tool" and role == "user":
+            yield from call.say("azure_mistral_order")
+        previous = role

@@ -1,0 +1,278 @@
+"""The Chat Completions rows: each server is data."""
+
+import re
+
+from multi_llm_chat.testing.validators.chat import keys, wordings
+from multi_llm_chat.testing.validators.chat.capabilities import check_capabilities
+from multi_llm_chat.testing.validators.chat.faults import COMPATIBLE, OPENAI
+from multi_llm_chat.testing.validators.chat.hosted_quirks import (
+    check_azure_mistral,
+    check_equal_strictness,
+    check_fireworks,
+    check_reasoner_alternation,
+    check_reasoning_content,
+    check_xai_content,
+    check_xai_model,
+)
+from multi_llm_chat.testing.validators.chat.local_servers import (
+    check_llamacpp_messages,
+    check_llamacpp_tools,
+    check_vllm_reasoning,
+)
+from multi_llm_chat.testing.validators.chat.messages import check_content_presence, check_messages
+from multi_llm_chat.testing.validators.chat.mistral import (
+    check_mistral_content,
+    check_mistral_order,
+    check_mistral_pairing,
+    check_mistral_tools,
+)
+from multi_llm_chat.testing.validators.chat.ollama import (
+    check_ollama_identifiers,
+    check_ollama_messages,
+    check_ollama_tools,
+)
+from multi_llm_chat.testing.validators.chat.pairing import check_pairing
+from multi_llm_chat.testing.validators.chat.parameters import (
+    check_parameters,
+    check_request_keys,
+    check_required,
+)
+from multi_llm_chat.testing.validators.chat.row import ChatRow
+from multi_llm_chat.testing.validators.chat.templates import check_template
+from multi_llm_chat.testing.validators.chat.tools import check_tool_choice, check_tools
+from multi_llm_chat.testing.validators.chat.upstream import check_upstream
+
+_OPENAI_ROLES: tuple[str, ...] = ("system", "assistant", "user", "function", "tool", "developer")
+_PLAIN_ROLES = ("system", "user", "assistant", "tool")
+_NAME = re.compile(r"^[a-zA-Z0-9_-]+$")
+
+_TEXT = frozenset({"text"})
+_OPENAI_PARTS = {
+    "system": _TEXT,
+    "developer": _TEXT,
+    "tool": _TEXT,
+    "function": _TEXT,
+    "assistant": frozenset({"text", "refusal"}),
+    "user": frozenset({"text", "image_url", "input_audio", "file"}),
+}
+_IMAGE_PARTS = _OPENAI_PARTS | {"user": frozenset({"text", "image_url"}), "assistant": _TEXT}
+_LOCAL_MEDIA = frozenset({"text", "image_url", "input_audio", "video_url", "refusal", "thinking"})
+_LOCAL_PARTS: dict[str, frozenset[str]] = dict.fromkeys(_OPENAI_ROLES, _LOCAL_MEDIA)
+_LLAMACPP_PARTS: dict[str, frozenset[str]] = dict.fromkeys(
+    _OPENAI_ROLES, frozenset({"text", "image_url", "input_audio"})
+)
+_OLLAMA_PARTS: dict[str, frozenset[str]] = dict.fromkeys(
+    _OPENAI_ROLES, frozenset({"text", "image_url"})
+)
+_MISTRAL_PARTS = {
+    "system": frozenset({"text", "thinking"}),
+    "user": frozenset({"text", "image_url", "input_audio", "document_url", "reference", "file"}),
+    "assistant": frozenset({"text", "thinking", "reference"}),
+    "tool": _TEXT,
+}
+
+_SHAPE = (check_required, check_request_keys, check_messages, check_tools, check_tool_choice)
+_OPENAI_CHECKS = (
+    *_SHAPE,
+    check_parameters,
+    check_capabilities,
+    check_content_presence,
+    check_pairing,
+)
+_COMPATIBLE_CHECKS = (*_SHAPE, check_content_presence, check_pairing)
+_LOCAL_CHECKS = (check_required, check_messages, check_tools, check_tool_choice)
+
+_OPENAI_CHAT = ChatRow(
+    name="openai-chat",
+    wordings=OPENAI,
+    checks=_OPENAI_CHECKS,
+    roles=_OPENAI_ROLES,
+    part_types=_OPENAI_PARTS,
+    request_keys=keys.OPENAI_REQUEST,
+    tool_types=("function", "custom"),
+    # The published limit was 40; api.openai.com takes 64 since 2026. Azure still says 40.
+    identifier_limit=64,
+    name_pattern=_NAME,
+)
+
+
+def _compatible(name: str) -> ChatRow:
+    """A row that ignores unknown keys and otherwise answers in OpenAI's words."""
+    return ChatRow(
+        name=name,
+        wordings=COMPATIBLE,
+        checks=_COMPATIBLE_CHECKS,
+        roles=_OPENAI_ROLES,
+        part_types=_OPENAI_PARTS,
+        identifier_limit=64,
+        name_pattern=_NAME,
+    )
+
+
+_TABLE = (
+    _OPENAI_CHAT,
+    ChatRow(
+        name="azure",
+        wordings=wordings.AZURE,
+        checks=(*_OPENAI_CHECKS, check_azure_mistral),
+        roles=_OPENAI_ROLES,
+        part_types=_OPENAI_PARTS,
+        request_keys=keys.AZURE_REQUEST,
+        tool_types=("function", "custom"),
+        identifier_limit=40,
+        name_pattern=_NAME,
+    ),
+    ChatRow(
+        name="groq",
+        wordings=wordings.GROQ,
+        checks=_COMPATIBLE_CHECKS,
+        roles=("system", "user", "assistant", "tool", "developer", "function"),
+        part_types=_IMAGE_PARTS,
+        request_keys=keys.GROQ_REQUEST,
+        message_keys=keys.GROQ_MESSAGES,
+        part_keys=keys.PARTS,
+        call_keys=keys.CALL,
+        tool_keys=keys.TOOL,
+        function_keys=keys.FUNCTION,
+        identifier_limit=64,
+        name_pattern=_NAME,
+    ),
+    ChatRow(
+        name="cerebras",
+        wordings=wordings.CEREBRAS,
+        checks=(*_COMPATIBLE_CHECKS, check_equal_strictness),
+        roles=("system", "user", "assistant", "tool", "developer"),
+        part_types=_OPENAI_PARTS,
+        request_keys=keys.CEREBRAS_REQUEST,
+        message_keys=keys.CEREBRAS_MESSAGES,
+        part_keys=keys.PARTS,
+        call_keys=keys.CALL,
+        tool_keys=keys.TOOL,
+        function_keys=keys.FUNCTION,
+        identifier_limit=64,
+        name_pattern=_NAME,
+    ),
+    ChatRow(
+        name="fireworks",
+        wordings=wordings.FIREWORKS,
+        checks=(*_COMPATIBLE_CHECKS, check_fireworks),
+        roles=("system", "user", "assistant", "tool", "developer"),
+        part_types=_IMAGE_PARTS,
+        request_keys=keys.FIREWORKS_REQUEST,
+        message_keys=keys.FIREWORKS_MESSAGES,
+        part_keys=keys.PARTS,
+        call_keys=keys.CALL,
+        tool_keys=keys.TOOL,
+        function_keys=keys.FUNCTION_WITHOUT_STRICT,
+        tool_choices=("none", "auto", "any"),
+        identifier_limit=64,
+        name_pattern=_NAME,
+    ),
+    ChatRow(
+        name="mistral",
+        wordings=wordings.MISTRAL,
+        checks=(
+            *_SHAPE,
+            check_mistral_order,
+            check_mistral_pairing,
+            check_mistral_content,
+            check_mistral_tools,
+        ),
+        roles=_PLAIN_ROLES,
+        part_types=_MISTRAL_PARTS,
+        request_keys=keys.MISTRAL_REQUEST,
+        message_keys=keys.MISTRAL_MESSAGES,
+        part_keys=keys.PARTS,
+        call_keys=keys.MISTRAL_CALL,
+        tool_keys=keys.TOOL,
+        function_keys=keys.FUNCTION,
+        tool_choices=("auto", "none", "any", "required"),
+        image_url_may_be_string=True,
+    ),
+    ChatRow(
+        name="deepseek",
+        wordings=wordings.DEEPSEEK,
+        checks=(*_COMPATIBLE_CHECKS, check_reasoning_content, check_reasoner_alternation),
+        roles=_PLAIN_ROLES,
+        part_types=_OPENAI_PARTS,
+        identifier_limit=64,
+        name_pattern=_NAME,
+    ),
+    ChatRow(
+        name="xai",
+        wordings=wordings.XAI,
+        checks=(*_COMPATIBLE_CHECKS, check_xai_content, check_xai_model),
+        roles=_OPENAI_ROLES,
+        part_types=_OPENAI_PARTS,
+        message_keys=dict.fromkeys(
+            _OPENAI_ROLES,
+            frozenset(
+                {
+                    "role",
+                    "content",
+                    "tool_calls",
+                    "tool_call_id",
+                    "reasoning_content",
+                    "encrypted_content",
+                    "function_call",
+                    "refusal",
+                }
+            ),
+        ),
+        function_keys=keys.FUNCTION_WITHOUT_STRICT,
+        image_types=frozenset({"image/png", "image/jpeg", "image/jpg"}),
+        identifier_limit=64,
+        name_pattern=_NAME,
+    ),
+    ChatRow(
+        name="openrouter",
+        wordings=COMPATIBLE,
+        checks=(*_COMPATIBLE_CHECKS, check_upstream),
+        roles=_OPENAI_ROLES,
+        part_types=_OPENAI_PARTS,
+        # Routing may go to the strictest upstream.
+        identifier_limit=40,
+        name_pattern=_NAME,
+    ),
+    _compatible("together"),
+    _compatible("lmstudio"),
+    _compatible("huggingface"),
+    ChatRow(
+        name="ollama",
+        wordings=wordings.OLLAMA,
+        checks=(
+            check_required,
+            check_ollama_messages,
+            check_messages,
+            check_tools,
+            check_ollama_tools,
+            check_ollama_identifiers,
+        ),
+        roles=_OPENAI_ROLES,
+        part_types=_OLLAMA_PARTS,
+        image_types=frozenset({"image/png", "image/jpeg", "image/jpg", "image/webp"}),
+        image_url_may_be_string=True,
+    ),
+    ChatRow(
+        name="vllm",
+        wordings=wordings.VLLM,
+        checks=(*_LOCAL_CHECKS, check_template, check_vllm_reasoning),
+        roles=_OPENAI_ROLES,
+        part_types=_LOCAL_PARTS,
+        mistral_identifier=re.compile(r"[a-zA-Z0-9]{9,}"),
+    ),
+    ChatRow(
+        name="llamacpp",
+        wordings=wordings.LLAMACPP,
+        checks=(
+            *_LOCAL_CHECKS,
+            check_llamacpp_messages,
+            check_llamacpp_tools,
+            check_template,
+        ),
+        roles=_OPENAI_ROLES,
+        part_types=_LLAMACPP_PARTS,
+    ),
+)
+
+CHAT_ROWS: dict[str, ChatRow] = {row.name: row for row in _TABLE}

@@ -1,0 +1,1 @@
+"""The Gemini generateContent dialect (v1beta)."""

@@ -1,0 +1,123 @@
+"""The order of a Gemini conversation.
+
+1. A content with function calls follows the user's or a function response; it is answered by the
+   next content, call by call, by name and by id.
+2. A content with function responses holds nothing else.
+3. The request ends with the user.
+4. From Gemini 3 on, the first call of each step of the current turn carries its thought signature.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from multi_llm_chat.testing.validators.gemini import wordings as say
+from multi_llm_chat.testing.validators.gemini.fields import read
+from multi_llm_chat.testing.validators.narrowing import as_array
+from multi_llm_chat.testing.validators.violation import Violation
+
+_GENERATION = re.compile(r"gemini-(\d+)")
+
+
+class _Content(msgspec.Struct, frozen=True):
+    """One content with its parts sorted by what they are."""
+
+    index: int
+    role: object
+    parts: list[dict[str, Any]]
+
+    def of_kind(self, name: str) -> list[tuple[int, dict[str, Any]]]:
+        """Calls or responses, with their positions."""
+        return [(i, read(part[name])) for i, part in enumerate(self.parts) if name in part]
+
+    @property
+    def calls(self) -> list[tuple[int, dict[str, Any]]]:
+        return self.of_kind("functionCall")
+
+    @property
+    def responses(self) -> list[tuple[int, dict[str, Any]]]:
+        return self.of_kind("functionResponse")
+
+
+def needs_signatures(model: str) -> bool:
+    """Whether the model checks thought signatures; a name without a number is the newest."""
+    found = _GENERATION.search(model.lower())
+    return found is None or int(found.group(1)) >= 3
+
+
+def check_turns(body: dict[str, Any], model: str) -> Iterator[Violation]:
+    """Hold the conversation against the rules above."""
+    contents = _read_contents(body.get("contents"))
+    previous: _Content | None = None
+    for content in contents:
+        yield from _check_place(content, previous, model)
+        previous = content
+    if previous is not None:
+        if previous.calls:
+            yield say.RESPONSE_COUNT.fill()
+        if previous.role == "model":
+            yield say.LAST_ROLE.fill()
+    if needs_signatures(model):
+        yield from _check_signatures(contents)
+
+
+def _read_contents(value: object) -> list[_Content]:
+    found: list[_Content] = []
+    for index, item in enumerate(as_array(value) or []):
+        fields = read(item)
+        parts = [read(part) for part in as_array(fields.get("parts")) or []]
+        found.append(_Content(index, fields.get("role", "user"), parts))
+    return found
+
+
+def _check_place(content: _Content, previous: _Content | None, model: str) -> Iterator[Violation]:
+    calls = previous.calls if previous is not None and previous.role == "model" else []
+    if content.responses:
+        if not calls:
+            yield say.RESPONSE_PLACE.fill()
+        else:
+            yield from _check_answers(content, calls, model)
+        if len(content.responses) != len(content.parts):
+            yield say.RESPONSE_ALONE.fill(index=content.index)
+    elif calls:
+        yield say.RESPONSE_COUNT.fill()
+    if content.calls and (previous is None or previous.role == "model"):
+        yield say.CALL_PLACE.fill()
+
+
+def _check_answers(
+    content: _Content, calls: list[tuple[int, dict[str, Any]]], model: str
+) -> Iterator[Violation]:
+    responses = content.responses
+    if len(responses) != len(calls):
+        yield say.RESPONSE_COUNT.fill()
+    names = Counter(str(call.get("name")) for _, call in calls)
+    identifiers = Counter(str(call["id"]) for _, call in calls if "id" in call)
+    for position, response in responses:
+        path = f"contents[{content.index}].parts[{position}].function_response"
+        name = str(response.get("name"))
+        names[name] -= 1
+        if names[name] < 0:
+            yield say.RESPONSE_NAME.fill(path=path, name=name)
+        # Older models do not look at ids.
+        if needs_signatures(model) and (identifiers or "id" in response):
+            identifier = str(response.get("id"))
+            identifiers[identifier] -= 1
+            if identifiers[identifier] < 0:
+                yield say.RESPONSE_IDENTIFIER.fill(path=path, identifier=identifier)
+
+
+def _check_signatures(contents: list[_Content]) -> Iterator[Violation]:
+    start = 0
+    for content in contents:
+        if content.role != "model" and len(content.responses) < len(content.parts):
+            start = content.index
+    for content in contents[start:]:
+        if content.role != "model" or not content.calls:
+            continue
+        position, call = content.calls[0]
+        if not content.parts[position].get("thoughtSignature"):
+            yield say.SIGNATURE_MISSING.fill(name=call.get("name"), position=content.index)

@@ -1,0 +1,129 @@
+"""What every encoder is given, and what the dialects share in writing it down."""
+
+import base64
+import binascii
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct, field
+
+from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.values import JsonObject, Media, Text, ToolCall, Turn
+from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.request import Options, ToolDefinition
+
+
+class Draft(Struct):
+    """One request before it is written in a dialect.
+
+    ``turns`` are repaired and framed; ``tools`` bear the names they are sent with, and so does
+    ``tool_choice``. Encoders add to ``notes`` what they had to leave out or say otherwise, and
+    to ``arguments`` the argument keys they renamed, by tool.
+    """
+
+    turns: Sequence[Turn]
+    model: str
+    system_prompt: str = ""
+    tools: Sequence[ToolDefinition] = ()
+    tool_choice: str | None = None
+    options: Options = Options()
+    stream: bool = False
+    notes: list[Note] = field(default_factory=list[Note])
+    arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+
+    def note(self, rule: str, message: str) -> None:
+        """Record a change that concerns the request as a whole."""
+        self.notes.append(Note(rule, None, message))
+
+
+class Encoded(Struct, frozen=True):
+    """A request in a dialect: the JSON body and the path below the base URL."""
+
+    body: JsonObject
+    path: str
+
+
+def arguments_text(call: ToolCall) -> str:
+    """The JSON text of a call's arguments: as the model wrote it where that is known."""
+    return call.raw_arguments or compact_json(call.arguments)
+
+
+def system_text(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
+    """The texts of the leading system turns, and the turns that follow them."""
+    texts: list[str] = []
+    for at, turn in enumerate(turns):
+        if turn.role != "system":
+            return texts, turns[at:]
+        texts.extend(plain_text(part) for part in turn.parts if isinstance(part, (Text, Media)))
+    return texts, ()
+
+
+def plain_text(part: Text | Media) -> str:
+    """The part in words."""
+    return part.content if isinstance(part, Text) else media_label(part)
+
+
+def media_label(media: Media) -> str:
+    """Words that stand for media a receiver cannot take."""
+    shown = media.name or (media.url if media.url and not media.url.startswith("data:") else "")
+    return f"[attachment: {shown + ', ' if shown else ''}{media.mime}]"
+
+
+#: Types people write for the registered ones.
+_SPELLINGS = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/mp3": "audio/mpeg"}
+
+_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
+
+
+def settle_media(media: Media) -> Media | None:
+    """The media with usable base64 data or a web address; None when it has neither."""
+    data, mime = media.data, media.mime.partition(";")[0].strip().lower()
+    mime = _SPELLINGS.get(mime, mime)
+    if data is None and media.url is not None:
+        found = _DATA_URL.fullmatch(media.url)
+        if found is None:
+            usable = media.url.startswith(("https://", "http://")) and media.url.isprintable()
+            return Media(mime, None, media.url, media.name) if usable else None
+        mime, data = found[1] or mime, found[2]
+    data = "".join((data or "").split())
+    try:
+        if not base64.b64decode(data, validate=True):
+            return None
+    except (binascii.Error, ValueError):
+        return None
+    return Media(mime, data, None, media.name)
+
+
+def choose_tool(draft: Draft, rule: str) -> str | None:
+    """The wanted tool choice if it can be had: a named tool only when it is offered."""
+    choice = draft.tool_choice
+    if choice is None or not draft.tools:
+        return None
+    if choice in ("auto", "none", "required") or any(tool.name == choice for tool in draft.tools):
+        return choice
+    draft.note(rule, f"the tool {choice!r} is not offered: left the choice to the model")
+    return "auto"
+
+
+def limit_tools(draft: Draft, most: int, rule: str) -> Sequence[ToolDefinition]:
+    """The first tools up to the receiver's limit; the note names those left out."""
+    if len(draft.tools) <= most:
+        return draft.tools
+    names = ", ".join(tool.name for tool in draft.tools[most:])
+    draft.note(rule, f"offered {most} tools only; left out: {names}")
+    return draft.tools[:most]
+
+
+def effort_of(thinking: int | str | bool | None) -> str | None:
+    """The wanted depth of thinking as a word; budgets are sorted into three. None: the default."""
+    if thinking is None or thinking is True:
+        return None
+    if isinstance(thinking, str):
+        return thinking
+    return "low" if thinking < 4096 else "medium" if thinking < 16384 else "high"
+
+
+def without_nothing(**values: Any) -> JsonObject:
+    """The settings that say something."""
+    return {key: value for key, value in values.items() if value is not None}

@@ -1,0 +1,115 @@
+"""JSON read into typed values at full speed, and read all the same where the types are off.
+
+Rules:
+1. What fits its type is decoded by msgspec, straight into it.
+2. What does not fit is read again field by field: a value of the wrong type is treated as if it
+   had not been sent, and everything around it is kept.
+3. Half surrogate pairs and bytes that are not UTF-8 become U+FFFD, NaN and infinity ``null``.
+4. Only what is no JSON object at all cannot be read: that gives ``None``, never an exception.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar, cast, get_args, get_origin
+
+import msgspec
+
+_Value = TypeVar("_Value", bound=msgspec.Struct)
+
+#: Values that have no fields to look at.
+_PLAIN = (str, bytes, int, float, list, type(None))
+
+#: What decoding may raise on text that is not JSON of the right type.
+FAULTS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
+
+
+class LenientDecoder(Generic[_Value]):
+    """Decodes JSON objects into one type of value."""
+
+    def __init__(self, type_: type[_Value]) -> None:
+        self._type = type_
+        self._decoder = msgspec.json.Decoder(type_)
+        #: Strict and fast; raises one of ``FAULTS``.
+        self.decode = self._decoder.decode
+
+    def recover(self, data: bytes) -> _Value | None:
+        """Read what the strict decoder refused; ``None`` if it is no JSON object."""
+        value = read_json(data)
+        return _fit_struct(cast("object", value), self._type) if isinstance(value, dict) else None
+
+    def fit(self, value: object) -> _Value:
+        """Fit a mapping, or any object by its attributes; what does not fit is left out."""
+        found, fitting = _fit(value, self._type)
+        return fitting if found else self._type()
+
+    def read(self, data: bytes) -> _Value | None:
+        """Read strictly if possible, leniently if not."""
+        try:
+            return self._decoder.decode(data)
+        except FAULTS:
+            return self.recover(data)
+
+
+def read_json(data: bytes) -> object:
+    """Read any JSON text; ``None`` if it is not JSON."""
+    try:
+        return msgspec.json.decode(data)
+    except FAULTS:
+        pass
+    try:
+        return _clean(json.loads(data.decode(errors="replace"), parse_constant=lambda _: None))
+    except (ValueError, RecursionError):
+        return None
+
+
+def clean_text(text: str) -> str:
+    """Replace the halves of surrogate pairs."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
+
+
+def _clean(value: object) -> object:
+    if isinstance(value, str):
+        return clean_text(value)
+    if isinstance(value, list):
+        return [_clean(item) for item in cast("list[object]", value)]
+    if isinstance(value, dict):
+        entries = cast("dict[str, object]", value)
+        return {clean_text(key): _clean(item) for key, item in entries.items()}
+    return value
+
+
+def _is_struct(type_: Any) -> bool:
+    return isinstance(type_, type) and issubclass(type_, msgspec.Struct)
+
+
+def _fit_struct(value: object, type_: type[_Value]) -> _Value:
+    fitting: dict[str, Any] = {}
+    for field in msgspec.structs.fields(type_):
+        if isinstance(value, Mapping):
+            given = cast("Mapping[str, object]", value).get(field.encode_name)
+        else:
+            given = getattr(value, field.name, None)
+        found, item = _fit(given, field.type)
+        if found and given is not None:
+            fitting[field.name] = item
+    return type_(**fitting)
+
+
+def _fit(value: object, type_: Any) -> tuple[bool, Any]:
+    """Fit a value to a type; say whether anything of it did."""
+    try:
+        return True, msgspec.convert(value, type_, strict=False, from_attributes=True)
+    except (msgspec.ValidationError, RecursionError):
+        pass
+    choices = get_args(type_) if get_origin(type_) is not list else (type_,)
+    for choice in choices or (type_,):
+        if _is_struct(choice) and not isinstance(value, _PLAIN):
+            return True, _fit_struct(value, choice)
+        if isinstance(value, list) and get_origin(choice) is list:
+            fits = [_fit(item, get_args(choice)[0]) for item in cast("list[object]", value)]
+            return True, [item for found, item in fits if found]
+    return False, None

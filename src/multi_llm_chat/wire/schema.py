@@ -1,0 +1,179 @@
+"""The schema of a tool's arguments, as each dialect takes it.
+
+Rules:
+1. ``clean_schema`` makes any value a valid schema of an object; ``project_schema`` makes that what a
+   dialect takes. Both are total, deterministic and idempotent, and change nothing they are given.
+2. The root stays an object with ``properties``: alternatives and references at the root are folded
+   into it where the dialect has no place for them.
+3. ``renamed`` leads back from argument names that had to change to those of the tool.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct, field
+
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.wire.schema_cleaning import clean_schema
+from multi_llm_chat.wire.schema_merging import flattened, folded
+from multi_llm_chat.wire.schema_notes import described, note
+from multi_llm_chat.wire.schema_projection import Projection, unique_name
+from multi_llm_chat.wire.schema_references import References
+from multi_llm_chat.wire.schema_rules import (
+    ANTHROPIC,
+    FIREWORKS,
+    GEMINI_JSON_SCHEMA,
+    GEMINI_PARAMETERS,
+    LLAMACPP,
+    MISTRAL,
+    OLLAMA,
+    OPENAI,
+    OPENAI_STRICT,
+    SchemaRules,
+)
+
+__all__ = [
+    "ANTHROPIC",
+    "FIREWORKS",
+    "GEMINI_JSON_SCHEMA",
+    "GEMINI_PARAMETERS",
+    "LLAMACPP",
+    "MISTRAL",
+    "OLLAMA",
+    "OPENAI",
+    "OPENAI_STRICT",
+    "Projected",
+    "SchemaRules",
+    "clean_schema",
+    "project_schema",
+]
+
+#: Keywords at the root that speak of properties by name, besides ``properties`` and ``required``.
+_NAMING: Final = frozenset(
+    {"dependentRequired", "dependentSchemas", "dependencies", "propertyNames", "patternProperties"}
+    | {"if", "then", "else", "not", "propertyOrdering"}
+)
+_NAME_CHARACTERS: Final = re.compile(r"[^a-zA-Z0-9_.-]")
+_MAX_NAME: Final = 64
+
+
+class Projected(Struct, frozen=True):
+    """A schema for one dialect.
+
+    Attributes:
+        schema: What to send.
+        dropped: JSON pointers to what could not be said; most of it is in a description.
+        renamed: For each argument whose name had to change, the name the tool knows.
+    """
+
+    schema: JsonObject
+    dropped: tuple[str, ...] = ()
+    renamed: Mapping[str, str] = field(default_factory=dict[str, str])
+
+
+class _Root(Struct):
+    """The root on its way: what it is, and what was said and dropped on the way."""
+
+    schema: JsonObject
+    references: References
+    inside: frozenset[str] = frozenset()
+    notes: list[str] = field(default_factory=list)
+    dropped: list[str] = field(default_factory=list)
+    renamed: dict[str, str] = field(default_factory=dict[str, str])
+
+    def drop(self, keyword: str, *, spoken: bool = False) -> None:
+        """Note that ``keyword`` is gone from the root."""
+        self.dropped.append(f"/{keyword}")
+        if spoken:
+            self.notes.append(note(keyword, self.schema[keyword]))
+
+
+def _fold(root: _Root, refused: frozenset[str]) -> None:
+    """Take into the root's properties what may not stand beside them."""
+    before = root.schema
+    if refused & {"$ref", "allOf"} & before.keys():
+        # MISTRAL and others take allOf at the root, so it stays beside what a reference brings.
+        kept = {"allOf"} - refused
+        whole = {keyword: before[keyword] for keyword in before if keyword not in kept}
+        used: set[str] = set()
+        flat = flattened(whole, root.references, frozenset(), used)
+        root.dropped.extend(f"/{keyword}" for keyword in ("$ref", "allOf") if keyword in whole)
+        root.inside = frozenset(used)
+        if isinstance(flat, bool):
+            flat = {
+                keyword: whole[keyword] for keyword in whole if keyword not in {"$ref", "allOf"}
+            }
+        root.schema = {
+            **flat,
+            **{keyword: before[keyword] for keyword in kept if keyword in before},
+        }
+    for keyword in ("anyOf", "oneOf"):
+        if keyword in refused and keyword in root.schema:
+            root.drop(keyword)
+            root.schema, text = folded(root.schema, keyword, root.references, root.inside)
+            root.notes.append(text)
+    for keyword in ("enum", "const", "not", "nullable"):
+        if keyword in refused and keyword in root.schema:
+            root.drop(keyword, spoken=True)
+            root.schema = {k: item for k, item in root.schema.items() if k != keyword}
+    if root.schema is not before:
+        # What counted as evaluated has changed its place.
+        root.schema = {k: v for k, v in root.schema.items() if k != "unevaluatedProperties"}
+
+
+def _rename(root: _Root, pattern: str) -> None:
+    """Give the root's properties names that the dialect takes."""
+    legal = re.compile(pattern)
+    properties: JsonObject = root.schema["properties"]
+    names = {name: name for name in properties if legal.fullmatch(name)}
+    if len(names) == len(properties):
+        return
+    taken = set(names)
+    for name in properties:
+        if name not in names:
+            # The number that may follow must fit as well.
+            plain = _NAME_CHARACTERS.sub("_", name)[: _MAX_NAME - 8] or "_"
+            names[name] = unique_name(plain, taken)
+            taken.add(names[name])
+            root.renamed[names[name]] = name
+    for keyword in _NAMING & root.schema.keys():
+        root.drop(keyword, spoken=True)
+    root.schema = {k: item for k, item in root.schema.items() if k not in _NAMING}
+    root.schema["properties"] = {
+        names[name]: _called(item, name) if names[name] in root.renamed else item
+        for name, item in properties.items()
+    }
+    required = root.schema.get("required", ())
+    root.schema["required"] = [names.get(name, name) for name in required]
+    if "required" not in root.schema or not required:
+        root.schema.pop("required")
+
+
+def _called(schema: Any, name: str) -> Any:
+    text = f"argument {name}" if len(name) <= _MAX_NAME else f"argument {name[:_MAX_NAME]}…"
+    return schema if isinstance(schema, bool) else described(schema, [text])
+
+
+def project_schema(schema: object, rules: SchemaRules) -> Projected:
+    """Return the schema of a tool's arguments as a dialect takes it.
+
+    Args:
+        schema: Anything; it is cleaned first.
+        rules: The dialect's, such as ``OPENAI``.
+    """
+    clean = clean_schema(schema)
+    root = _Root(clean, References(clean))
+    _fold(root, rules.root_refused)
+    if rules.root_names is not None:
+        _rename(root, rules.root_names)
+    projection = Projection(rules, root.references, moved=root.schema is not clean)
+    projected = projection.root(root.schema, root.inside)
+    projected = described(projected, root.notes)
+    projected["type"] = "object"
+    if rules.empty_properties:
+        projected.setdefault("properties", {})
+    definitions = projection.definitions()
+    if definitions:
+        projected["$defs"] = {**projected.get("$defs", {}), **definitions}
+    return Projected(projected, (*root.dropped, *projection.dropped), root.renamed)

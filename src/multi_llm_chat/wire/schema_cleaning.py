@@ -1,0 +1,380 @@
+"""Any value becomes a valid JSON Schema.
+
+Rules:
+1. The result is valid under the meta-schemas of Draft 7 and of 2020-12, and is plain JSON:
+   no NaN, no lone surrogates, no NUL, no integers beyond 64 bits, no Python objects.
+2. At the root it describes an object: ``type`` is ``object`` and ``properties`` is there,
+   because a tool is always called with named arguments.
+3. A keyword whose value is wrong is removed, never guessed at; unknown keywords stay. What older
+   drafts said differently (``items`` as a list, boolean ``exclusiveMinimum``) is rewritten.
+4. Names of properties and definitions are data: a property may be called ``type`` or ``$ref``.
+5. A schema that already keeps these rules comes back equal. The input is never changed.
+6. Work is bounded: cycles, too deep nesting and everything beyond the node budget become ``{}``.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, cast
+
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.values import JsonObject
+
+#: A schema is an object of keywords, or ``True`` (anything) or ``False`` (nothing).
+Subschema: TypeAlias = JsonObject | bool
+
+#: Deeper schemas are cut; real ones stay below twenty.
+MAX_DEPTH: Final = 60
+#: Deeper defaults, examples and choices are dropped.
+MAX_VALUE_DEPTH: Final = 16
+#: Nodes of one schema (keyword objects, list members) before the rest is cut.
+MAX_NODES: Final = 20_000
+#: Counts above this are not exact in the JSON readers of most servers, and mean "no limit".
+MAX_COUNT: Final = 2**53
+_INTEGER_RANGE: Final = (-(2**63), 2**64 - 1)
+
+_INVALID: Final = object()
+_ANCHOR: Final = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*\Z")
+
+_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
+#: Names that tool authors write by mistake, where the meaning is beyond doubt.
+_TYPE_ALIASES: Final = {
+    "str": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
+    "list": "array", "dict": "object", "none": "null",
+}  # fmt: skip
+_DRAFTS: Final = frozenset(
+    {
+        "http://json-schema.org/draft-07/schema",
+        "https://json-schema.org/draft/2019-09/schema",
+        "https://json-schema.org/draft/2020-12/schema",
+    }
+)
+
+#: Regular-expression syntax of ECMAScript that Python spells differently, and doubled characters
+#: about which Python only warns; rewritten in the copy that is compiled to see whether it can be.
+_FOREIGN_SYNTAX: Final = (
+    (re.compile(r"\\[pP]\{[^{}]*\}"), r"\\w"),
+    (re.compile(r"\\u\{[0-9A-Fa-f]+\}"), "x"),
+    (re.compile(r"\\c[A-Za-z]"), "x"),
+    (re.compile(r"\(\?<(?![=!])"), "(?P<"),
+    (re.compile(r"\\k<([A-Za-z_]\w*)>"), r"(?P=\1)"),
+    (re.compile(r"(?<!\\)\[(\^?)\["), r"[\1\\["),
+    (re.compile(r"([-&~|])\1+"), r"\1"),
+)
+
+
+def _text(text: str) -> str:
+    # A member of an enumeration is sent as its value.
+    return clean_text(text if type(text) is str else str.__str__(text))
+
+
+@lru_cache(maxsize=1024)
+def is_regular_expression(pattern: str) -> bool:
+    """Tell whether ``pattern`` compiles, allowing for what only ECMAScript knows."""
+    for foreign, ours in _FOREIGN_SYNTAX:
+        pattern = foreign.sub(ours, pattern)
+    try:
+        re.compile(pattern)
+    except FutureWarning:
+        return True  # only when warnings are errors: it compiles, its meaning may change
+    except (re.error, RecursionError, OverflowError):
+        return False
+    return True
+
+
+class _Cleaner:
+    """One cleaning: the nodes it may still visit, and those it is inside of."""
+
+    __slots__ = ("inside", "remaining")
+
+    def __init__(self) -> None:
+        self.remaining = MAX_NODES
+        self.inside: set[int] = set()
+
+    def schema(self, value: Any, depth: int) -> Any:
+        """Return a valid schema, or ``_INVALID`` where ``value`` is none."""
+        if isinstance(value, bool):
+            return value
+        if not isinstance(value, Mapping):
+            return _INVALID
+        source = cast("Mapping[Any, Any]", value)
+        if depth > MAX_DEPTH or self.remaining <= 0 or id(source) in self.inside:
+            return {}
+        self.remaining -= 1
+        self.inside.add(id(source))
+        cleaned: JsonObject = {}
+        for keyword, item in _named(_modern(source)):
+            check = _CHECKS.get(keyword)
+            result = self.json(item, 0) if check is None else check(self, item, depth)
+            if result is not _INVALID:
+                cleaned[keyword] = result
+        self.inside.discard(id(source))
+        return cleaned
+
+    def json(self, value: Any, depth: int) -> Any:
+        """Return ``value`` as plain JSON, or ``_INVALID`` where it cannot be."""
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, str):
+            return _text(value)
+        if isinstance(value, int | float):
+            return _number(value)
+        if depth > MAX_VALUE_DEPTH or self.remaining <= 0 or id(value) in self.inside:
+            return _INVALID
+        return self._container(value, depth)
+
+    def _container(self, value: Any, depth: int) -> Any:
+        result: Any = _INVALID
+        self.remaining -= 1
+        identity = id(value)
+        self.inside.add(identity)
+        if isinstance(value, Mapping):
+            source = cast("Mapping[Any, Any]", value)
+            result = {key: self.json(item, depth + 1) for key, item in _named(source)}
+            result = _INVALID if _INVALID in result.values() else result
+        elif isinstance(value, list | tuple):
+            members = cast("list[Any]", value)
+            result = [self.json(item, depth + 1) for item in members]
+            result = _INVALID if any(item is _INVALID for item in result) else result
+        self.inside.discard(identity)
+        return result
+
+
+_Check: TypeAlias = Callable[[_Cleaner, Any, int], Any]
+
+
+def _named(source: Mapping[Any, Any]) -> Iterator[tuple[str, Any]]:
+    for key, item in source.items():
+        if isinstance(key, str):
+            yield _text(key), item
+
+
+def _number(value: float) -> Any:
+    if isinstance(value, int):
+        low, high = _INTEGER_RANGE
+        if low <= value <= high:
+            return int(value)
+        try:
+            return float(value)
+        except OverflowError:
+            return _INVALID
+    return float(value) if math.isfinite(value) else _INVALID
+
+
+def _modern(source: Mapping[Any, Any]) -> Mapping[Any, Any]:
+    """Say in today's keywords what Draft 4 and Draft 7 said in others."""
+    items = source.get("items")
+    bounds = [key for key in _BOUNDS if isinstance(source.get(key), bool)]
+    if not bounds and not isinstance(items, list | tuple):
+        return source
+    modern = dict(source)
+    if isinstance(items, list | tuple):
+        modern.pop("items")
+        modern["prefixItems"] = cast("list[Any]", items)
+        if "additionalItems" in modern:
+            modern["items"] = modern.pop("additionalItems")
+    for key in bounds:
+        if modern.pop(key) and _BOUNDS[key] in modern:
+            modern[key] = modern.pop(_BOUNDS[key])
+    return modern
+
+
+_BOUNDS: Final = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
+
+
+def _string(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    return _text(value) if isinstance(value, str) else _INVALID
+
+
+def _identifier(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    named = isinstance(value, str) and "#" not in value.removesuffix("#")
+    return _text(value) if named else _INVALID
+
+
+def _draft(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    return value if isinstance(value, str) and value.removesuffix("#") in _DRAFTS else _INVALID
+
+
+def _anchor(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    return value if isinstance(value, str) and _ANCHOR.match(value) else _INVALID
+
+
+def _pattern(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    if not isinstance(value, str):
+        return _INVALID
+    text = _text(value)
+    return text if is_regular_expression(text) else _INVALID
+
+
+def _boolean(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    return value if isinstance(value, bool) else _INVALID
+
+
+def _numeric(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return _number(value) if number else _INVALID
+
+
+def _divisor(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    number = _numeric(cleaner, value, depth)
+    return number if number is not _INVALID and number > 0 else _INVALID
+
+
+def _count(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    number = _numeric(cleaner, value, depth)
+    whole = number is not _INVALID and 0 <= number <= MAX_COUNT and number == int(number)
+    return int(number) if whole else _INVALID
+
+
+def _type_name(value: Any) -> str | None:
+    if not isinstance(value, str):
+        return None
+    name = value.lower()
+    name = _TYPE_ALIASES.get(name, name)
+    return name if name in _TYPES else None
+
+
+def _type(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    if isinstance(value, list | tuple):
+        members = cast("list[Any]", value)
+        names = [name for member in members if (name := _type_name(member)) is not None]
+        return list(dict.fromkeys(names)) or _INVALID
+    return _type_name(value) or _INVALID
+
+
+def _names(_cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    if not isinstance(value, list | tuple):
+        return _INVALID
+    members = cast("list[Any]", value)
+    return list(dict.fromkeys(_text(name) for name in members if isinstance(name, str)))
+
+
+def _choices(cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    if not isinstance(value, list | tuple):
+        return _INVALID
+    members = cast("list[Any]", value)
+    cleaned = [cleaner.json(member, 1) for member in members]
+    return [member for member in cleaned if member is not _INVALID] or _INVALID
+
+
+def _examples(cleaner: _Cleaner, value: Any, _depth: int) -> Any:
+    return cleaner.json(value, 0) if isinstance(value, list | tuple) else _INVALID
+
+
+def _schema(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    return cleaner.schema(value, depth + 1)
+
+
+def _schema_list(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    if not isinstance(value, list | tuple):
+        return _INVALID
+    members = cast("list[Any]", value)
+    cleaned = [cleaner.schema(member, depth + 1) for member in members]
+    return [member for member in cleaned if member is not _INVALID] or _INVALID
+
+
+def _schema_positions(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    """Like a list of schemas, but one that is none still holds its place."""
+    if not isinstance(value, list | tuple):
+        return _INVALID
+    members = cast("list[Any]", value)
+    cleaned = [cleaner.schema(member, depth + 1) for member in members]
+    return [{} if member is _INVALID else member for member in cleaned] or _INVALID
+
+
+def _mapping(value: Any, clean: Callable[[Any], Any]) -> Any:
+    if not isinstance(value, Mapping):
+        return _INVALID
+    return {name: clean(item) for name, item in _named(cast("Mapping[Any, Any]", value))}
+
+
+def _schema_map(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    def entry(item: Any) -> Any:
+        cleaned = cleaner.schema(item, depth + 1)
+        return {} if cleaned is _INVALID else cleaned
+
+    return _mapping(value, entry)
+
+
+def _pattern_map(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    cleaned = _schema_map(cleaner, value, depth)
+    if cleaned is _INVALID:
+        return _INVALID
+    return {key: item for key, item in cleaned.items() if is_regular_expression(key)}
+
+
+def _names_map(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    def entry(item: Any) -> Any:
+        names = _names(cleaner, item, depth)
+        return [] if names is _INVALID else names
+
+    return _mapping(value, entry)
+
+
+def _dependencies(cleaner: _Cleaner, value: Any, depth: int) -> Any:
+    def entry(item: Any) -> Any:
+        check = _names if isinstance(item, list | tuple) else _schema
+        cleaned = check(cleaner, item, depth)
+        return {} if cleaned is _INVALID else cleaned
+
+    return _mapping(value, entry)
+
+
+_CHECKS: Final[dict[str, _Check]] = {
+    **dict.fromkeys(("title", "description", "$comment", "format"), _string),
+    **dict.fromkeys(("contentEncoding", "contentMediaType"), _string),
+    **dict.fromkeys(("$ref", "$dynamicRef", "$recursiveRef"), _string),
+    **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), _anchor),
+    **dict.fromkeys(("uniqueItems", "deprecated", "readOnly", "writeOnly"), _boolean),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"), _numeric),
+    **dict.fromkeys(("minLength", "maxLength", "minItems", "maxItems"), _count),
+    **dict.fromkeys(("minProperties", "maxProperties", "minContains", "maxContains"), _count),
+    **dict.fromkeys(("items", "additionalItems", "unevaluatedItems", "contains"), _schema),
+    **dict.fromkeys(("additionalProperties", "unevaluatedProperties", "propertyNames"), _schema),
+    **dict.fromkeys(("if", "then", "else", "not", "contentSchema"), _schema),
+    **dict.fromkeys(("allOf", "anyOf", "oneOf"), _schema_list),
+    **dict.fromkeys(("properties", "$defs", "definitions", "dependentSchemas"), _schema_map),
+    "$id": _identifier,
+    "$schema": _draft,
+    "$vocabulary": lambda _cleaner, _value, _depth: _INVALID,  # only a meta-schema has one
+    "type": _type,
+    "pattern": _pattern,
+    "multipleOf": _divisor,
+    "enum": _choices,
+    "examples": _examples,
+    "required": _names,
+    "prefixItems": _schema_positions,
+    "patternProperties": _pattern_map,
+    "dependentRequired": _names_map,
+    "dependencies": _dependencies,
+}
+
+
+def clean_schema(schema: object) -> JsonObject:
+    """Return a valid schema of an object, keeping all of ``schema`` that is valid.
+
+    Args:
+        schema: Anything; what is no schema at all gives that of a tool without arguments.
+    """
+    cleaned = _Cleaner().schema(schema, 0)
+    if not isinstance(cleaned, dict):
+        return {"type": "object", "properties": {}}
+    root = cast("JsonObject", cleaned)
+    types = root.get("type")
+    if types is None:
+        root = {"type": "object", **root}
+    elif types != "object":
+        root["type"] = "object"
+        if "object" not in types:
+            # These named the values of another type, none of which is an object.
+            root.pop("enum", None)
+            root.pop("const", None)
+    root.setdefault("properties", {})
+    return root
+
+
+def clean_subschema(schema: object) -> Subschema:
+    """Return a valid schema of anything: what a reference points at may be no schema yet."""
+    cleaned = _Cleaner().schema(schema, 0)
+    return {} if cleaned is _INVALID else cleaned

@@ -1,0 +1,239 @@
+"""Two schemas become one.
+
+Rules:
+1. ``both`` accepts every value that both of its arguments accept; it may accept more, never less.
+   Where the two cannot be said together, the left one is kept.
+2. ``either`` accepts exactly the values that one of its arguments accepts.
+3. ``flattened`` takes in a schema's own ``$ref`` and ``allOf``, so that neither is left.
+4. ``folded`` takes the alternatives of an object schema into its properties. A name that only some
+   alternatives declare keeps its schema: that is stricter than JSON Schema where an alternative leaves
+   other names free, and is what the author of the schema meant.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import json
+
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.wire.schema_cleaning import Subschema
+from multi_llm_chat.wire.schema_references import References
+
+#: Keywords that mean something only together: if the left side has one, it keeps them all.
+_GROUPS: Final = (
+    frozenset({"prefixItems", "items", "additionalItems", "unevaluatedItems"}),
+    frozenset({"contains", "minContains", "maxContains"}),
+    frozenset({"if", "then", "else"}),
+)
+_GROUP_OF: Final = {keyword: group for group in _GROUPS for keyword in group}
+_CHOICE_KEYWORDS: Final = frozenset({"const", "enum", "type", "description", "title"})
+_ALTERNATIVES: Final = ("anyOf", "oneOf")
+_MAX_FOLDING_DEPTH: Final = 8
+_MAX_ALTERNATIVES_TEXT: Final = 300
+
+_Combine: TypeAlias = Callable[[Any, Any], Any]
+
+
+def _as_list(types: Any) -> list[str]:
+    return [types] if isinstance(types, str) else types
+
+
+def _types(left: Any, right: Any) -> Any:
+    allowed = set(_as_list(right))
+    if "number" in allowed:
+        allowed.add("integer")
+    shared = [name for name in _as_list(left) if name in allowed]
+    if "number" in _as_list(left) and "integer" in allowed and "number" not in allowed:
+        shared.append("integer")
+    if not shared:
+        return left
+    return shared[0] if len(shared) == 1 else list(dict.fromkeys(shared))
+
+
+def _union(left: list[Any], right: list[Any]) -> list[Any]:
+    return list(dict.fromkeys((*left, *right)))
+
+
+def _key(value: Any) -> Any:
+    """Tell values apart as JSON does: 1 is 1.0, but not true."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if number else json.encode(value)
+
+
+def _shared_values(left: list[Any], right: list[Any]) -> list[Any]:
+    wanted = {_key(value) for value in right}
+    return [value for value in left if _key(value) in wanted] or left
+
+
+def _maps(left: JsonObject, right: JsonObject) -> JsonObject:
+    merged = dict(left)
+    for name, schema in right.items():
+        merged[name] = both(merged[name], schema) if name in merged else schema
+    return merged
+
+
+def _first_definitions(left: JsonObject, right: JsonObject) -> JsonObject:
+    return {**right, **left}
+
+
+_COMBINE: Final[dict[str, _Combine]] = {
+    "type": _types,
+    "required": _union,
+    "enum": _shared_values,
+    "properties": _maps,
+    "patternProperties": _maps,
+    "$defs": _first_definitions,
+    "definitions": _first_definitions,
+    **dict.fromkeys(("minimum", "exclusiveMinimum", "minLength", "minItems"), max),
+    **dict.fromkeys(("minProperties",), max),
+    **dict.fromkeys(("maximum", "exclusiveMaximum", "maxLength", "maxItems"), min),
+    **dict.fromkeys(("maxProperties",), min),
+}
+
+
+def both(left: Subschema, right: Subschema) -> Subschema:
+    """Return a schema for the values that ``left`` and ``right`` accept."""
+    if left is True or right is False:
+        return right
+    if right is True or left is False:
+        return left
+    merged = dict(left)
+    for keyword, value in right.items():
+        group = _GROUP_OF.get(keyword)
+        if group is not None and not group.isdisjoint(left):
+            if keyword == "items" and _only_items(left, right):
+                merged["items"] = both(merged["items"], value)
+        elif keyword not in merged:
+            merged[keyword] = value
+        elif keyword in _COMBINE:
+            merged[keyword] = _COMBINE[keyword](merged[keyword], value)
+    return merged
+
+
+def _only_items(left: Any, right: Any) -> bool:
+    return "items" in left and "prefixItems" not in left and "prefixItems" not in right
+
+
+def _choices(schema: Subschema) -> list[Any] | None:
+    """The values of a schema that is nothing but a choice of values."""
+    if isinstance(schema, bool) or not schema.keys() <= _CHOICE_KEYWORDS:
+        return None
+    if "const" in schema:
+        return [schema["const"]] if "enum" not in schema else None
+    return schema.get("enum")
+
+
+def either(schemas: Iterable[Subschema]) -> Subschema:
+    """Return a schema for the values that one of ``schemas`` accepts."""
+    by_text: dict[bytes, Subschema] = {}
+    for schema in schemas:
+        if schema is True or schema == {}:
+            return {}
+        if schema is not False:
+            by_text.setdefault(json.encode(schema), schema)
+    distinct = list(by_text.values())
+    if len(distinct) < 2:
+        return distinct[0] if distinct else False
+    values: list[Any] = []
+    for schema in distinct:
+        choices = _choices(schema)
+        if choices is None:
+            return {"anyOf": distinct}
+        values.extend(choices)
+    types = {str(cast("JsonObject", schema).get("type")) for schema in distinct}
+    first = cast("JsonObject", distinct[0])
+    if len(types) > 1:
+        return {"enum": values}
+    return {"type": first["type"], "enum": values} if "type" in first else {"enum": values}
+
+
+def flattened(
+    schema: Subschema, references: References, inside: frozenset[str], used: set[str]
+) -> Subschema:
+    """Return ``schema`` with what it refers to and all of ``allOf`` taken in.
+
+    Args:
+        schema: The schema.
+        references: The document's references.
+        inside: References through which this place was reached; they are not followed again.
+        used: Receives the references that were followed.
+    """
+    if isinstance(schema, bool) or ("$ref" not in schema and "allOf" not in schema):
+        return schema
+    merged: Subschema = {
+        keyword: value for keyword, value in schema.items() if keyword not in {"$ref", "allOf"}
+    }
+    if "$ref" in schema:
+        reference = schema["$ref"]
+        target = references.expand(reference, inside)
+        inside |= {reference}
+        used.add(reference)
+        if target is not None:
+            merged = both(merged, flattened(target, references, inside, used))
+    for branch in schema.get("allOf", ()):
+        merged = both(merged, flattened(branch, references, inside, used))
+    return merged
+
+
+def _object_branches(
+    branches: list[Subschema], references: References, inside: frozenset[str], depth: int
+) -> list[JsonObject] | None:
+    """Return the alternatives an object can meet, or ``None`` if one of them asks for nothing."""
+    objects: list[JsonObject] = []
+    for branch in branches:
+        plain = flattened(branch, references, inside, set())
+        if plain is True or plain == {}:
+            return None
+        if plain is False or "object" not in _as_list(plain.get("type", "object")):
+            continue
+        for keyword in _ALTERNATIVES:
+            if keyword in plain:
+                plain, _ = folded(plain, keyword, references, inside, depth + 1)
+        objects.append(plain)
+    return objects
+
+
+def _alternatives_text(keyword: str, objects: list[JsonObject]) -> str:
+    texts: list[str] = []
+    for branch in objects:
+        names = branch.get("required") or list(branch.get("properties", ()))
+        title = branch.get("title", "")
+        listed = ", ".join(names)
+        texts.append(f"{title}: {listed}" if title and listed else title or listed)
+    texts = [text for text in dict.fromkeys(texts) if text]
+    if len(texts) < 2:
+        return ""
+    opening = "exactly one of" if keyword == "oneOf" else "at least one of"
+    text = f"{opening}: {' | '.join(texts)}"
+    return text if len(text) <= _MAX_ALTERNATIVES_TEXT else f"{text[:_MAX_ALTERNATIVES_TEXT]}…"
+
+
+def folded(
+    schema: JsonObject,
+    keyword: str,
+    references: References,
+    inside: frozenset[str],
+    depth: int = 0,
+) -> tuple[JsonObject, str]:
+    """Return ``schema`` without ``keyword``, its alternatives' properties taken in, and their text."""
+    rest = {name: value for name, value in schema.items() if name != keyword}
+    if depth > _MAX_FOLDING_DEPTH:
+        return rest, ""
+    objects = _object_branches(schema[keyword], references, inside, depth)
+    if not objects:
+        return rest, ""
+    declared: dict[str, list[Subschema]] = {}
+    for branch in objects:
+        for name, item in branch.get("properties", {}).items():
+            declared.setdefault(name, []).append(item)
+    common: dict[str, None] = dict.fromkeys(objects[0].get("required", ()))
+    for branch in objects[1:]:
+        needed = set(branch.get("required", ()))
+        common = {name: None for name in common if name in needed}
+    addition: JsonObject = {}
+    if declared:
+        addition["properties"] = {name: either(items) for name, items in declared.items()}
+    if common:
+        addition["required"] = list(common)
+    merged = cast("JsonObject", both(rest, addition))
+    return merged, _alternatives_text(keyword, objects)

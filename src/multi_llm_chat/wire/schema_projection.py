@@ -1,0 +1,297 @@
+"""A valid schema becomes one that a dialect takes.
+
+Rules:
+1. A schema is settled first (references, ``allOf``, the dialect's forms, alternatives), then filtered
+   keyword by keyword, then completed.
+2. Every step loosens: what the original accepts, the projection accepts. Exceptions are forced by the
+   dialect: a type named where none was (``any_value``), strict objects, folded alternatives.
+3. Each node is visited once per place it is needed in, within a budget; beyond it, and below
+   ``MAX_OUTPUT_DEPTH``, anything is allowed. Nothing given is ever changed.
+"""
+
+import re
+from collections.abc import Container, Iterable
+from typing import Any, Final, TypeAlias, cast
+
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.wire.schema_cleaning import Subschema
+from multi_llm_chat.wire.schema_completion import anything, completing_steps, is_null, typing_step
+from multi_llm_chat.wire.schema_merging import both, flattened, folded
+from multi_llm_chat.wire.schema_notes import Place, described
+from multi_llm_chat.wire.schema_references import References, is_definition
+from multi_llm_chat.wire.schema_rules import SchemaRules
+from multi_llm_chat.wire.schema_settling import settling_steps, without
+
+#: A level of schemas is two of JSON, and protobuf parsers stop at a hundred of those. It is also below
+#: what cleaning cuts at, so that a projection is never cut when it is projected again.
+MAX_OUTPUT_DEPTH: Final = 20
+MAX_OUTPUT_NODES: Final = 10_000
+
+_Inside: TypeAlias = frozenset[str]
+
+_ONE: Final = frozenset(
+    {"items", "additionalItems", "unevaluatedItems", "contains", "additionalProperties", "not"}
+    | {"unevaluatedProperties", "propertyNames", "if", "then", "else", "contentSchema"}
+)
+_MANY: Final = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+_NAMED: Final = frozenset(
+    {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
+)
+_NESTED: Final = _ONE | _MANY | _NAMED
+#: Booleans are ordinary values of these, also where ``true`` is no schema.
+_SWITCHES: Final = frozenset({"additionalProperties", "unevaluatedProperties"})
+_ANNOTATIONS: Final = frozenset({"description", "title", "nullable"})
+#: Beside ``anyOf`` these are too much to repeat in every alternative.
+_STRUCTURE: Final = frozenset(
+    {"properties", "required", "items", "prefixItems", "enum", "const", "additionalProperties"}
+)
+_UNSAFE_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+
+
+def unique_name(wanted: str, taken: Container[str]) -> str:
+    """Return ``wanted``, or with the first number behind it that is not ``taken``."""
+    name, number = wanted, 2
+    while name in taken:
+        name, number = f"{wanted}_{number}", number + 1
+    return name
+
+
+class Projection:
+    """One schema's way to one dialect; ``dropped`` lists what was left behind."""
+
+    def __init__(self, rules: SchemaRules, references: References, *, moved: bool) -> None:
+        self.rules = rules
+        self.references = references
+        self.dropped: list[str] = []
+        self._root = references.target("#")
+        # Once the root has changed its shape, pointers into it lead nowhere.
+        self._moved = moved
+        self._remaining = MAX_OUTPUT_NODES
+        self._names: dict[str, str] = {}
+        self._taken: set[str] = set()
+        self._pending: list[tuple[str, Subschema]] = []
+        self._settling = settling_steps(rules)
+        self._completing = completing_steps(rules)
+        self._typing = typing_step(rules)
+
+    def root(self, schema: JsonObject, inside: _Inside) -> JsonObject:
+        """Return the projected root, which was reached through the references ``inside``."""
+        if self.rules.references == "keep":
+            self._taken.update(schema.get("$defs", ()))
+        return cast("JsonObject", self._project(schema, Place((), self.dropped), 0, inside))
+
+    def definitions(self) -> dict[str, Subschema]:
+        """Return the projected definitions that were collected on the way."""
+        finished: dict[str, Subschema] = {}
+        while self._pending:
+            name, target = self._pending.pop()
+            place = Place(("$defs", name), self.dropped)
+            finished[name] = self._project(target, place, 2, frozenset())
+        return finished
+
+    # --- one schema ---
+
+    def _project(self, schema: Subschema, place: Place, depth: int, inside: _Inside) -> Subschema:
+        if isinstance(schema, bool):
+            return self._boolean(schema, place)
+        if depth > MAX_OUTPUT_DEPTH or self._remaining <= 0:
+            free = anything(self.rules, {})
+            if schema != free:
+                place.drop()
+            return free
+        self._remaining -= 1
+        if "allOf" in schema and not self.rules.takes("allOf"):
+            schema, inside = self._without_all_of(schema, inside)
+        if "$ref" in schema:
+            resolved, inside, final = self._reference(schema, place, inside)
+            if final:
+                return resolved
+            if isinstance(resolved, bool):
+                return self._boolean(resolved, place)
+            schema = resolved
+        return self._settled(schema, place, depth, inside)
+
+    def _settled(self, schema: JsonObject, place: Place, depth: int, inside: _Inside) -> Subschema:
+        for settle in self._settling:
+            schema = settle(schema, place)
+        if "anyOf" in schema and self.rules.lonely_any_of:
+            final, schema = self._alternatives(schema, place, depth, inside)
+            if final is not None:
+                return final
+        return self._completed(self._filtered(schema, place, depth, inside), place)
+
+    def _filtered(
+        self, schema: JsonObject, place: Place, depth: int, inside: _Inside
+    ) -> JsonObject:
+        rules = self.rules
+        result: JsonObject = {}
+        # What a pattern allowed would otherwise be forbidden.
+        opened = "patternProperties" in schema and not rules.takes("patternProperties")
+        for keyword, value in schema.items():
+            refused = not rules.takes(keyword) or (opened and keyword in _SWITCHES)
+            if refused or (keyword == "format" and value not in (rules.formats or {value})):
+                place.drop(keyword, value)
+            elif keyword in _NESTED:
+                result[keyword] = self._nested(keyword, value, place, depth + 1, inside)
+            else:
+                result[keyword] = value
+        return result
+
+    def _nested(self, keyword: str, value: Any, place: Place, depth: int, inside: _Inside) -> Any:
+        if keyword in _ONE:
+            if isinstance(value, bool) and keyword in _SWITCHES:
+                return value
+            return self._project(value, place.below(keyword), depth, inside)
+        if keyword in _MANY:
+            return [
+                self._project(item, place.below(keyword, str(index)), depth, inside)
+                for index, item in enumerate(value)
+            ]
+        entries: JsonObject = {}
+        for name, item in value.items():
+            # An entry of ``dependencies`` may be a list of names.
+            listed = isinstance(item, list)
+            inner = place.below(keyword, name)
+            entries[name] = item if listed else self._project(item, inner, depth, inside)
+        return entries
+
+    def _completed(self, schema: JsonObject, place: Place) -> JsonObject:
+        for complete in self._completing:
+            schema = complete(schema, place)
+        schema = described(schema, place.notes)
+        return schema if self._typing is None else self._typing(schema, place)
+
+    def _boolean(self, schema: bool, place: Place) -> Subschema:
+        if self.rules.boolean_schemas:
+            return schema
+        if not schema:
+            place.drop()
+        return anything(self.rules, {} if schema else {"description": "(not allowed)"})
+
+    # --- references ---
+
+    def _without_all_of(self, schema: JsonObject, inside: _Inside) -> tuple[JsonObject, _Inside]:
+        rest = without(schema, "allOf")
+        only: Subschema = schema["allOf"][0] if len(schema["allOf"]) == 1 else False
+        bare = self.rules.references == "collect" and rest.keys() <= _ANNOTATIONS
+        if bare and not isinstance(only, bool) and "$ref" in only and "allOf" not in only:
+            # The older way to give a reference a description: keep the reference.
+            return cast("JsonObject", both(rest, only)), inside
+        used: set[str] = set()
+        flat = flattened(schema, self.references, inside, used)
+        return ({"not": {}} if isinstance(flat, bool) else flat), inside | used
+
+    def _reference(
+        self, schema: JsonObject, place: Place, inside: _Inside
+    ) -> tuple[Subschema, _Inside, bool]:
+        """Return the schema to go on with, or the finished one and ``True``."""
+        rest = without(schema, "$ref")
+        reference: str = schema["$ref"]
+        if self.rules.references == "inline":
+            return (*self._inlined(rest, reference, place, inside), False)
+        target = self.references.target(reference)
+        if target is None:
+            place.drop("$ref", reference)
+            return rest, inside, False
+        if target is self._root and (not self.rules.root_reference or self._moved):
+            place.drop("$ref")
+            return both(rest, {"type": "object"}), inside, False
+        if self.rules.references == "collect":
+            return self._collected(rest, reference, target, place), inside, True
+        if self._moved and not is_definition(reference):
+            reference = self._defined(reference, target)
+        return {**schema, "$ref": reference}, inside, False
+
+    def _inlined(
+        self, rest: Subschema, reference: str, place: Place, inside: _Inside
+    ) -> tuple[Subschema, _Inside]:
+        target = self.references.expand(reference, inside)
+        if target is not None:
+            used = {reference}
+            merged = flattened(both(rest, target), self.references, inside | used, used)
+            return merged, inside | used
+        known = self.references.target(reference)
+        if known is None:
+            place.drop("$ref", reference)
+            return rest, inside
+        # It contains itself: say what kind of value it is, and no more.
+        place.drop("$ref")
+        kind = "object" if isinstance(known, bool) else known.get("type", "object")
+        return both(rest, {"type": kind}), inside
+
+    def _collected(
+        self, rest: JsonObject, reference: str, target: Subschema, place: Place
+    ) -> JsonObject:
+        result: JsonObject = {"$ref": self._defined(reference, target)}
+        kept: JsonObject = {}
+        for keyword, value in rest.items():
+            if keyword in _ANNOTATIONS and self.rules.takes(keyword):
+                kept[keyword] = value
+            else:
+                place.drop(keyword, value)
+        kept = described(kept, place.notes)
+        if kept and self.rules.lonely_reference:
+            return {"anyOf": [result], **kept}
+        return {**result, **kept}
+
+    def _defined(self, reference: str, target: Subschema) -> str:
+        """Return the reference to ``target`` among the collected definitions."""
+        if reference == "#":
+            return reference
+        name = self._names.get(reference)
+        if name is None:
+            wanted = _UNSAFE_NAME.sub("_", reference.rpartition("/")[2]) or "definition"
+            name = self._names[reference] = unique_name(wanted, self._taken)
+            self._taken.add(name)
+            self._pending.append((name, target))
+        return f"#/$defs/{name}"
+
+    # --- alternatives where nothing may stand beside them ---
+
+    def _alternatives(
+        self, schema: JsonObject, place: Place, depth: int, inside: _Inside
+    ) -> tuple[Subschema | None, JsonObject]:
+        """Leave ``anyOf`` alone, or out: the finished schema, or the one to go on with."""
+        rest = without(schema, "anyOf")
+        branches: list[Any] = [branch for branch in schema["anyOf"] if branch is not False]
+        if self.rules.nullable:
+            kept = [branch for branch in branches if not is_null(branch)]
+            if len(kept) < len(branches):
+                rest["nullable"] = True
+                branches = kept
+        if not branches or any(branch is True or branch == {} for branch in branches):
+            return None, rest
+        if len(branches) == 1:
+            merged = both(described(rest, place.notes), branches[0])
+            return self._project(merged, place.below(), depth, inside), rest
+        if not _STRUCTURE.isdisjoint(rest):
+            place.drop("anyOf")
+            plain, text = folded({**rest, "anyOf": branches}, "anyOf", self.references, inside)
+            place.notes.append(text)
+            return None, plain
+        return self._only_any_of(rest, branches, place, depth, inside), rest
+
+    def _only_any_of(
+        self, rest: JsonObject, branches: Iterable[Any], place: Place, depth: int, inside: _Inside
+    ) -> JsonObject:
+        shared: JsonObject = {}
+        for keyword, value in rest.items():
+            if not self.rules.takes(keyword):
+                place.drop(keyword, value)
+            elif keyword not in _ANNOTATIONS:
+                shared[keyword] = value
+        projected: list[JsonObject] = []
+        for index, branch in enumerate(branches):
+            inner = place.below("anyOf", str(index))
+            result = self._project(both(branch, shared), inner, depth + 1, inside)
+            alternative = cast("JsonObject", result)
+            projected.extend(
+                alternative["anyOf"] if alternative.keys() == {"anyOf"} else [alternative]
+            )
+        # There is no place beside anyOf: the first alternative speaks for all.
+        annotations = described({k: rest[k] for k in _ANNOTATIONS if k in rest}, place.notes)
+        first = {**projected[0], **annotations}
+        words = (annotations.get("description"), projected[0].get("description"))
+        if all(words):
+            first["description"] = " ".join(cast("tuple[str, str]", words))
+        return {"anyOf": [first, *projected[1:]]}

@@ -1,0 +1,175 @@
+"""Server-sent events: bytes in, ``(event name, data)`` out.
+
+Rules (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream):
+1. Lines end with CRLF, LF or CR; the pieces in which the bytes arrive never matter.
+2. A blank line ends an event. One without data is none; one with empty data is a keep-alive
+   and skipped as well (the specification would give it out).
+3. Several ``data`` lines are joined by a newline; one space behind the colon is not data.
+4. Comments (a line that starts with a colon) and the fields ``id`` and ``retry`` are skipped,
+   as are unknown ones; one byte order mark at the very start is skipped too.
+5. An event that the end of the stream cuts off is given out by ``end`` (the specification
+   would drop it): servers leave out the blank line behind ``[DONE]`` or behind the last JSON.
+   Whether its data is whole is for the decoder to tell.
+6. Each byte is looked at a fixed number of times: the cost is linear, whatever the pieces.
+"""
+
+from functools import lru_cache
+from typing import TypeAlias
+
+#: The name of an event (``None`` for none) and its data.
+ServerSentEvent: TypeAlias = tuple[str | None, bytes]
+
+_MARK = b"\xef\xbb\xbf"
+# As numbers: looking for a one-byte string costs three times as much.
+_CR = 13
+_LF = 10
+
+
+class EventStream:
+    """Parses one stream of server-sent events."""
+
+    def __init__(self) -> None:
+        self._event = _OpenEvent()
+        self._line: list[bytes] = []  # the pieces of a line that has not ended
+        self._after_return = False  # the last byte was a CR: a LF now is its second half
+        self._start: bytes | None = b""  # what arrived while a byte order mark is possible
+
+    def feed(self, chunk: bytes) -> list[ServerSentEvent]:
+        """Take the next bytes; give out the events they complete."""
+        if self._start is not None:
+            chunk = self._skip_mark(chunk)
+        if self._after_return or _CR in chunk:
+            chunk = self._unify_ends(chunk)
+        if _LF not in chunk:
+            if chunk:
+                self._line.append(chunk)
+            return []
+        if self._line:
+            self._line.append(chunk)
+            chunk = b"".join(self._line)
+            self._line = []
+        finished: list[ServerSentEvent] = []
+        if self._event.begun:
+            chunk = self._finish_event(chunk, finished)
+        if chunk.endswith(b"\n\n"):
+            frames = _read_frames(chunk[:-2])
+            return finished + frames if finished else frames
+        whole, blank, rest = chunk.rpartition(b"\n\n")
+        self._keep(rest)
+        return finished + _read_frames(whole) if blank else finished
+
+    def end(self) -> list[ServerSentEvent]:
+        """Give out the event that the end of the stream cut off, if there is one."""
+        events: list[ServerSentEvent] = []
+        rest = (self._start or b"") + b"".join(self._line)
+        self._start = None
+        self._line = []
+        if rest:
+            self._event.read_line(rest)
+        self._event.dispatch(events)
+        return events
+
+    def _skip_mark(self, chunk: bytes) -> bytes:
+        start = (self._start or b"") + chunk
+        if len(start) < len(_MARK) and _MARK.startswith(start):
+            self._start = start
+            return b""
+        self._start = None
+        return start.removeprefix(_MARK)
+
+    def _unify_ends(self, chunk: bytes) -> bytes:
+        if self._after_return and chunk:
+            chunk = chunk.removeprefix(b"\n")
+            self._after_return = False
+        if chunk.endswith(b"\r"):
+            self._after_return = True
+        chunk = chunk.replace(b"\r\n", b"\n")
+        return chunk.replace(b"\r", b"\n") if _CR in chunk else chunk
+
+    def _finish_event(self, chunk: bytes, events: list[ServerSentEvent]) -> bytes:
+        """Read the lines up to the end of the event that an earlier chunk began."""
+        if chunk.startswith(b"\n"):
+            self._event.dispatch(events)
+            return chunk[1:]
+        head, blank, rest = chunk.partition(b"\n\n")
+        if not blank:
+            return chunk
+        for line in head.split(b"\n"):
+            self._event.read_line(line)
+        self._event.dispatch(events)
+        return rest
+
+    def _keep(self, rest: bytes) -> None:
+        """Read the whole lines of an event that has not ended and keep the last, open one."""
+        *lines, tail = rest.split(b"\n")
+        for line in lines:
+            if line:
+                self._event.read_line(line)
+        if tail:
+            self._line.append(tail)
+
+
+class _OpenEvent:
+    """The lines of one event, until a blank one ends it."""
+
+    def __init__(self) -> None:
+        self.begun = False
+        self._data: list[bytes] = []
+        self._name = b""
+
+    def read_line(self, line: bytes) -> None:
+        self.begun = True
+        field, _, value = line.partition(b":")
+        value = value.removeprefix(b" ")
+        if field == b"data":
+            self._data.append(value)
+        elif field == b"event":
+            self._name = value
+
+    def dispatch(self, events: list[ServerSentEvent]) -> None:
+        data = b"\n".join(self._data)
+        if data:
+            events.append((_decode(self._name), data))
+        if self.begun:
+            self.__init__()
+
+
+@lru_cache(maxsize=64)  # a stream has few names, repeated for each delta
+def _decode(name: bytes) -> str | None:
+    return name.decode(errors="replace") or None
+
+
+def _read_frames(text: bytes) -> list[ServerSentEvent]:
+    """Read whole events, the last of them without the blank line that ended it.
+
+    Nearly every stream has one of two forms: each event a single data line, or a name and a
+    single data line. Both are told by counting newlines, and are cut without a loop in Python.
+    """
+    newlines = text.count(b"\n")
+    if text.startswith(b"data: "):
+        if newlines == 0:
+            return [(None, text[6:])] if len(text) > 6 else []
+        values = text[6:].split(b"\n\ndata: ")
+        if newlines == 2 * len(values) - 2:
+            return [(None, data) for data in values if data]
+    elif text.startswith(b"event: "):
+        if newlines == 1:
+            name, _, data = text[7:].partition(b"\ndata: ")
+            return [(_decode(name), data)] if data else _read_lines(text)
+        pairs = [frame.partition(b"\ndata: ") for frame in text[7:].split(b"\n\nevent: ")]
+        if newlines == 3 * len(pairs) - 2 and all(line for _, line, _ in pairs):
+            return [(_decode(name), data) for name, _, data in pairs if data]
+    return _read_lines(text)
+
+
+def _read_lines(text: bytes) -> list[ServerSentEvent]:
+    """Read whole events of any form."""
+    events: list[ServerSentEvent] = []
+    event = _OpenEvent()
+    for line in text.split(b"\n"):
+        if line:
+            event.read_line(line)
+        else:
+            event.dispatch(events)
+    event.dispatch(events)
+    return events

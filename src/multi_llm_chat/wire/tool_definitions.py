@@ -1,0 +1,197 @@
+"""Tool definitions in anybody's form become ours.
+
+Rules:
+1. Read, mixed in one list: MCP (``inputSchema``), Anthropic (``input_schema``), OpenAI Chat
+   (``function``), OpenAI Responses (flat, ``parameters``), Gemini (``functionDeclarations`` with
+   ``parameters`` or ``parametersJsonSchema``) and ``ToolDefinition``; as mappings or as objects with
+   such attributes. Which form it is follows from the keys, never from what else is in the list.
+2. Every definition has a name and a valid schema of an object, ``{"type": "object", "properties": {}}``
+   where none was given.
+3. A tool without a name, or one that only its own provider can run, is skipped, and said so.
+4. Something that is no tool at all is the caller's mistake: ``UsageError``.
+5. Names stay as they are, also doubled or too long ones: what a dialect takes is its own matter.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, cast
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.wire.schema_cleaning import MAX_DEPTH, clean_schema
+
+_DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
+_JSON_SCHEMAS: Final = (
+    "inputSchema",
+    "input_schema",
+    "parametersJsonSchema",
+    "parameters_json_schema",
+)
+_FIELDS: Final = ("type", "name", "description", "function", "parameters", *_JSON_SCHEMAS)
+#: Types of tools that we run; any other is run by a provider.
+_OUR_TYPES: Final = frozenset({None, "", "function", "custom", "object"})
+_EXPECTED: Final = (
+    "expected an MCP, Anthropic, OpenAI or Gemini tool definition, such as "
+    '{"name": …, "description": …, "inputSchema": {…}}'
+)
+
+#: Fields of Gemini's ``Schema`` message as its Python library spells them.
+_PROTO_NAMES: Final = {
+    "any_of": "anyOf", "max_items": "maxItems", "min_items": "minItems", "max_length": "maxLength",
+    "min_length": "minLength", "max_properties": "maxProperties", "min_properties": "minProperties",
+    "property_ordering": "propertyOrdering", "additional_properties": "additionalProperties",
+    "defs": "$defs", "ref": "$ref",
+}  # fmt: skip
+_PROTO_COUNTS: Final = frozenset(
+    {"maxItems", "minItems", "maxLength", "minLength", "maxProperties", "minProperties"}
+)
+
+#: Cleaning has its own, larger bound; this one is for messages that contain themselves.
+_MAX_PROTO_NODES: Final = 2_000
+
+
+class ReadTools(Struct, frozen=True):
+    """The tools that can be offered, and a line about each that cannot."""
+
+    definitions: tuple[ToolDefinition, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+def read_tools(tools: object) -> ReadTools:
+    """Read tool definitions of any form.
+
+    Args:
+        tools: A list of tools, a single one, or ``None``.
+
+    Raises:
+        UsageError: A member is no tool definition at all.
+    """
+    definitions: list[ToolDefinition] = []
+    skipped: list[str] = []
+    for index, tool in enumerate(_members(tools)):
+        for found in _declared(index, tool):
+            if isinstance(found, str):
+                skipped.append(f"tool {index}: {found}")
+            else:
+                definitions.append(found)
+    return ReadTools(tuple(definitions), tuple(skipped))
+
+
+def _members(tools: object) -> Iterable[object]:
+    if tools is None:
+        return ()
+    if isinstance(tools, Mapping | ToolDefinition):
+        return (cast("object", tools),)
+    if isinstance(tools, Iterable) and not isinstance(tools, str | bytes):
+        return cast("Iterable[object]", tools)
+    raise UsageError(
+        f"tools must be a list of tool definitions (actual type: {type(tools).__name__})"
+    )
+
+
+def _declared(index: int, tool: object) -> Iterator[ToolDefinition | str]:
+    """Yield the definitions in one member of the list; in place of an unusable one, why."""
+    if isinstance(tool, ToolDefinition):
+        yield _definition(tool.name, tool.description, tool.schema)
+        return
+    fields = _fields(tool)
+    if fields is None:
+        found = type(tool).__name__
+        raise UsageError(
+            f"tools[{index}] is no tool definition (actual type: {found}); {_EXPECTED}"
+        )
+    declarations = next((fields[key] for key in _DECLARATIONS if fields.get(key)), None)
+    if declarations is None:
+        yield _read(fields)
+        return
+    for declaration in _members(declarations):
+        inner = _fields(declaration)
+        yield "a function declaration that is none" if inner is None else _read_proto(inner)
+
+
+def _fields(tool: object) -> Mapping[str, Any] | None:
+    """Return a tool's fields by name, or ``None`` for something that has none of them."""
+    if isinstance(tool, Mapping):
+        return cast("Mapping[str, Any]", tool)
+    dump = getattr(tool, "model_dump", None)
+    if callable(dump) and not isinstance(tool, type):
+        # Pydantic models of the providers' libraries, nested ones included.
+        return cast("Mapping[str, Any]", dump(mode="json", by_alias=True, exclude_none=True))
+    fields = {
+        key: value
+        for key in (*_FIELDS, *_DECLARATIONS)
+        if (value := getattr(tool, key, None)) is not None
+    }
+    known = {"name", "function", *_DECLARATIONS} & fields.keys()
+    return fields if known and not isinstance(tool, type) else None
+
+
+def _read(fields: Mapping[str, Any]) -> ToolDefinition | str:
+    function = fields.get("function")
+    inner = None if function is None else _fields(cast("object", function))
+    if inner is not None:
+        return _definition(inner.get("name"), inner.get("description"), _schema(inner))
+    schema = _schema(fields)
+    if schema is None and fields.get("type") not in _OUR_TYPES:
+        return f"{fields.get('type')!r} is run by its own provider and cannot be offered to others"
+    return _definition(fields.get("name"), fields.get("description"), schema)
+
+
+def _read_proto(fields: Mapping[str, Any]) -> ToolDefinition | str:
+    schema = next((fields[key] for key in _JSON_SCHEMAS if fields.get(key) is not None), None)
+    if schema is None:
+        schema = _ProtoReader().schema(fields.get("parameters"))
+    return _definition(fields.get("name"), fields.get("description"), schema)
+
+
+def _schema(fields: Mapping[str, Any]) -> Any:
+    keys = (*_JSON_SCHEMAS, "parameters")
+    return next((fields[key] for key in keys if fields.get(key) is not None), None)
+
+
+def _definition(name: Any, description: Any, schema: Any) -> ToolDefinition | str:
+    cleaned = clean_text(name) if isinstance(name, str) else ""
+    if not cleaned.strip():
+        return "it has no name"
+    words = clean_text(description) if isinstance(description, str) else ""
+    return ToolDefinition(cleaned, words, clean_schema(schema))
+
+
+class _ProtoReader:
+    """Says Gemini's ``Schema`` message as JSON Schema; cleaning does the rest (``STRING``)."""
+
+    def __init__(self) -> None:
+        self.remaining = _MAX_PROTO_NODES
+
+    def schema(self, schema: Any, depth: int = 0) -> Any:
+        if not isinstance(schema, Mapping):
+            return schema
+        self.remaining -= 1
+        if depth > MAX_DEPTH or self.remaining < 0:
+            return {}
+        result: JsonObject = {}
+        for key, value in cast("Mapping[str, Any]", schema).items():
+            keyword: str = _PROTO_NAMES.get(key, key)
+            result[keyword] = self.value(keyword, value, depth + 1)
+        if result.pop("nullable", False) is True and isinstance(result.get("type"), str):
+            result["type"] = [result["type"], "null"]
+            if isinstance(result.get("enum"), list):
+                result["enum"] = [*result["enum"], None]
+        if "example" in result:
+            result["examples"] = [result.pop("example")]
+        return result
+
+    def value(self, keyword: str, value: Any, depth: int) -> Any:
+        if keyword in _PROTO_COUNTS and isinstance(value, str) and value.isdecimal():
+            return int(value) if len(value) < 20 else value  # 64-bit integers travel as strings
+        if keyword in {"items", "additionalProperties"}:
+            return self.schema(value, depth)
+        if keyword == "anyOf" and isinstance(value, list | tuple):
+            return [self.schema(item, depth) for item in cast("list[Any]", value)]
+        if keyword in {"properties", "$defs"} and isinstance(value, Mapping):
+            entries = cast("Mapping[Any, Any]", value).items()
+            return {name: self.schema(item, depth) for name, item in entries}
+        return value

@@ -1,0 +1,81 @@
+"""Tool definitions in each provider's own form, for callers who make the request themselves.
+
+Rules:
+1. Any form that ``read_tools`` reads is accepted. ``None`` for no tools, and for none that is usable:
+   an empty list is refused by every provider (OAI-06).
+2. A tool that cannot be offered is skipped with a ``ToolSkippedWarning``.
+3. Schemas are projected; one that is plain and legal passes unchanged, a missing one becomes
+   ``{"type": "object", "properties": {}}``.
+4. ``strict`` is never said: providers that know it refuse a mixture, others refuse the key
+   (CER-02, FWK-02, XAI-02).
+"""
+
+import warnings
+from typing import Any
+
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.wire.schema import (
+    ANTHROPIC,
+    GEMINI_PARAMETERS,
+    OPENAI,
+    SchemaRules,
+    project_schema,
+)
+from multi_llm_chat.wire.tool_definitions import read_tools
+
+
+class ToolSkippedWarning(UserWarning):
+    """A tool was left out because it cannot be offered."""
+
+
+def _read(tools: object) -> tuple[ToolDefinition, ...]:
+    read = read_tools(tools)
+    for reason in read.skipped:
+        # Three levels up: the caller of the function that called this one.
+        warnings.warn(f"Skipping {reason}", ToolSkippedWarning, stacklevel=3)
+    return read.definitions
+
+
+def _declaration(tool: ToolDefinition, key: str, rules: SchemaRules) -> JsonObject:
+    schema = project_schema(tool.schema, rules).schema
+    schema.setdefault("properties", {})
+    return {"name": tool.name, "description": tool.description, key: schema}
+
+
+def mcp_tools_to_openai_format(tools: object) -> list[JsonObject] | None:
+    """Return tools for the ``tools`` of a Chat Completions request.
+
+    Args:
+        tools: Definitions of any form, MCP's among them.
+    """
+    declarations = [_declaration(tool, "parameters", OPENAI) for tool in _read(tools)]
+    return [{"type": "function", "function": function} for function in declarations] or None
+
+
+def mcp_tools_to_anthropic_format(tools: object) -> list[JsonObject] | None:
+    """Return tools for the ``tools`` of a Messages request.
+
+    An argument whose name Anthropic refuses is sent under another; its description says the tool's.
+
+    Args:
+        tools: Definitions of any form, MCP's among them.
+    """
+    return [_declaration(tool, "input_schema", ANTHROPIC) for tool in _read(tools)] or None
+
+
+def mcp_tools_to_gemini_format(tools: object) -> list[JsonObject] | None:
+    """Return tools for the ``tools`` of a generateContent request.
+
+    One entry holds all declarations, as Google's own examples do. The keys are those that both the
+    REST interface and the ``google-genai`` library read, and the schema is in ``parameters``: the
+    older field, which every version and Vertex AI know, while ``parametersJsonSchema`` does not
+    exist on v1. An empty ``properties`` map is the same as none in that protocol (GEM-16).
+
+    Args:
+        tools: Definitions of any form, MCP's among them.
+    """
+    declarations: list[Any] = [
+        _declaration(tool, "parameters", GEMINI_PARAMETERS) for tool in _read(tools)
+    ]
+    return [{"function_declarations": declarations}] if declarations else None

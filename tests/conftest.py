@@ -1,0 +1,20 @@
+"""Profiles of the property tests: ``HYPOTHESIS_PROFILE=slow`` for the long run."""
+
+import os
+
+from hypothesis import HealthCheck, Phase, settings
+
+# Generated histories are large, and a shared machine is slow at times: neither is a fault of the code.
+_PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
+
+settings.register_profile("quick", max_examples=500, deadline=None, suppress_health_check=_PATIENT)
+# For a quick look while working: few examples, shown as they are found.
+settings.register_profile(
+    "smoke",
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=_PATIENT,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+)
+settings.register_profile("slow", max_examples=10_000, deadline=None, suppress_health_check=_PATIENT)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
