@@ -6,6 +6,7 @@
     │   ├── AuthError                the key is missing, wrong or not allowed
     │   ├── RateLimited              too many requests; ``retry_after`` seconds if told
     │   ├── Overloaded               their servers are busy or broken; try again later
+    │   ├── ConnectionFailed         the network failed; ``before_first_byte`` of the reply or after
     │   ├── ContextTooLong           the request does not fit the model's window
     │   ├── BadRequest               the request was rejected; ``repair`` names a stronger one
     │   ├── Refused                  the model or a safety filter declined to answer
@@ -66,6 +67,26 @@ class RateLimited(ProviderError):
 
 class Overloaded(ProviderError):
     """The provider's servers are busy or failed (5xx, ``overloaded_error``); retry later."""
+
+
+class ConnectionFailed(ProviderError):
+    """The provider was not reached, or the connection broke or was too slow.
+
+    ``before_first_byte`` tells that nothing of the reply had arrived. ``code`` is the kind of
+    failure in one word. Check the address, the network and the proxy settings.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        before_first_byte: bool,
+        provider: str | None = None,
+        code: str | None = None,
+        partial: Any = None,
+    ) -> None:
+        super().__init__(message, provider=provider, code=code, partial=partial)
+        self.before_first_byte = before_first_byte
 
 
 class ContextTooLong(ProviderError):

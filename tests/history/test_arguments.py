@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from multi_llm_chat.history.arguments import (
     MAX_DEPTH,
-    is_complete_object,
     parse_arguments,
     split_arguments,
 )
@@ -134,10 +133,3 @@ def test_parting_loses_nothing_but_the_space_between(text: str) -> None:
 @pytest.mark.parametrize("text", ['{"a":1}', '{"a":1}{"b":', '{"a":1}x', "", '{"a":1} [2]'])
 def test_anything_else_stays_whole(text: str) -> None:
     assert split_arguments(text) == [text]
-
-
-def test_only_a_whole_object_is_complete() -> None:
-    assert is_complete_object('{"a":"}"} ')
-    assert not is_complete_object('{"a":"}')
-    assert not is_complete_object("")
-    assert not is_complete_object('{"a":1}{}')

@@ -12,6 +12,7 @@ from multi_llm_chat.history.values import Media, Origin, Text, Thinking, ToolCal
 from multi_llm_chat.wire.assembly import Assembly
 from multi_llm_chat.wire.calls import CUT_OFF, CallAssembly
 from multi_llm_chat.wire.decoding import DecodeContext
+from multi_llm_chat.wire.object_end import ObjectEnd
 
 Fragment = dict[str, Any]
 NOTHING: dict[str, Any] = {}
@@ -84,6 +85,19 @@ def short(calls: list[ToolCall]) -> list[tuple[str, Any, str]]:
             ],
             [("f", {"a": 1}, "x"), ("f", {"a": 2}, "call_1")],
             id="STR-04-one-id-for-different-calls",
+        ),
+        pytest.param(
+            [
+                {"key": 0, "wire_id": "x", "name": "f", "arguments": piece}
+                for piece in ('{"a":', '{"a":', "1}}")
+            ],
+            [("f", {"a": {"a": 1}}, "x")],
+            id="STR-13-a-piece-like-the-one-before-is-more-of-it",
+        ),
+        pytest.param(
+            [{"key": 0, "name": "f", "arguments": '{"a":1}'} for _ in range(2)],
+            [("f", {"a": 1}, "call_0"), ("f", {"a": 1}, "call_1")],
+            id="STR-02-equal-calls-without-ids-are-two",
         ),
         pytest.param(
             [{"key": 0, "name": "f"}, {"key": 0, "wire_id": "x", "arguments": "{}"}],
@@ -270,3 +284,33 @@ def test_str_06_the_calls_decide_the_reason(said: Any, with_call: bool, settled:
     if with_call:
         assembly.add_call(name="f", arguments="{}")
     assert assembly.close(said, "raw", None)[-1] == Finish(settled, "raw")
+
+
+json_values = st.recursive(
+    st.none() | st.integers() | st.text(max_size=6) | st.sampled_from(['"', "\\", "}{", '\\"']),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner),
+    max_leaves=6,
+)
+
+
+@given(st.dictionaries(st.text(max_size=4), json_values), st.integers(1, 4), st.booleans())
+def test_the_end_of_an_object_is_known_when_it_comes(
+    value: dict[str, Any], size: int, ascii_only: bool
+) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only)
+    end = ObjectEnd()
+    for at in range(0, len(text), size):
+        assert not end.reached()
+        end.add(text[at : at + size])
+    assert end.reached()
+    end.add(" ")
+    assert end.reached()
+    end.add("{")
+    assert not end.reached()
+
+
+@pytest.mark.parametrize("text", ["", " ", "[]", "1", '"{}"', "x{}", "{", '{"a":"}', '{"a":"\\"}'])
+def test_other_text_is_no_object_that_ended(text: str) -> None:
+    end = ObjectEnd()
+    end.add(text)
+    assert not end.reached()

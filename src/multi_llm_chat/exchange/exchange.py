@@ -137,16 +137,26 @@ class Exchange:
         try:
             events += self._decoder.end()
         except ProviderError as error:
-            self.failure = error
-            error.provider = self._row.name
-            error.partial = self.turn
-            raise
+            raise self._failed(error) from None
         return events
+
+    def _failed(self, error: ProviderError) -> ProviderError:
+        """The error, knowing who failed and, under the speaker's name, what was said until then."""
+        if isinstance(error.partial, Turn):
+            error.partial = msgspec.structs.replace(
+                error.partial, role=self._speaker, model=self.rendered.model
+            )
+        error.provider = self._row.name
+        self.failure = error
+        return error
 
     @property
     def turn(self) -> Turn:
         """What the model has said: finished parts, under its speaker's name."""
-        parts = self._decoder.parts if self._reads_stream else self._parts
+        if self.failure is not None and isinstance(self.failure.partial, Turn):
+            parts = self.failure.partial.parts
+        else:
+            parts = self._decoder.parts if self._reads_stream else self._parts
         return Turn(self._speaker, parts, model=self.rendered.model)
 
     def _feed(self, frames: Iterable[tuple[str | None, bytes]]) -> list[Event]:
@@ -159,16 +169,15 @@ class Exchange:
 
     def _end_whole(self) -> list[Event]:
         body = b"".join(self._whole)
+        if self._status >= 400:
+            error = self._dialect.read_failure(
+                self._status, self._headers, body, provider=self._row.name
+            )
+            raise self._failed(error)
         try:
-            if self._status >= 400:
-                raise self._dialect.read_failure(
-                    self._status, self._headers, body, provider=self._row.name
-                )
             self._parts, events = self._dialect.decode_reply(body, self._context)
         except ProviderError as error:
-            self.failure = error
-            error.provider = self._row.name
-            raise
+            raise self._failed(error) from None
         return events
 
 

@@ -92,16 +92,6 @@ def split_arguments(text: str) -> list[str]:
     return pieces if len(pieces) > 1 else [text]
 
 
-def is_complete_object(text: str) -> bool:
-    """Tell whether the text is one whole JSON object, to which nothing can be added."""
-    if not text.rstrip().endswith("}"):
-        return False
-    try:
-        return isinstance(_DECODER.decode(text), dict)
-    except (ValueError, RecursionError):
-        return False
-
-
 def _parse_text(text: str) -> ParsedArguments:
     if not text.strip():
         return {}, None, None

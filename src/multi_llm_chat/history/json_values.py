@@ -86,7 +86,7 @@ def _clean_list(value: Iterable[Any], depth: int) -> Any:
         return TOO_DEEP
     cleaned = [clean_json(item, depth + 1) for item in value]
     same = isinstance(value, list) and all(
-        old is new for old, new in zip(cast(list[Any], value), cleaned, strict=True)
+        old is new for old, new in zip(value, cleaned, strict=True)
     )
     return cast(Any, value) if same else cleaned
 

@@ -61,10 +61,10 @@ def read_turn(value: object, index: int) -> Turn:
             f"A turn needs a 'role' that says who spoke (found: {role!r}).", turn=index
         )
     role = ROLE_ALIASES.get(role, role)
-    content = entry.get("content")
+    content: object = entry.get("content")
     has_message_keys = not MESSAGE_KEYS.isdisjoint(entry)
     if has_message_keys and content is None:
-        content = []
+        content = ""
     parts = read_parts(content, index)
     if has_message_keys or role == "tool":
         parts = _with_message_keys(parts, role, entry, index)

@@ -63,14 +63,14 @@ def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> lis
     for item in placed:
         role = item.turn.role
         if target.answers_after_tools and before == "tool" and role == "user":
-            notes.append(Note("MIS-06", item.index, "put a word of the model behind tool results"))
+            notes.append(Note("MIS-06", item.source, "put a word of the model behind tool results"))
             bridged.append(Placed(None, _says(target.speaker, ACKNOWLEDGED)))
         if (
             target.alternates
             and before == role == target.speaker
             and isinstance(item.turn.parts[0], Thinking)
         ):
-            notes.append(Note("ANT-12", item.index, "put a user turn before a thinking turn"))
+            notes.append(Note("ANT-12", item.source, "put a user turn before a thinking turn"))
             bridged.append(Placed(None, _says("user", CONTINUE)))
         bridged.append(item)
         before = role

@@ -11,7 +11,7 @@ Rules:
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
+from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
@@ -33,7 +33,7 @@ RAW_ARGUMENTS = "_raw"
 class Placed(NamedTuple):
     """A turn and the index of the turn it came from; None when it was not in the history."""
 
-    index: int | None
+    source: int | None
     turn: Turn
 
 
@@ -169,7 +169,7 @@ def _usable_arguments(part: ToolCall, index: int, notes: list[Note]) -> JsonObje
     if arguments is part.arguments:
         return part.arguments
     notes.append(Note("ANT-22", index, f"cleaned the arguments of {part.name}"))
-    return arguments if isinstance(arguments, dict) else {}
+    return as_object(arguments) or {}
 
 
 def _clean_result(part: ToolResult, index: int, notes: list[Note]) -> Part:

@@ -68,12 +68,12 @@ class CallDraft:
         self._end.add(fragment)
 
     def repeats(self, arguments: object) -> bool:
-        """Tell whether the arguments are those that have come, once more."""
+        """Tell whether the arguments are those that have come, whole and once more."""
         if self.value is not None:
             return arguments == self.value
         if not isinstance(arguments, str) or len(arguments) != self._length:
             return False
-        return bool(arguments) and arguments == self.text()
+        return self.is_complete() and arguments == self.text()
 
     def text(self) -> str:
         """Join the text of the arguments so far."""
@@ -131,8 +131,6 @@ class CallAssembly:
             The call it belongs to, and the events.
         """
         events: list[Event] = []
-        # Only a name and an id together tell a call that is sent again from one more call.
-        repeated = bool(name and wire_id)
         draft = self._find(key, wire_id or "", name or "", separate)
         inherited = ""
         if draft is not None and self._begins_anew(draft, wire_id or "", name or "", arguments):
@@ -146,7 +144,8 @@ class CallAssembly:
             draft.wire_id = wire_id
             self._by_id.setdefault(wire_id, draft)
         self._last = draft
-        if draft.closed or (repeated and draft.repeats(arguments)):
+        # Only a name and an id together tell a call that is sent again from one more call.
+        if draft.closed or (name and wire_id and draft.repeats(arguments)):
             return draft, events
         if name:
             self._add_name(draft, name)

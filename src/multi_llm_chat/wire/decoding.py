@@ -16,6 +16,6 @@ class DecodeContext(Struct, frozen=True):
     """
 
     origin: Origin = Origin()
-    names: Mapping[str, str] = field(default_factory=dict)
-    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     id_prefix: str = "call"

@@ -74,6 +74,11 @@ def is_regular_expression(pattern: str) -> bool:
     """Tell whether ``pattern`` compiles, allowing for what only ECMAScript knows."""
     for foreign, ours in _FOREIGN_SYNTAX:
         pattern = foreign.sub(ours, pattern)
+    return is_portable(pattern)
+
+
+def is_portable(pattern: str) -> bool:
+    """Tell whether ``pattern`` compiles as it stands, also on servers written in Python."""
     try:
         re.compile(pattern)
     except FutureWarning:

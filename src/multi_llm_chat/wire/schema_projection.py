@@ -14,7 +14,7 @@ from collections.abc import Container, Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_cleaning import Subschema
+from multi_llm_chat.wire.schema_cleaning import Subschema, is_portable
 from multi_llm_chat.wire.schema_completion import anything, completing_steps, is_null, typing_step
 from multi_llm_chat.wire.schema_merging import both, flattened, folded
 from multi_llm_chat.wire.schema_notes import Place, described
@@ -54,6 +54,13 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
     while name in taken:
         name, number = f"{wanted}_{number}", number + 1
     return name
+
+
+def _says(rules: SchemaRules, keyword: str, value: Any) -> bool:
+    """Tell whether the dialect knows this value of a keyword that it knows."""
+    if keyword == "format":
+        return rules.formats is None or value in rules.formats
+    return keyword != "pattern" or is_portable(value)
 
 
 class Projection:
@@ -125,11 +132,13 @@ class Projection:
     ) -> JsonObject:
         rules = self.rules
         result: JsonObject = {}
+        patterned = "patternProperties" in schema
+        portable = patterned and all(map(is_portable, schema["patternProperties"]))
         # What a pattern allowed would otherwise be forbidden.
-        opened = "patternProperties" in schema and not rules.takes("patternProperties")
+        opened = patterned and not (portable and rules.takes("patternProperties"))
+        gone = {*_SWITCHES, "patternProperties"} if opened else set[str]()
         for keyword, value in schema.items():
-            refused = not rules.takes(keyword) or (opened and keyword in _SWITCHES)
-            if refused or (keyword == "format" and value not in (rules.formats or {value})):
+            if not rules.takes(keyword) or keyword in gone or not _says(rules, keyword, value):
                 place.drop(keyword, value)
             elif keyword in _NESTED:
                 result[keyword] = self._nested(keyword, value, place, depth + 1, inside)

@@ -30,7 +30,8 @@ from multi_llm_chat.wire.encoding import (
     settle_media,
     system_text,
 )
-from multi_llm_chat.wire.schema import ANTHROPIC, OPENAI_STRICT, project_schema
+from multi_llm_chat.wire.schema import ANTHROPIC, OPENAI_STRICT
+from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/messages"
 
@@ -38,7 +39,7 @@ _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _DEFAULT_MAX_TOKENS = 8192
 _SMALLEST_BUDGET = 1024
 _DEFAULT_BUDGET = 8192
-_CACHE = {"type": "ephemeral"}
+_CACHE: JsonObject = {"type": "ephemeral"}
 _STUB: JsonObject = {"type": "object", "properties": {}}
 
 
@@ -155,7 +156,7 @@ def _mark_last_message(messages: list[JsonObject]) -> None:
     """Let the provider cache everything up to here; thinking blocks cannot carry the mark."""
     last = messages[-1]
     if isinstance(last["content"], str):
-        last["content"] = [{"type": "text", "text": last["content"]}]
+        last["content"] = list[JsonObject]([{"type": "text", "text": last["content"]}])
     last["content"][-1]["cache_control"] = _CACHE
 
 
@@ -218,7 +219,7 @@ def _tools(draft: Draft, turns: Sequence[Turn], *, thinking: bool) -> JsonObject
         return _stubs(draft, turns)
     written: list[JsonObject] = []
     for tool in draft.tools:
-        projected = project_schema(tool.schema, ANTHROPIC)
+        projected = recall_projection(tool.schema, ANTHROPIC)
         for dropped in projected.dropped:
             draft.note("ANT-18", f"{tool.name}: {dropped}")
         if projected.renamed:
@@ -269,7 +270,7 @@ def _settings(draft: Draft, *, thinking: bool) -> JsonObject:
     if thinking and thinks_adaptively(draft.model) and (effort := effort_of(options.thinking)):
         output["effort"] = effort
     if options.schema is not None:
-        schema = project_schema(options.schema, OPENAI_STRICT).schema
+        schema = recall_projection(options.schema, OPENAI_STRICT).schema
         output["format"] = {"type": "json_schema", "schema": schema}
     if output:
         settings["output_config"] = output

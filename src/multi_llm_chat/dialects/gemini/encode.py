@@ -37,7 +37,8 @@ from multi_llm_chat.wire.encoding import (
     system_text,
     without_nothing,
 )
-from multi_llm_chat.wire.schema import GEMINI_JSON_SCHEMA, project_schema
+from multi_llm_chat.wire.schema import GEMINI_JSON_SCHEMA
+from multi_llm_chat.wire.schema_memory import recall_projection
 
 #: The documented value for calls that were not signed here; the field is base64 of bytes.
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()
@@ -184,7 +185,7 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
 def _tools(draft: Draft) -> JsonObject:
     declarations: list[JsonObject] = []
     for tool in limit_tools(draft, _MOST_TOOLS, "OAI-13"):
-        projected = project_schema(tool.schema, GEMINI_JSON_SCHEMA)
+        projected = recall_projection(tool.schema, GEMINI_JSON_SCHEMA)
         for dropped in projected.dropped:
             draft.note("GEM-13", f"{tool.name}: {dropped}")
         declaration: JsonObject = {"name": tool.name, "parametersJsonSchema": projected.schema}
@@ -215,7 +216,7 @@ def _settings(draft: Draft) -> JsonObject:
         draft.note("GEM-19", "structured output and tools exclude each other here: left it out")
     elif options.schema is not None:
         settings["responseMimeType"] = "application/json"
-        settings["responseJsonSchema"] = project_schema(options.schema, GEMINI_JSON_SCHEMA).schema
+        settings["responseJsonSchema"] = recall_projection(options.schema, GEMINI_JSON_SCHEMA).schema
     return settings
 
 

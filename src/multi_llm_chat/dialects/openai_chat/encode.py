@@ -35,7 +35,8 @@ from multi_llm_chat.wire.encoding import (
     settle_media,
     without_nothing,
 )
-from multi_llm_chat.wire.schema import OPENAI_STRICT, project_schema
+from multi_llm_chat.wire.schema import OPENAI_STRICT
+from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/chat/completions"
 
@@ -231,7 +232,7 @@ def _tools(draft: Draft, quirks: ChatQuirks) -> JsonObject:
         return {}
     written: list[JsonObject] = []
     for tool in tools:
-        projected = project_schema(tool.schema, quirks.schema_rules)
+        projected = recall_projection(tool.schema, quirks.schema_rules)
         for dropped in projected.dropped:
             draft.note("OAI-14", f"{tool.name}: {dropped}")
         function: JsonObject = {"name": tool.name, "parameters": projected.schema}
@@ -305,6 +306,6 @@ def _output(draft: Draft, quirks: ChatQuirks) -> JsonObject:
         return {}
     if quirks.output_schema == "json_object":
         return {"response_format": {"type": "json_object"}}
-    projected = project_schema(schema, OPENAI_STRICT).schema
+    projected = recall_projection(schema, OPENAI_STRICT).schema
     named = {"name": "answer", "schema": projected, "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": named}}

@@ -32,7 +32,8 @@ from multi_llm_chat.wire.encoding import (
     plain_text,
     settle_media,
 )
-from multi_llm_chat.wire.schema import OPENAI, OPENAI_STRICT, project_schema
+from multi_llm_chat.wire.schema import OPENAI, OPENAI_STRICT
+from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/responses"
 
@@ -137,7 +138,7 @@ def _input_part(part: Part) -> JsonObject:
 def _tools(draft: Draft) -> JsonObject:
     written: list[JsonObject] = []
     for tool in limit_tools(draft, _MOST_TOOLS, "OAI-13"):
-        projected = project_schema(tool.schema, OPENAI)
+        projected = recall_projection(tool.schema, OPENAI)
         for dropped in projected.dropped:
             draft.note("OAI-14", f"{tool.name}: {dropped}")
         function: JsonObject = {"type": "function", "name": tool.name}
@@ -176,7 +177,7 @@ def _settings(draft: Draft) -> JsonObject:
     if options.thinking is not None:
         settings |= _reasoning_setting(draft, thinks)
     if options.schema is not None:
-        schema = project_schema(options.schema, OPENAI_STRICT).schema
+        schema = recall_projection(options.schema, OPENAI_STRICT).schema
         output = {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
         settings["text"] = {"format": output}
     return settings

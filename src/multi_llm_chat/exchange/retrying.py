@@ -1,0 +1,135 @@
+"""Whether and when to ask again, as a decision about values.
+
+Rules:
+1. Asked again: too many requests, busy or broken servers (also inside a reply that began well),
+   a lost connection, a broken reply. Not asked again: everything that would fail the same way.
+2. Once events of a reply were handed out it is not asked for again, unless the policy says so.
+3. A rejected request whose text is in the catalogue is sent once more with the stronger repair
+   (``ProviderError.repair``), at once, and never twice.
+4. A provider's own waiting time is kept to the letter; one longer than the policy allows means
+   giving up. Otherwise the wait doubles each time, and ``jitter`` (0 up to 1) spreads it over
+   the upper half of that time.
+5. No clock and no randomness: both come in as values.
+"""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import (
+    BadRequest,
+    ConnectionFailed,
+    MultiLLMChatError,
+    Overloaded,
+    ProviderError,
+    RateLimited,
+    Refused,
+    StreamBroken,
+)
+from multi_llm_chat.repair import RepairPolicy
+
+
+class RetryPolicy(Struct, frozen=True, forbid_unknown_fields=True):
+    """How patient to be.
+
+    ``attempts`` are requests in all, 1 for no retry. ``after_first_byte`` asks again even when
+    part of a reply was handed out; its events then begin anew. ``repair`` allows the one
+    stronger repair, which is not counted as an attempt.
+    """
+
+    attempts: int = 4
+    first_wait: float = 0.5
+    longest_wait: float = 60.0
+    after_first_byte: bool = False
+    repair: bool = True
+
+
+#: Ask once, take what comes.
+ONCE = RetryPolicy(attempts=1, repair=False)
+
+
+class Wait(Struct, frozen=True):
+    """Ask again after so many seconds."""
+
+    seconds: float
+
+
+class RepairAndRetry(Struct, frozen=True):
+    """Ask again at once, with the stronger repair of this name."""
+
+    key: str
+
+
+class GiveUp(Struct, frozen=True):
+    """Do not ask again, and why."""
+
+    reason: str
+
+
+Decision: TypeAlias = Wait | RepairAndRetry | GiveUp
+
+#: What may be different the next time.
+_PASSING = (RateLimited, Overloaded, ConnectionFailed, StreamBroken)
+
+
+def decide(
+    attempt: int,
+    failure: ProviderError,
+    *,
+    policy: RetryPolicy,
+    streamed: bool,
+    jitter: float = 0.5,
+    repaired: bool = False,
+) -> Decision:
+    """Decide what follows a failure.
+
+    Args:
+        attempt: The number of the attempt that failed, from 1.
+        failure: What went wrong.
+        policy: How patient to be.
+        streamed: Whether events of this reply were handed out.
+        jitter: A number from 0 up to 1, another one for each decision.
+        repaired: Whether the stronger repair has been tried.
+    """
+    if streamed and not policy.after_first_byte:
+        return GiveUp("part of the reply was handed out already")
+    if isinstance(failure, BadRequest):
+        return _after_rejection(failure, policy, repaired)
+    if not isinstance(failure, _PASSING):
+        return GiveUp("asking again would not help")
+    if attempt >= policy.attempts:
+        return GiveUp(f"asked {attempt} times" if attempt > 1 else "no retry was wanted")
+    told = failure.retry_after
+    if told is not None and told > policy.longest_wait:
+        return GiveUp(f"the provider asks to wait {told:g} seconds")
+    return Wait(_backoff(attempt, policy, jitter) if told is None else told)
+
+
+def _after_rejection(failure: BadRequest, policy: RetryPolicy, repaired: bool) -> Decision:
+    if failure.repair is None:
+        return GiveUp("the request was rejected for an unknown reason")
+    if repaired:
+        return GiveUp("the stronger repair was rejected too")
+    return RepairAndRetry(failure.repair) if policy.repair else GiveUp("no repair was wanted")
+
+
+def _backoff(attempt: int, policy: RetryPolicy, jitter: float) -> float:
+    # The exponent is bounded: a large one would not fit into a float.
+    full = min(policy.first_wait * 2 ** min(attempt - 1, 60), policy.longest_wait)
+    return full * (0.5 + jitter / 2)
+
+
+def hands_over(failure: MultiLLMChatError, *, streamed: bool) -> bool:
+    """Tell whether the next provider of a chain is asked after this failure of the one before.
+
+    A refusal is an answer, and the caller's own mistake is the same everywhere.
+    """
+    return isinstance(failure, ProviderError) and not isinstance(failure, Refused) and not streamed
+
+
+def handed_over(
+    policy: RepairPolicy | None, way: Literal["adopt", "label"] = "adopt"
+) -> RepairPolicy:
+    """How the next provider of a chain reads the history that it takes over."""
+    wanted = policy or RepairPolicy()
+    return RepairPolicy(unanswered=wanted.unanswered, orphans=wanted.orphans, foreign=way)

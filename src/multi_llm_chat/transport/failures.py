@@ -1,0 +1,54 @@
+"""What went wrong on the network, in words that contain no secret.
+
+Rules:
+1. The words are ours. The text of a library's exception is not repeated, for it may quote a header.
+2. ``code`` is one of ``unknown_host``, ``refused``, ``certificate``, ``tls``, ``timeout``, ``lost``.
+"""
+
+import socket
+import ssl
+from urllib.parse import urlsplit
+
+from multi_llm_chat.errors import ConnectionFailed
+
+_WORDS = {
+    "unknown_host": "The name {host} is not known. Check the address and the network.",
+    "refused": "{host} refuses the connection. Check the address and that the server runs.",
+    "certificate": (
+        "The certificate of {host} is not trusted. Behind an inspecting proxy, name its "
+        "certificates in SSL_CERT_FILE."
+    ),
+    "tls": "No secure connection to {host} could be made. Check the address and the proxy.",
+    "timeout": "{host} did not answer in time. Try again, or allow more time.",
+    "lost": "The connection to {host} was lost. Try again.",
+    "proxy": "The proxy on the way to {host} refused. Check the proxy settings.",
+    "closed": "The reply of {host} was stopped here.",
+}
+
+_KINDS: tuple[tuple[type[BaseException], str], ...] = (
+    (socket.gaierror, "unknown_host"),
+    (ssl.SSLCertVerificationError, "certificate"),
+    (ssl.SSLError, "tls"),
+    (TimeoutError, "timeout"),
+    (ConnectionRefusedError, "refused"),
+)
+
+
+def connection_failed(
+    error: BaseException | str, url: str, *, before_first_byte: bool
+) -> ConnectionFailed:
+    """Our error for a library's, or for a failure already named by its code."""
+    code = error if isinstance(error, str) else _code(error)
+    host = urlsplit(url).netloc.rpartition("@")[2]
+    return ConnectionFailed(
+        _WORDS[code].format(host=host), before_first_byte=before_first_byte, code=code
+    )
+
+
+def _code(error: BaseException) -> str:
+    # aiohttp wraps the cause; what it wraps says more than its own class.
+    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
+    causes = (error, inner, error.__cause__)
+    return next(
+        (code for kind, code in _KINDS for cause in causes if isinstance(cause, kind)), "lost"
+    )

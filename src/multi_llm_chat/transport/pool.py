@@ -1,0 +1,180 @@
+"""Connections without ``async`` that are kept and used again, a bounded number of each host.
+
+Rules:
+1. At most ``connections_per_host`` connections to one place are open; who needs one more waits.
+2. A connection is handed out to one user at a time. It comes back only in good order; a kept one
+   that is too old, or on which the server has closed or said something unasked, is closed instead.
+3. ``close`` may be called from any thread: it closes what is idle and shuts down what is in use,
+   so that a thread that waits for bytes wakes up.
+"""
+
+import base64
+import contextlib
+import select
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable
+from http.client import HTTPConnection, HTTPSConnection
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.transport.certificates import tls_context
+from multi_llm_chat.transport.settings import DEFAULT_PORTS, TransportSettings
+
+
+class Place(NamedTuple):
+    """Where connections lead: those to one place are interchangeable."""
+
+    scheme: str
+    host: str
+    port: int
+    proxy: str | None
+
+
+class Connection:
+    """One connection, with the socket that can be shut down from elsewhere."""
+
+    def __init__(self, http: HTTPConnection, place: Place) -> None:
+        self.http = http
+        self.place = place
+        self.socket: socket.socket = http.sock
+        self.idle_since = 0.0
+
+    def shut_down(self) -> None:
+        """Wake whoever reads from this connection; the owner closes it."""
+        with contextlib.suppress(OSError):
+            # Not the method of an SSL socket: that would take its state from under the reader.
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+
+    def is_stale(self, oldest: float) -> bool:
+        """Tell whether it must not be used again."""
+        if self.idle_since < oldest:
+            return True
+        try:
+            readable, _, _ = select.select([self.socket], [], [], 0)
+        except (OSError, ValueError):  # closed, or a number that select cannot take
+            return True
+        return bool(readable)
+
+
+class ConnectionPool:
+    """The connections of one transport."""
+
+    def __init__(
+        self, settings: TransportSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._idle: dict[Place, list[Connection]] = {}
+        self._slots: dict[Place, threading.BoundedSemaphore] = {}
+        self._used: set[Connection] = set()
+        self.closed = False
+
+    def place_of(self, url: str) -> Place:
+        """The place to which a request for this address is sent."""
+        parts = urlsplit(url)
+        port = parts.port or DEFAULT_PORTS[parts.scheme]
+        return Place(parts.scheme, parts.hostname or "", port, self._settings.proxy_for(url))
+
+    def take(self, place: Place) -> Connection:
+        """A connection that is ready for a request; it must be given back.
+
+        Raises:
+            OSError: The server cannot be reached in time.
+        """
+        slots = self._slots_of(place)
+        if not slots.acquire(timeout=self._settings.timeouts.total):
+            raise TimeoutError
+        try:
+            connection = self._kept(place) or self._connect(place)
+        except BaseException:
+            slots.release()
+            raise
+        with self._lock:
+            self._used.add(connection)
+        if self.closed:
+            connection.shut_down()
+        return connection
+
+    def give_back(self, connection: Connection, *, reusable: bool) -> None:
+        """Keep the connection for the next request, or close it."""
+        with self._lock:
+            self._used.discard(connection)
+            keep = reusable and not self.closed
+            if keep:
+                connection.idle_since = self._clock()
+                self._idle.setdefault(connection.place, []).append(connection)
+        if not keep:
+            connection.http.close()
+        self._slots_of(connection.place).release()
+
+    def close(self) -> None:
+        """Close everything, also under those who are reading."""
+        with self._lock:
+            self.closed = True
+            idle = [connection for kept in self._idle.values() for connection in kept]
+            self._idle.clear()
+            used = list(self._used)
+        for connection in idle:
+            connection.http.close()
+        for connection in used:
+            connection.shut_down()
+
+    def _slots_of(self, place: Place) -> threading.BoundedSemaphore:
+        with self._lock:
+            if place not in self._slots:
+                self._slots[place] = threading.BoundedSemaphore(self._settings.connections_per_host)
+            return self._slots[place]
+
+    def _kept(self, place: Place) -> Connection | None:
+        oldest = self._clock() - self._settings.idle_seconds
+        while True:
+            with self._lock:
+                kept = self._idle.get(place)
+                connection = kept.pop() if kept else None
+            if connection is None:
+                return None
+            if not connection.is_stale(oldest):
+                return connection
+            connection.http.close()
+
+    def _connect(self, place: Place) -> Connection:
+        http = self._http(place)
+        try:
+            http.connect()
+        except BaseException:
+            http.close()
+            raise
+        return Connection(http, place)
+
+    def _http(self, place: Place) -> HTTPConnection:
+        settings = self._settings
+        limit = settings.timeouts.connect
+        host, port = place.host, place.port
+        if place.proxy is not None:
+            proxy = urlsplit(place.proxy)
+            if proxy.scheme != "http":
+                raise UsageError(
+                    f"A proxy must be given as http://host:port, not {proxy.scheme}://"
+                )
+            host, port = proxy.hostname or "", proxy.port or DEFAULT_PORTS["http"]
+        if place.scheme == "http":
+            return HTTPConnection(host, port, timeout=limit)
+        context: ssl.SSLContext = tls_context(settings.ca_file, settings.ca_directory)
+        http = HTTPSConnection(host, port, timeout=limit, context=context)
+        if place.proxy is not None:
+            http.set_tunnel(place.host, place.port, proxy_headers(place.proxy))
+        return http
+
+
+def proxy_headers(proxy: str) -> dict[str, str]:
+    """What a proxy wants to know: the name and password in its address, if there are any."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    told = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(told.encode()).decode()}"}

@@ -1,0 +1,116 @@
+"""How the network is used: time limits, pools, proxies and certificates.
+
+Rules:
+1. The environment is read once, by ``settings_from``; afterwards these are values.
+2. Lower-case variables win over upper-case ones, as in curl. ``HTTP_PROXY`` in capitals is not
+   read where ``REQUEST_METHOD`` is set: a web server's client could have sent it as a header.
+3. ``no_proxy`` is a list of hosts: a name covers its subdomains, a leading dot or ``*.`` changes
+   nothing, a port limits it, an address may be a network (``10.0.0.0/8``), ``*`` is everything.
+4. ``REQUESTS_CA_BUNDLE`` wins over ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; without any of them
+   the system's certificates are used.
+5. No repr shows a proxy's credentials.
+"""
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import SplitResult, urlsplit
+
+from msgspec import Struct
+
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
+    """Limits in seconds; ``None`` for none.
+
+    ``connect`` is for reaching the server, ``read`` for the silence between two pieces of a
+    reply (a model may think for minutes before its first word), ``total`` for one whole request.
+    """
+
+    connect: float | None = 15.0
+    read: float | None = 300.0
+    total: float | None = None
+
+
+class TransportSettings(Struct, frozen=True):
+    """Everything a transport has to know."""
+
+    timeouts: Timeouts = Timeouts()
+    connections_per_host: int = 256
+    idle_seconds: float = 30.0
+    http_proxy: str | None = None
+    https_proxy: str | None = None
+    no_proxy: tuple[str, ...] = ()
+    ca_file: str | None = None
+    ca_directory: str | None = None
+
+    def __repr__(self) -> str:
+        return f"TransportSettings({self.timeouts}, {self.connections_per_host} a host)"
+
+    def proxy_for(self, url: str) -> str | None:
+        """The address of the proxy for this request, if it needs one."""
+        parts = urlsplit(url)
+        proxy = self.https_proxy if parts.scheme == "https" else self.http_proxy
+        if not proxy or any(_covers(entry, parts) for entry in self.no_proxy):
+            return None
+        return proxy if "://" in proxy else f"http://{proxy}"
+
+
+def settings_from(
+    environment: Mapping[str, str],
+    *,
+    timeouts: Timeouts | None = None,
+    connections_per_host: int | None = None,
+) -> TransportSettings:
+    """The settings that the environment asks for."""
+
+    def told(*names: str) -> str | None:
+        return next((environment[name] for name in names if environment.get(name)), None)
+
+    plain = ("http_proxy",) if "REQUEST_METHOD" in environment else ("http_proxy", "HTTP_PROXY")
+    excluded = told("no_proxy", "NO_PROXY") or ""
+    bundle = told("REQUESTS_CA_BUNDLE")
+    defaults = TransportSettings()
+    return TransportSettings(
+        timeouts=timeouts or defaults.timeouts,
+        connections_per_host=connections_per_host or defaults.connections_per_host,
+        http_proxy=told(*plain, "all_proxy", "ALL_PROXY"),
+        https_proxy=told("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+        no_proxy=tuple(entry.strip() for entry in excluded.split(",") if entry.strip()),
+        ca_file=bundle or told("SSL_CERT_FILE"),
+        ca_directory=None if bundle else told("SSL_CERT_DIR"),
+    )
+
+
+def _covers(entry: str, url: SplitResult) -> bool:
+    if entry == "*":
+        return True
+    host = (url.hostname or "").lower()
+    network = _network(entry)
+    if network is not None:
+        address = _address(host)
+        return address is not None and address in network
+    name, _, port = entry.lower().rpartition(":") if _has_port(entry) else (entry.lower(), "", "")
+    if port and int(port) != (url.port or DEFAULT_PORTS.get(url.scheme)):
+        return False
+    name = name.removeprefix("*").removeprefix(".").strip("[]")
+    return host == name or host.endswith(f".{name}")
+
+
+def _has_port(entry: str) -> bool:
+    name, colon, port = entry.rpartition(":")
+    return bool(colon) and port.isdecimal() and (":" not in name or name.endswith("]"))
+
+
+def _network(entry: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network | None:
+    try:
+        return ipaddress.ip_network(entry, strict=False)
+    except ValueError:
+        return None
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None

@@ -1,0 +1,183 @@
+"""Requests without ``async``, over the standard library.
+
+Rules:
+1. A reply lives as long as its ``with`` block. Leaving it in any way closes the socket at once,
+   unless the reply was read to its end: then the connection is kept.
+2. ``SyncReply.stop`` and ``SyncTransport.close`` may be called from another thread: the reader wakes
+   up at once and gets ``ConnectionFailed``. Only while a connection is being made does it take
+   until the connection is there or its time is over.
+3. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
+4. Network failures leave as ``ConnectionFailed``; nothing of ``http.client`` is seen outside.
+5. Compression is not asked for, but understood.
+"""
+
+import socket
+import time
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from http.client import HTTPException, HTTPResponse
+from urllib.parse import urlsplit
+
+from multi_llm_chat.errors import ConnectionFailed, UsageError
+from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.transport.failures import connection_failed
+from multi_llm_chat.transport.pool import Connection, ConnectionPool, proxy_headers
+from multi_llm_chat.transport.settings import Timeouts, TransportSettings
+
+#: How long the end of a finished reply is waited for, so that its connection can be used again.
+GRACE_SECONDS = 0.5
+
+_PIECE = 2**16
+
+_FAILURES = (HTTPException, OSError)  # a TimeoutError is an OSError
+
+#: What zlib has to be told about a compressed body.
+_WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
+
+
+class _Limits:
+    """The time that a reply may take, set on its socket."""
+
+    def __init__(self, timeouts: Timeouts) -> None:
+        self._silence = timeouts.read
+        self._end = None if timeouts.total is None else time.monotonic() + timeouts.total
+        self._socket: socket.socket | None = None
+
+    def watch(self, connected: socket.socket) -> None:
+        self._socket = connected
+        connected.settimeout(self._silence)
+        self.renew()
+
+    def shorten(self, silence: float) -> None:
+        self._silence = silence
+        if self._socket is not None:
+            self._socket.settimeout(silence)
+
+    def renew(self) -> None:
+        """Before each read: no longer than what is left of the total."""
+        if self._end is None or self._socket is None:
+            return
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._socket.settimeout(left if self._silence is None else min(left, self._silence))
+
+
+class SyncReply:
+    """The head of a reply, and its body in the pieces in which it arrives."""
+
+    def __init__(
+        self, response: HTTPResponse, connection: Connection, url: str, limits: _Limits
+    ) -> None:
+        self.status = response.status
+        self.headers = {name.lower(): value for name, value in response.getheaders()}
+        self.body = self._pieces()
+        self.complete = False
+        self._response = response
+        self._connection = connection
+        self._url = url
+        self._limits = limits
+        self._stopped = False
+
+    def finish(self) -> None:
+        """Read the little that may follow the last event, if it comes soon."""
+        self._limits.shorten(GRACE_SECONDS)
+        try:
+            for _ in self.body:
+                pass
+        except ConnectionFailed:
+            return
+
+    def stop(self) -> None:
+        """Stop the reply; may be called from another thread."""
+        self._stopped = True
+        self._connection.shut_down()
+
+    def close(self) -> None:
+        """Read no more."""
+        self._response.close()
+
+    def _pieces(self) -> Iterator[bytes]:
+        begun = False
+        window = _WINDOWS.get(self.headers.get("content-encoding", "").lower())
+        unpack = zlib.decompressobj(window).decompress if window else None
+        read, renew = self._response.read1, self._limits.renew
+        try:
+            while True:
+                renew()
+                data = read(_PIECE)
+                if not data:
+                    break
+                begun = True
+                yield unpack(data) if unpack else data
+        except (*_FAILURES, zlib.error) as error:
+            code = "closed" if self._stopped else error
+            raise connection_failed(code, self._url, before_first_byte=not begun) from None
+        if self._stopped or self._response.length:  # http.client takes a short body for a whole one
+            code = "closed" if self._stopped else "lost"
+            raise connection_failed(code, self._url, before_first_byte=not begun)
+        self.complete = True
+
+
+class SyncTransport:
+    """Sends requests and keeps connections; may be shared by threads."""
+
+    def __init__(self, settings: TransportSettings) -> None:
+        self._settings = settings
+        self._pool = ConnectionPool(settings)
+
+    def __repr__(self) -> str:
+        return f"SyncTransport({self._settings!r})"
+
+    def __del__(self) -> None:
+        self._pool.close()
+
+    @contextmanager
+    def send(self, request: HttpRequest) -> Generator[SyncReply]:
+        """Send the request; the block begins when the reply's head is there."""
+        if self._pool.closed:
+            raise UsageError("This transport is closed")
+        limits = _Limits(self._settings.timeouts)
+        connection = self._connect(request.url)
+        reply: SyncReply | None = None
+        try:
+            reply = self._ask(connection, request, limits)
+            yield reply
+        finally:
+            # http.client lets go of the socket by itself where the server will not go on.
+            whole = reply is not None and reply.complete and connection.http.sock is not None
+            if reply is not None:
+                reply.close()
+            self._pool.give_back(connection, reusable=whole)
+
+    def close(self) -> None:
+        """Close all connections; replies that are being read end with ``ConnectionFailed``."""
+        self._pool.close()
+
+    def _connect(self, url: str) -> Connection:
+        try:
+            return self._pool.take(self._pool.place_of(url))
+        except OSError as error:
+            refused = str(error).startswith("Tunnel connection failed")
+            raise connection_failed(
+                "proxy" if refused else error, url, before_first_byte=True
+            ) from None
+
+    def _ask(self, connection: Connection, request: HttpRequest, limits: _Limits) -> SyncReply:
+        place, http = connection.place, connection.http
+        headers = {"User-Agent": "multi_llm_chat"} | request.headers
+        if place.proxy is not None and place.scheme == "http":
+            target = request.url
+            headers |= proxy_headers(place.proxy)
+        else:
+            parts = urlsplit(request.url)
+            target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+        try:
+            limits.watch(connection.socket)
+            http.request(request.method, target, request.body or None, headers)
+            response = http.getresponse()
+        except _FAILURES as error:
+            code = "closed" if self._pool.closed else error
+            raise connection_failed(code, request.url, before_first_byte=True) from None
+        return SyncReply(response, connection, request.url, limits)
