@@ -32,8 +32,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/basedpyright
 	$(BIN)/lint-imports
-	$(BIN)/coverage erase
-	$(BIN)/pytest -n auto -q --cov-report=
+	$(BIN)/pytest -n auto -q --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # Mend what a tool can mend.
 fix: $(READY)

@@ -51,13 +51,27 @@ def clean_text(text: str) -> str:
 
 def clean_json(value: Any, depth: int = 0) -> Any:
     """The value as plain, finite, well-formed JSON; the very same object when it already is."""
+    kind = cast(type[object], type(value))
+    if kind is str:
+        return clean_text(value)
+    if kind is dict:
+        return _clean_mapping(value, depth)
+    if kind is int or kind is bool or value is None:
+        return value
+    if kind is list:
+        return _clean_list(value, depth)
+    return _clean_unusual(value, depth)
+
+
+def _clean_unusual(value: Any, depth: int) -> Any:
+    """Floats, and what is JSON only by resemblance."""
     match value:
-        case None | bool() | int():
-            return value
-        case str():
-            return clean_text(value)
         case float():
             return value if math.isfinite(value) else str(value)
+        case str():
+            return clean_text(str(value))
+        case bool() | int():
+            return int(value)
         case Mapping():
             return _clean_mapping(cast(Mapping[Any, Any], value), depth)
         case list() | tuple() | set() | frozenset():
@@ -69,28 +83,33 @@ def clean_json(value: Any, depth: int = 0) -> Any:
 def _clean_mapping(value: Mapping[Any, Any], depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return TOO_DEEP
-    cleaned = {
-        clean_text(key) if isinstance(key, str) else clean_text(str(key)): clean_json(
-            item, depth + 1
-        )
-        for key, item in value.items()
-    }
-    same = isinstance(value, dict) and all(
-        key in cleaned and cleaned[key] is item for key, item in value.items()
-    )
+    same = type(value) is dict
+    cleaned: JsonObject = {}
+    for key, item in value.items():
+        name = clean_text(key if type(key) is str else str(key))
+        new = clean_json(item, depth + 1)
+        if new is not item or name is not key:
+            same = False
+        cleaned[name] = new
     return value if same else cleaned
 
 
 def _clean_list(value: Iterable[Any], depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return TOO_DEEP
-    cleaned = [clean_json(item, depth + 1) for item in value]
-    same = isinstance(value, list) and all(
-        old is new for old, new in zip(value, cleaned, strict=True)
-    )
+    same = type(value) is list
+    cleaned: list[Any] = []
+    for item in value:
+        new = clean_json(item, depth + 1)
+        if new is not item:
+            same = False
+        cleaned.append(new)
     return cast(Any, value) if same else cleaned
+
+
+_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
 
 
 def compact_json(value: Any) -> str:
     """The value as JSON text without spaces, non-ASCII characters as they are."""
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return _COMPACT.encode(value)

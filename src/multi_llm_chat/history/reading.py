@@ -36,6 +36,10 @@ TURN_KEYS = frozenset({"role", "content", "id", "created_at", "model", "meta"})
 MESSAGE_KEYS = frozenset({"tool_calls", "tool_call_id", "name"})
 
 
+#: Speakers met most often, whose plain words are read without further ado.
+_PLAIN_ROLES = ("user", "assistant", "chatgpt", "claude", "gemini", "model")
+
+
 def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
     """Read serialised turns (or ``Turn`` values); every call in the result has an id."""
     if isinstance(turns, (str, bytes, Mapping)):
@@ -53,6 +57,13 @@ def read_turn(value: object, index: int) -> Turn:
     entry = as_object(value)
     if entry is None:
         return Turn(role="system", unreadable=f"not a turn: {type(value).__name__}")
+    role, content = entry.get("role"), entry.get("content")
+    if type(content) is str and len(entry) == 2 and role in _PLAIN_ROLES:
+        return Turn(cast(str, role), (Text(content),) if content else ())
+    return _read_entry(entry, index)
+
+
+def _read_entry(entry: JsonObject, index: int) -> Turn:
     if "unreadable" in entry:
         return Turn(role="system", unreadable=str(entry["unreadable"]))
     role = entry.get("role")
@@ -96,13 +107,13 @@ def read_parts(content: object, index: int) -> tuple[Part, ...]:
 
 def read_part(value: object, index: int, position: int) -> Part:
     """Read one part."""
-    if isinstance(value, str):
-        return Text(value)
-    if isinstance(value, (Text, ToolCall, ToolResult, Thinking, Media)):
-        return value
     part = as_object(value)
     reader = PART_READERS.get(as_text(part.get("type"))) if part is not None else None
     if part is None or reader is None:
+        if isinstance(value, str):
+            return Text(value)
+        if isinstance(value, (Text, ToolCall, ToolResult, Thinking, Media)):
+            return value
         found = type(value).__name__ if part is None else f"type {part.get('type')!r}"
         raise UsageError(
             f"Part {position} is not a part (found: {found}); "
@@ -201,8 +212,9 @@ def read_function_call(value: object) -> ToolCall | None:
     )
 
 
-def _first_text(source: JsonObject, *keys: str) -> str:
-    return next((value for key in keys if isinstance(value := source.get(key), str) and value), "")
+def _first_text(source: JsonObject, key: str, other: str) -> str:
+    value = source.get(key) or source.get(other)
+    return value if isinstance(value, str) else ""
 
 
 def _with_message_keys(
@@ -233,7 +245,10 @@ def _with_message_keys(
 def _with_call_ids(turns: Sequence[Turn]) -> Iterable[Turn]:
     taken: set[str] | None = None
     for index, turn in enumerate(turns):
-        if all(part.tool_call_id for part in turn.parts if isinstance(part, ToolCall)):
+        for part in turn.parts:
+            if type(part) is ToolCall and not part.tool_call_id:
+                break
+        else:
             yield turn
             continue
         if taken is None:

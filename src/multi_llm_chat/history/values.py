@@ -9,6 +9,9 @@ Rules:
    that a replay is byte for byte the same, and beside an ``error`` so that nothing is lost.
 6. ``Thinking`` belongs to its ``origin``. One with empty content and opaque data is the
    signature of the part that follows it.
+
+Values hold JSON, which has no cycles, so the garbage collector need not look at them (``gc=False``):
+long histories would otherwise cost more than linear time.
 """
 
 from typing import Any, TypeAlias
@@ -36,13 +39,13 @@ class Origin(Struct, frozen=True, omit_defaults=True):
 NOWHERE = Origin()
 
 
-class Text(Struct, frozen=True):
+class Text(Struct, frozen=True, gc=False):
     """Words."""
 
     content: str
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     """A model asks for a tool to be run."""
 
     name: str
@@ -52,7 +55,7 @@ class ToolCall(Struct, frozen=True):
     error: str | None = None
 
 
-class ToolResult(Struct, frozen=True):
+class ToolResult(Struct, frozen=True, gc=False):
     """What a tool answered; ``synthetic`` when we had to answer in its place."""
 
     name: str
@@ -62,7 +65,7 @@ class ToolResult(Struct, frozen=True):
     synthetic: bool = False
 
 
-class Thinking(Struct, frozen=True):
+class Thinking(Struct, frozen=True, gc=False):
     """A model's reasoning, with whatever its provider needs to recognise it again."""
 
     content: str
@@ -70,7 +73,7 @@ class Thinking(Struct, frozen=True):
     opaque: JsonObject = field(default_factory=dict)
 
 
-class Media(Struct, frozen=True):
+class Media(Struct, frozen=True, gc=False):
     """A picture, sound or file: base64 ``data`` or a ``url``."""
 
     mime: str
@@ -82,7 +85,7 @@ class Media(Struct, frozen=True):
 Part: TypeAlias = Text | ToolCall | ToolResult | Thinking | Media
 
 
-class Turn(Struct, frozen=True):
+class Turn(Struct, frozen=True, gc=False):
     """One contribution to the conversation.
 
     ``meta`` keeps whatever else came with the turn. ``unreadable`` is set on the placeholder

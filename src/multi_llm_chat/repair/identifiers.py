@@ -10,7 +10,7 @@ Rules:
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note, Target
@@ -72,46 +72,31 @@ def rekey(
     placed: list[Placed], target: Target, names: NameMap, notes: list[Note]
 ) -> dict[str, str]:
     """Replace illegal ids and names in place; returns the ids sent, mapped to the original ones."""
-    calls = [part for _, turn in placed for part in turn.parts if type(part) is ToolCall]
-    if not calls:
+    originals = [
+        part.tool_call_id for _, turn in placed for part in turn.parts if type(part) is ToolCall
+    ]
+    if not originals:
         return {}
-    legal = {call.tool_call_id for call in calls if target.id_pattern.fullmatch(call.tool_call_id)}
+    sent = _legal_ids(originals, target.id_pattern)
+    _Rewriter(sent, names, notes).rewrite(placed)
+    return dict(zip(sent, originals, strict=True))
+
+
+def _legal_ids(originals: list[str], pattern: re.Pattern[str]) -> list[str]:
+    legal = {identifier for identifier in set(originals) if pattern.fullmatch(identifier)}
+    if len(legal) == len(originals):
+        return originals
     used: set[str] = set()
-    originals: dict[str, str] = {}
     sent: list[str] = []
-    for number, call in enumerate(calls):
-        identifier = call.tool_call_id
+    for number, identifier in enumerate(originals):
         if identifier not in legal or identifier in used:
-            while (identifier := position_id(number)) in legal or identifier in used:
-                number += len(calls)
+            identifier = position_id(number)
+            while identifier in legal or identifier in used:
+                number += len(originals)
+                identifier = position_id(number)
         used.add(identifier)
         sent.append(identifier)
-        originals[identifier] = call.tool_call_id
-    if (
-        not names.changed
-        and all(
-            identifier == call.tool_call_id for identifier, call in zip(sent, calls, strict=True)
-        )
-        and not _results_disagree(placed)
-    ):
-        return originals
-    _Rewriter(sent, names, notes).rewrite(placed)
-    return originals
-
-
-def _results_disagree(placed: list[Placed]) -> bool:
-    """Whether some result does not bear its call's id and name."""
-    waiting: list[ToolCall] = []
-    for _, turn in placed:
-        if turn.role == "tool":
-            for part, call in zip(turn.parts, waiting, strict=False):
-                assert isinstance(part, ToolResult)
-                if part.tool_call_id != call.tool_call_id or part.name != call.name:
-                    return True
-            waiting = waiting[len(turn.parts) :]
-        else:
-            waiting = [part for part in turn.parts if type(part) is ToolCall]
-    return False
+    return sent
 
 
 class _Rewriter:
@@ -121,39 +106,57 @@ class _Rewriter:
         self._sent = iter(sent)
         self._names = names
         self._notes = notes
-        self._waiting: list[tuple[str, str]] = []
+        self._waiting: Iterator[ToolCall] = iter(())
 
     def rewrite(self, placed: list[Placed]) -> None:
-        for place, (index, turn) in enumerate(placed):
-            if turn.role != "tool":
-                self._waiting = []
-            if any(isinstance(part, (ToolCall, ToolResult)) for part in turn.parts):
-                parts = [self._part(part, index) for part in turn.parts]
-                if any(new is not old for new, old in zip(parts, turn.parts, strict=True)):
-                    placed[place] = Placed(index, with_parts(turn, parts))
+        for place, (source, turn) in enumerate(placed):
+            role = turn.role
+            if role == "user" or role == "system":
+                continue
+            parts = self._results(turn) if role == "tool" else self._calls(source, turn)
+            if parts is not None:
+                placed[place] = Placed(source, with_parts(turn, parts))
 
-    def _part(self, part: Part, index: int | None) -> Part:
-        if isinstance(part, ToolCall):
-            identifier, name = next(self._sent), self._names.sent(part.name)
-            self._waiting.append((identifier, name))
-            if identifier == part.tool_call_id and name == part.name:
-                return part
-            self._note(index, part, identifier, name)
-            return ToolCall(name, part.arguments, identifier, part.raw_arguments)
-        if isinstance(part, ToolResult):
-            identifier, name = self._waiting.pop(0)
-            if identifier == part.tool_call_id and name == part.name:
-                return part
-            return ToolResult(name, part.content, identifier, part.is_error, part.synthetic)
-        return part
+    def _calls(self, source: int | None, turn: Turn) -> list[Part] | None:
+        """The turn's parts with its calls as they are sent; None when nothing changes."""
+        parts: list[Part] = []
+        calls: list[ToolCall] = []
+        same = True
+        for part in turn.parts:
+            if type(part) is ToolCall:
+                identifier, name = next(self._sent), self._names.sent(part.name)
+                if identifier != part.tool_call_id or name != part.name:
+                    self._note(source, part, identifier, name)
+                    part = ToolCall(name, part.arguments, identifier, part.raw_arguments)
+                    same = False
+                calls.append(part)
+            parts.append(part)
+        self._waiting = iter(calls)
+        return None if same else parts
 
-    def _note(self, index: int | None, call: ToolCall, identifier: str, name: str) -> None:
+    def _results(self, turn: Turn) -> list[Part] | None:
+        parts: list[Part] = []
+        same = True
+        for part in turn.parts:
+            assert type(part) is ToolResult
+            call = next(self._waiting)
+            if call.tool_call_id != part.tool_call_id or call.name != part.name:
+                part = ToolResult(
+                    call.name, part.content, call.tool_call_id, part.is_error, part.synthetic
+                )
+                same = False
+            parts.append(part)
+        return None if same else parts
+
+    def _note(self, source: int | None, call: ToolCall, identifier: str, name: str) -> None:
         if identifier != call.tool_call_id:
             self._notes.append(
-                Note("ANT-05", index, f"gave a call of {call.name} the id {identifier}")
+                Note("ANT-05", source, f"gave a call of {call.name} the id {identifier}")
             )
         if name != call.name:
-            self._notes.append(Note("OAI-08", index, f"spelled the tool {call.name!r} as {name!r}"))
+            self._notes.append(
+                Note("OAI-08", source, f"spelled the tool {call.name!r} as {name!r}")
+            )
 
 
 def tool_names_in(turns: Iterable[Turn]) -> Iterable[str]:

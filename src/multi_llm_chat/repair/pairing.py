@@ -12,7 +12,8 @@ Rules:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from typing import TypeAlias
 
 from msgspec import Struct
 
@@ -20,8 +21,11 @@ from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import Placed
 
+#: Whose call (anybody's if empty), and its ``id`` or ``name``.
+_Key: TypeAlias = tuple[str, str, str]
 
-class Answer(Struct, frozen=True):
+
+class Answer(Struct, frozen=True, gc=False):
     """A result and the turn it stood in."""
 
     result: ToolResult
@@ -43,23 +47,22 @@ class _Open:
     """Calls that wait for a result, by key; the latest turn answers first, its calls in order."""
 
     def __init__(self) -> None:
-        self._waiting: defaultdict[tuple[str, str, str], list[list[tuple[Passage, int]]]] = (
-            defaultdict(list)
-        )
+        self._waiting: defaultdict[_Key, list[list[tuple[Passage, int]]]] = defaultdict(list)
 
-    def add(self, passage: Passage) -> None:
-        groups: dict[tuple[str, str, str], list[tuple[Passage, int]]] = {}
-        for slot, call in enumerate(passage.calls):
-            for speaker in ("", passage.turn.role):
-                groups.setdefault((speaker, "id", call.tool_call_id), []).append((passage, slot))
-                groups.setdefault((speaker, "name", call.name), []).append((passage, slot))
+    def add(self, passage: Passage, speakers: tuple[str, ...]) -> None:
+        groups: defaultdict[_Key, list[tuple[Passage, int]]] = defaultdict(list)
+        slot = len(passage.calls)
+        for call in reversed(passage.calls):
+            slot -= 1
+            for speaker in speakers:
+                groups[speaker, "id", call.tool_call_id].append((passage, slot))
+                groups[speaker, "name", call.name].append((passage, slot))
         for key, group in groups.items():
-            group.reverse()
             self._waiting[key].append(group)
 
-    def take(self, speaker: str, kind: str, value: str) -> tuple[Passage, int] | None:
+    def take(self, key: _Key) -> tuple[Passage, int] | None:
         """The call to answer; entries answered under another key are discarded on the way."""
-        stack = self._waiting.get((speaker, kind, value))
+        stack = self._waiting.get(key)
         while stack:
             group = stack[-1]
             while group:
@@ -70,9 +73,10 @@ class _Open:
         return None
 
 
-def pair(placed: Iterable[Placed], notes: list[Note]) -> list[Passage]:
+def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     """Attach every result to its call; turns keep their order, result turns disappear into them."""
-    pairing = _Pairing(notes)
+    named = any(turn.role == "tool" and "speaker" in turn.meta for _, turn in placed)
+    pairing = _Pairing(notes, by_speaker=named)
     for index, turn in placed:
         if turn.role == "tool":
             pairing.results(index, turn)
@@ -83,8 +87,9 @@ def pair(placed: Iterable[Placed], notes: list[Note]) -> list[Passage]:
 
 
 class _Pairing:
-    def __init__(self, notes: list[Note]) -> None:
+    def __init__(self, notes: list[Note], *, by_speaker: bool) -> None:
         self.passages: list[Passage] = []
+        self._by_speaker = by_speaker
         self._notes = notes
         self._open = _Open()
         self._answered: dict[tuple[str, str], tuple[Passage, int]] = {}
@@ -99,7 +104,7 @@ class _Pairing:
             return
         passage = Passage(index, turn, calls, [None] * len(calls))
         self.passages.append(passage)
-        self._open.add(passage)
+        self._open.add(passage, ("", turn.role) if self._by_speaker else ("",))
         self._just_before = passage
 
     def results(self, index: int | None, turn: Turn) -> None:
@@ -121,9 +126,9 @@ class _Pairing:
     def _attach(self, answer: Answer, speaker: str) -> bool:
         result = answer.result
         if result.tool_call_id:
-            found = self._open.take(speaker, "id", result.tool_call_id)
+            found = self._open.take((speaker, "id", result.tool_call_id))
         elif result.name:
-            found = self._open.take(speaker, "name", result.name)
+            found = self._open.take((speaker, "name", result.name))
         else:
             found = self._next_open()
         if found is None:

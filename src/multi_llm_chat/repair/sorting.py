@@ -8,8 +8,9 @@ Rules:
 4. A turn that already obeys is passed on as it is.
 """
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import Any, NamedTuple
 
 from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
 from multi_llm_chat.history.values import (
@@ -71,49 +72,30 @@ def _sort_turn(index: int, turn: Turn, notes: list[Note]) -> list[Placed]:
             Note("OAI-10", index, f"left out a turn that cannot be read: {turn.unreadable}")
         )
         return []
-    segments: list[tuple[bool, list[Part]]] = []
+    role = turn.role
+    cleaned: list[Part] = []
+    results, same = 0, True
     for part in turn.parts:
-        cleaned = _clean_part(part, turn.role, index, notes)
-        if cleaned is None:
-            continue
-        is_result = isinstance(cleaned, ToolResult)
-        if not segments or segments[-1][0] != is_result:
-            segments.append((is_result, []))
-        segments[-1][1].append(cleaned)
-    if not segments:
-        notes.append(Note("ANT-07", index, f"left out an empty {turn.role} turn"))
-    elif len(segments) > 1 or segments[0][0] != (turn.role == "tool"):
-        notes.append(Note("GEM-10", index, "gave tool results a turn of their own"))
-    return [Placed(index, _segment_turn(turn, *segment)) for segment in segments]
+        new = _CLEANERS[type(part)](part, role, index, notes)
+        if new is not part:
+            same = False
+        if new is not None:
+            cleaned.append(new)
+            results += type(new) is ToolResult
+    if not cleaned:
+        notes.append(Note("ANT-07", index, f"left out an empty {role} turn"))
+        return []
+    if results == (len(cleaned) if role == "tool" else 0):
+        return [Placed(index, turn if same else with_parts(turn, cleaned))]
+    notes.append(Note("GEM-10", index, "gave tool results a turn of their own"))
+    words_role = "user" if role == "tool" else role
+    return [
+        Placed(index, with_parts(turn, parts, "tool" if is_result else words_role))
+        for is_result, parts in groupby(cleaned, key=lambda part: type(part) is ToolResult)
+    ]
 
 
-def _segment_turn(turn: Turn, is_result: bool, parts: list[Part]) -> Turn:
-    words_role = "user" if turn.role == "tool" else turn.role
-    role = "tool" if is_result else words_role
-    if role == turn.role and len(parts) == len(turn.parts) and _same(parts, turn.parts):
-        return turn
-    return with_parts(turn, parts, role)
-
-
-def _same(new: list[Part], old: tuple[Part, ...]) -> bool:
-    return all(one is other for one, other in zip(new, old, strict=True))
-
-
-def _clean_part(part: Part, role: str, index: int, notes: list[Note]) -> Part | None:
-    match part:
-        case Text():
-            return _clean_words(part, role, index, notes)
-        case ToolCall():
-            return _clean_call(part, role, index, notes)
-        case ToolResult():
-            return _clean_result(part, index, notes)
-        case Thinking():
-            return _clean_thinking(part, role, index, notes)
-        case Media():
-            return _clean_media(part)
-
-
-def _clean_media(part: Media) -> Media:
+def _clean_media(part: Media, _role: str, _index: int, _notes: list[Note]) -> Media:
     """The media with clean words about it; whether its data can be used is the encoder's question."""
     mime = clean_text(part.mime)
     url, name = (clean_text(text) if text else text for text in (part.url, part.name))
@@ -172,7 +154,7 @@ def _usable_arguments(part: ToolCall, index: int, notes: list[Note]) -> JsonObje
     return as_object(arguments) or {}
 
 
-def _clean_result(part: ToolResult, index: int, notes: list[Note]) -> Part:
+def _clean_result(part: ToolResult, _role: str, index: int, notes: list[Note]) -> Part:
     content = clean_json(part.content)
     if content is None or content in ({}, []) or (isinstance(content, str) and not content.strip()):
         notes.append(Note("ANT-26", index, "said in words that a tool had no output"))
@@ -184,3 +166,12 @@ def _clean_result(part: ToolResult, index: int, notes: list[Note]) -> Part:
     if content is part.content and name == part.name and identifier == part.tool_call_id:
         return part
     return ToolResult(name, content, identifier, part.is_error, part.synthetic)
+
+
+_CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {
+    Text: _clean_words,
+    ToolCall: _clean_call,
+    ToolResult: _clean_result,
+    Thinking: _clean_thinking,
+    Media: _clean_media,
+}

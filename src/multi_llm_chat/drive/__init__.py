@@ -1,0 +1,1 @@
+"""The only places that run an exchange over a transport: with and without ``async``."""

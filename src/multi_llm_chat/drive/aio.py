@@ -1,0 +1,66 @@
+"""Run questions with ``async``.
+
+Rules:
+1. All decisions are those of ``Attempts``; here are only sending, reading and waiting.
+2. Events leave in lists, one list for each piece of the reply that completed any: no event costs
+   an ``await`` of its own.
+3. Closing the generator, or cancelling the task that runs it, closes the socket at once.
+4. A reply that has said it is finished is not waited for: a server may leave it open.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncGenerator
+
+from multi_llm_chat.drive.health import Health
+from multi_llm_chat.errors import ConnectionFailed, ProviderError
+from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.exchange.attempts import Attempts, begin, end
+from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.transport.aio import AsyncTransport
+
+
+async def answer(
+    attempts: Attempts, transport: AsyncTransport, health: Health
+) -> AsyncGenerator[list[Event]]:
+    """Ask until there is an answer; yield its events as they arrive.
+
+    Raises:
+        ProviderError: There is no answer.
+    """
+    while True:
+        exchange = attempts.next()
+        request = exchange.request()
+        health.admit(request.url, time.monotonic())
+        loss: ConnectionFailed | None = None
+        try:
+            async with transport.send(request) as reply:
+                begin(exchange, reply.status, reply.headers)
+                try:
+                    async for piece in reply.body:
+                        events = exchange.receive(piece)
+                        if events:
+                            yield attempts.read(events)
+                            if type(events[-1]) is Finish:
+                                await reply.finish()
+                                break
+                        if exchange.failure is not None:
+                            break
+                except ConnectionFailed as error:
+                    loss = error
+            events = end(exchange, loss)
+            health.record(request.url, None, time.monotonic())
+            if events:
+                yield attempts.read(events)
+            return
+        except ProviderError as failure:
+            health.record(request.url, failure, time.monotonic())
+            seconds = attempts.failed(failure, jitter=random.random())  # noqa: S311  no secret
+        await asyncio.sleep(seconds)
+
+
+async def fetch(request: HttpRequest, transport: AsyncTransport) -> tuple[int, bytes]:
+    """Send one request; return the status and the whole body."""
+    async with transport.send(request) as reply:
+        return reply.status, b"".join([piece async for piece in reply.body])

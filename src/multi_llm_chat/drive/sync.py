@@ -1,0 +1,97 @@
+"""Run questions without ``async``.
+
+Rules:
+1. All decisions are those of ``Attempts``; here are only sending, reading and waiting.
+2. Events leave in lists, one list for each piece of the reply that completed any.
+3. Closing the generator closes the socket at once; so does ``Stop.stop``, from any thread, also
+   while the reply is silent or the next attempt is waited for.
+4. A reply that has said it is finished is not waited for: a server may leave it open.
+"""
+
+import random
+import threading
+import time
+from collections.abc import Generator
+
+from multi_llm_chat.drive.health import Health
+from multi_llm_chat.errors import ConnectionFailed, ProviderError
+from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.exchange.attempts import Attempts, begin, end
+from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.transport.sync import SyncReply, SyncTransport
+
+
+class Stop:
+    """Ends a reply from another thread; what was said until then is in ``StreamBroken.partial``."""
+
+    def __init__(self) -> None:
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._reply: SyncReply | None = None
+
+    def stop(self) -> None:
+        """End the reply now."""
+        with self._lock:
+            self._event.set()
+            if self._reply is not None:
+                self._reply.stop()
+
+    def watch(self, reply: SyncReply | None) -> None:
+        """Know the reply that is to be ended."""
+        with self._lock:
+            self._reply = reply
+            if reply is not None and self._event.is_set():
+                reply.stop()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait; tell whether to go on."""
+        return not self._event.wait(seconds)
+
+
+def answer(
+    attempts: Attempts, transport: SyncTransport, health: Health, stop: Stop
+) -> Generator[list[Event]]:
+    """Ask until there is an answer; yield its events as they arrive.
+
+    Raises:
+        ProviderError: There is no answer.
+    """
+    while True:
+        exchange = attempts.next()
+        request = exchange.request()
+        health.admit(request.url, time.monotonic())
+        loss: ConnectionFailed | None = None
+        try:
+            with transport.send(request) as reply:
+                begin(exchange, reply.status, reply.headers)
+                stop.watch(reply)
+                try:
+                    for piece in reply.body:
+                        events = exchange.receive(piece)
+                        if events:
+                            yield attempts.read(events)
+                            if type(events[-1]) is Finish:
+                                reply.finish()
+                                break
+                        if exchange.failure is not None:
+                            break
+                except ConnectionFailed as error:
+                    loss = error
+                finally:
+                    stop.watch(None)
+            events = end(exchange, loss)
+            health.record(request.url, None, time.monotonic())
+            if events:
+                yield attempts.read(events)
+            return
+        except ProviderError as failure:
+            health.record(request.url, failure, time.monotonic())
+            seconds = attempts.failed(failure, jitter=random.random())  # noqa: S311  no secret
+            if not stop.wait(seconds):
+                raise
+
+
+def fetch(request: HttpRequest, transport: SyncTransport) -> tuple[int, bytes]:
+    """Send one request; return the status and the whole body."""
+    with transport.send(request) as reply:
+        return reply.status, b"".join(reply.body)

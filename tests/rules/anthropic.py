@@ -1,0 +1,185 @@
+"""Anthropic Messages (ANT)."""
+
+from typing import Any
+
+from tests.rules.case import (
+    ABSENT,
+    HI,
+    NO_RESULT,
+    PICTURE,
+    PNG_DATA,
+    SCHEMA,
+    RuleCase,
+    gave,
+    offer,
+    says,
+    speaks,
+    tells,
+    thinks,
+    wants,
+    words,
+)
+from tests.testing.cases import USER, assistant, claude, claude_tool, text, use, used, user
+
+from multi_llm_chat import RepairPolicy
+
+_P = "anthropic"
+_NEW, _OLD = "claude-sonnet-5", "claude-haiku-4-5"
+_ON = {"type": "enabled", "budget_tokens": 8192}
+_TOOLS = [claude_tool()]
+_OFFER = [offer()]
+_STUBS = [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]
+_IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG_DATA}}
+_BLOCK = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
+_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+_FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
+
+def _thought(model: str = _OLD, **opaque: Any) -> dict[str, Any]:
+    return thinks("hm", "anthropic", model, **(opaque or {"signature": "c2ln"}))
+
+
+def _tool_body(schema: Any) -> dict[str, Any]:
+    return claude(USER, tools=[claude_tool(schema=schema)])
+
+
+def _asked(*blocks: Any) -> dict[str, Any]:
+    return assistant(list(blocks or [use("call_1")]))
+
+
+def _answered(*blocks: Any) -> dict[str, Any]:
+    return user(list(blocks or [used("call_1")]))
+
+
+CASES = [
+    RuleCase("ANT-01", "orphan-becomes-text", _P, [HI, tells(gave())],
+        {"messages": [user([text(), text("[result of f, called earlier: ok]")])]},
+        claude(USER, _answered(), tools=_TOOLS), ("OAI-01",), tools=_OFFER),
+    RuleCase("ANT-01", "late-result-goes-to-the-next-message", _P, [HI, speaks(wants()), says("x", "claude"), tells(gave())],
+        {"messages": [USER, _asked(), _answered(), assistant("x"), user("Continue.")]},
+        claude(USER, _asked(), assistant("x"), _answered(), tools=_TOOLS), ("OAI-03", "ANT-08"), tools=_OFFER, breaks="ANT-02"),
+    RuleCase("ANT-02", "unanswered-call-gets-an-error", _P, [HI, speaks(wants("a"), wants("b")), tells(gave("b")), says("well?")],
+        {"messages": [USER, _asked(use("a"), use("b")), user([used("a", NO_RESULT, is_error=True), used("b"), text("well?")])]},
+        claude(USER, _asked(use("a"), use("b")), user([used("b"), text("well?")]), tools=_TOOLS), ("OAI-02",), tools=_OFFER),
+    RuleCase("ANT-03", "results-open-the-message", _P, [HI, speaks(wants()), speaks(words("and"), gave(), PICTURE, role="user")],
+        {"messages": [USER, _asked(), user([used("call_1"), text("and"), _IMAGE])]},
+        claude(USER, _asked(), user([text("and"), used("call_1"), _IMAGE]), tools=_TOOLS), ("GEM-10", "OAI-03"), tools=_OFFER),
+    RuleCase("ANT-04", "same-id-in-one-turn", _P, [HI, speaks(wants("a"), wants("a")), tells(gave("a", "1"), gave("a", "2"))],
+        {"messages": [USER, _asked(use("a"), use("call00001")), user([used("a", "1"), used("call00001", "2")])]},
+        claude(USER, _asked(use("a"), use("a")), user([used("a"), used("a")]), tools=_TOOLS), ("ANT-05",), tools=_OFFER, ids={"a": "a", "call00001": "a"}),
+    RuleCase("ANT-04", "id-reused-in-a-later-turn", _P, [HI, speaks(wants("a")), tells(gave("a", "1")), speaks(wants("a")), tells(gave("a", "2"))],
+        {"messages": [USER, _asked(use("a")), user([used("a", "1")]), _asked(use("call00001")), user([used("call00001", "2")])]},
+        claude(USER, _asked(use("a")), user([used("a")]), _asked(use("a")), user([used("a")]), tools=_TOOLS), ("ANT-05",), tools=_OFFER),
+    RuleCase("ANT-04", "two-results", _P, [HI, speaks(wants()), tells(gave(content="1"), gave(content="2"))],
+        {"messages": [USER, _asked(), _answered(used("call_1", "2"))]},
+        claude(USER, _asked(), _answered(used("call_1"), used("call_1")), tools=_TOOLS), ("ANT-04", "GEM-03"), tools=_OFFER),
+    RuleCase("ANT-05", "ids-that-look-alike-stay-apart", _P, [HI, speaks(wants("f:0"), wants("f.0")), tells(gave("f.0", "dot"), gave("f:0", "colon"))],
+        {"messages": [USER, _asked(use("call00000"), use("call00001")), user([used("call00000", "colon"), used("call00001", "dot")])]},
+        claude(USER, _asked(use("f:0"), use("f.0")), user([used("f:0"), used("f.0")]), tools=_TOOLS), ("GEM-03", "ANT-05", "ANT-05"),
+        tools=_OFFER, ids={"call00000": "f:0", "call00001": "f.0"}),
+    RuleCase("ANT-05", "missing-id-is-made-from-the-place", _P, [HI, speaks(wants("")), tells(gave(""))],
+        {"messages": [USER, _asked(use("call_1_0")), _answered(used("call_1_0"))]},
+        claude(USER, _asked(use("")), _answered(used("")), tools=_TOOLS), tools=_OFFER),
+    RuleCase("ANT-06", "blank-text-goes", _P, [speaks(words(""), words(" \n"), words("hi"), role="user")],
+        {"messages": [USER]}, claude(user([text(""), text(" \n"), text()])), ("ANT-06", "ANT-06")),
+    RuleCase("ANT-07", "empty-turn-goes", _P, [HI, speaks(), says("and?")],
+        {"messages": [user([text(), text("and?")])]}, claude(USER, assistant([]), user("and?")), ("ANT-07",)),
+    RuleCase("ANT-07", "nothing-at-all", _P, [says("")], {"messages": [user("Continue.")]}, claude(user("")), ("ANT-07", "ANT-08")),
+    RuleCase("ANT-08", "no-prefill", _P, [HI, says("Sure", "claude")],
+        {"messages": [USER, assistant("Sure"), user("Continue.")]}, claude(USER, assistant("Sure")), ("ANT-08",)),
+    RuleCase("ANT-09", "no-final-assistant-to-end-in-space", _P, [HI, says("Sure ", "claude")],
+        {"messages": [USER, assistant("Sure "), user("Continue.")]}, claude(USER, assistant("Sure "), model=_OLD), ("ANT-08",), model=_OLD),
+    RuleCase("ANT-10", "loop-without-thinking-turns-it-off", _P, [HI, speaks(wants()), tells(gave())],
+        {"thinking": {"type": "disabled"}, "messages": [USER, _asked(), _answered()]},
+        claude(USER, _asked(), _answered(), tools=_TOOLS, model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-10",),
+        model=_OLD, tools=_OFFER, options={"thinking": True}),
+    RuleCase("ANT-10", "loop-with-thinking-goes-on", _P, [HI, speaks(_thought(), wants()), tells(gave())],
+        {"thinking": _ON, "max_tokens": 16384, "messages": [USER, _asked(_BLOCK, use("call_1")), _answered()]},
+        claude(USER, _asked(), _answered(), tools=_TOOLS, model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-25",),
+        model=_OLD, tools=_OFFER, options={"thinking": True}),
+    RuleCase("ANT-10", "a-closed-loop-does-not-matter", _P, [HI, speaks(wants()), tells(gave()), says("done", "claude"), says("more")],
+        {"thinking": _ON}, claude(USER, _asked(), _answered(), tools=_TOOLS, model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-25",),
+        model=_OLD, tools=_OFFER, options={"thinking": True}),
+    RuleCase("ANT-11", "thinking-of-another-model-goes", _P, [HI, speaks(_thought("claude-opus-4-6"), words("x")), says("and?")],
+        {"messages": [USER, assistant("x"), user("and?")]},
+        claude(USER, assistant([_BLOCK | {"signature": ""}, text("x")]), user("and?")), ("ANT-11",), model=_NEW),
+    RuleCase("ANT-12", "a-thinking-turn-is-not-glued-to-another", _P, [HI, says("one", "claude"), speaks(_thought(), words("two")), says("and?")],
+        {"messages": [USER, assistant("one"), user("Continue."), assistant([_BLOCK, text("two")]), user("and?")]},
+        claude(USER, assistant([text("one"), text("two"), _BLOCK]), user("and?"), model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-12", "ANT-25"),
+        model=_OLD, options={"thinking": True}),
+    RuleCase("ANT-12", "blocks-keep-their-place", _P, [HI, speaks(_thought(), words("one"), _thought(redacted="UkVE"), wants()), tells(gave())],
+        {"messages": [USER, assistant([_BLOCK, text("one"), {"type": "redacted_thinking", "data": "UkVE"}, use("call_1")]), _answered()]},
+        claude(USER, assistant([text("one"), _BLOCK]), USER, model=_OLD, thinking=_ON | {"budget_tokens": 1024}), ("ANT-25",),
+        model=_OLD, tools=_OFFER, options={"thinking": True}),
+    RuleCase("ANT-13", "unsigned-thinking-goes", _P, [HI, speaks(thinks("hm", "anthropic", _OLD), words("x")), says("and?")],
+        {"messages": [USER, assistant("x"), user("and?")]},
+        claude(USER, assistant([{"type": "thinking", "thinking": "hm"}, text("x")]), user("and?"), model=_OLD, thinking=_ON | {"budget_tokens": 1024}),
+        ("ANT-13", "ANT-25"), model=_OLD, options={"thinking": True}),
+    RuleCase("ANT-14", "no-thinking-while-it-is-off", _P, [HI, speaks(_thought(), wants()), tells(gave())],
+        {"thinking": {"type": "disabled"}, "messages": [USER, _asked(), _answered()]},
+        claude(USER, _asked(_BLOCK, use("call_1")), _answered(), tools=_TOOLS, model=_OLD, thinking={"type": "disabled"}), ("ANT-14",),
+        model=_OLD, tools=_OFFER, options={"thinking": False}),
+    RuleCase("ANT-14", "thinking-in-a-user-turn-goes", _P, [speaks(words("hi"), _thought(), role="user")],
+        {"messages": [USER]}, claude(USER, _asked(_BLOCK, use("call_1")), _answered(), tools=_TOOLS, thinking={"type": "disabled"}), ("ANT-14",)),
+    RuleCase("ANT-15", "no-forced-tool-while-thinking", _P, [HI],
+        {"thinking": {"type": "adaptive"}, "tool_choice": {"type": "auto"}},
+        claude(USER, tools=_TOOLS, thinking={"type": "adaptive"}, tool_choice={"type": "any"}), ("ANT-15",),
+        model=_NEW, tools=_OFFER, options={"thinking": True, "tool_choice": "required"}),
+    RuleCase("ANT-16", "tools-of-earlier-calls-are-declared", _P, [HI, speaks(wants()), tells(gave())],
+        {"tools": _STUBS, "tool_choice": {"type": "none"}}, claude(USER, _asked(), _answered()), ("ANT-16",)),
+    RuleCase("ANT-17", "names-everywhere-alike", _P, [HI, speaks(wants(name="fs.read")), tells(gave(name="fs.read"))],
+        {"tools": [claude_tool("fs_read")], "messages": [USER, _asked(use("call_1", "fs_read")), _answered()]},
+        claude(USER, _asked(use("call_1", "fs.read")), _answered(), tools=[claude_tool("fs.read")]), ("OAI-08",), tools=[offer("fs.read")]),
+    RuleCase("ANT-17", "one-of-each-name", _P, [HI], {"tools": _TOOLS},
+        claude(USER, tools=[*_TOOLS, *_TOOLS]), ("GEM-12",), tools=[offer(), offer(schema={"type": "object"})]),
+    RuleCase("ANT-18", "root-combinator-is-folded", _P, [HI],
+        {"tools": [claude_tool(schema={"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "description": "(at least one of: a | b)"})]},
+        _tool_body({"type": "object", "anyOf": [{}]}),
+        tools=[offer(schema={"anyOf": [{"properties": {"a": {"type": "string"}}, "required": ["a"]}, {"properties": {"b": {"type": "integer"}}, "required": ["b"]}]})]),
+    RuleCase("ANT-18", "root-type-is-object", _P, [HI], {"tools": [claude_tool(schema={"properties": {}, "type": "object"})]},
+        _tool_body({"properties": {}}), tools=[offer(schema={"properties": {}})]),
+    RuleCase("ANT-19", "only-known-keys", _P, [HI | {"id": "m1", "meta": {"a": 1}}], {"messages": [USER]}, claude(USER | {"id": "m1"})),
+    RuleCase("ANT-20", "system-text-at-the-head", _P, [says("Be kind.", "system"), HI],
+        {"system": [text("You are Claude."), text("Be kind.")], "messages": [USER]},
+        claude({"role": "system", "content": "Be kind."}, USER), system_prompt="You are Claude."),
+    RuleCase("ANT-20", "system-text-in-mid-conversation", _P, [HI, says("Be brief.", "system"), says("and?")],
+        {"system": ABSENT, "messages": [user([text(), text("[system] Be brief."), text("and?")])]},
+        claude(USER, {"role": "system", "content": "Be brief."}, user("and?")), ("ANT-20",)),
+    RuleCase("ANT-20", "developer-is-system", _P, [says("Be kind.", "developer"), HI],
+        {"system": "Be kind.", "messages": [USER]}, claude({"role": "developer", "content": "Be kind."}, USER)),
+    RuleCase("ANT-21", "user-comes-first", _P, [says("Hello", "claude"), HI],
+        {"messages": [user("(the conversation so far)"), assistant("Hello"), USER]}, claude(assistant("Hello"), USER), ("ANT-21",)),
+    RuleCase("ANT-21", "neighbours-are-merged", _P, [HI, says("ciao", "gemini"), says("x", "claude"), says("y", "claude"), says("and?")],
+        {"messages": [user([text(), text("[gemini] ciao")]), assistant([text("x"), text("y")]), user("and?")]},
+        claude(assistant("x"), USER), ("OAI-18",)),
+    RuleCase("ANT-22", "halves-of-characters", _P, [says("a\ud83d"), speaks(wants(arguments={"x": "\udc00"})), tells(gave(content={"n": float("inf")}))],
+        {"messages": [user("a\ufffd"), _asked(use("call_1", arguments={"x": "\ufffd"})), _answered(used("call_1", '{"n":"inf"}'))]},
+        claude(user("a\ud83d")), ("ANT-22", "ANT-22", "ANT-22"), tools=_OFFER),
+    RuleCase("ANT-23", "arguments-that-are-no-object", _P, [HI, speaks(wants(arguments=[1, 2])), tells(gave())],
+        {"messages": [USER, _asked(use("call_1", arguments={"_raw": "[1,2]"})), _answered()]},
+        claude(USER, _asked(use("call_1", arguments=[1, 2])), _answered(), tools=_TOOLS), ("VLL-01",), tools=_OFFER),
+    RuleCase("ANT-24", "blocks-of-anthropics-own-tools", _P, [USER, assistant([_FOUND, text("x")]), user("and?")],
+        {"messages": [USER, assistant([text("[left out: web_search_tool_result]"), text("x")]), user("and?")]},
+        claude(USER, assistant([_FOUND, text("x")]), user("and?")), reads="anthropic"),
+    RuleCase("ANT-24", "half-of-such-a-pair", _P, [USER, assistant([_SEARCH, text("x")]), user("and?")],
+        {"messages": [USER, assistant([text("[left out: server_tool_use]"), text("x")]), user("and?")]},
+        claude(USER, assistant([_SEARCH, text("x")]), user("and?")), reads="anthropic"),
+    RuleCase("ANT-25", "no-nulls-and-a-limit", _P, [HI], {"tools": ABSENT, "tool_choice": ABSENT, "system": ABSENT, "max_tokens": 8192},
+        {"model": _NEW, "messages": [USER], "tools": None, "tool_choice": None, "system": None}),
+    RuleCase("ANT-26", "empty-result-is-said-in-words", _P, [HI, speaks(wants()), tells(gave(content=[]))],
+        {"messages": [USER, _asked(), _answered(used("call_1", "(no output)"))]},
+        claude(USER, _asked(), _answered(used("call_1", [])), tools=_TOOLS), ("ANT-26",), tools=_OFFER),
+    RuleCase("ANT-DOC", "picture-in-a-result", _P, [HI, speaks(wants()), tells(gave(content=[PICTURE, words("here")]))],
+        {"messages": [USER, _asked(), _answered(used("call_1", [text("here"), _IMAGE]))]},
+        unseen="this is what is allowed, not what is refused", tools=_OFFER),
+    RuleCase("ANT-DOC", "the-models-own-picture-is-told", _P, [HI, speaks(words("here"), PICTURE), says("and?")],
+        {"messages": [USER, assistant([text("here"), text("[attachment: map.png, image/png]")]), user("and?")]},
+        claude(USER, assistant([text("here"), _IMAGE]), user("and?")), ("ANT-DOC",)),
+    RuleCase("ANT-DOC", "temperature-on-a-new-model", _P, [HI], {"temperature": ABSENT}, claude(USER, temperature=0.5), ("ANT-25",), model=_NEW, options={"temperature": 0.5}),
+    RuleCase("ANT-DOC", "temperature-in-range", _P, [HI], {"temperature": 1.0}, claude(USER, temperature=1.7, model=_OLD), ("ANT-DOC",), model=_OLD, options={"temperature": 1.7}),
+    RuleCase("ANT-DOC", "argument-names", _P, [HI],
+        {"tools": [claude_tool(schema={"type": "object", "properties": {"a_b": {"type": "string", "description": "(the argument `a b`)"}}})]},
+        _tool_body({"type": "object", "properties": {"a b": {"type": "string"}}}), ("ANT-18",), tools=[offer(schema={"type": "object", "properties": {"a b": {"type": "string"}}})]),
+]  # fmt: skip
+
+_ = (RepairPolicy, SCHEMA)
