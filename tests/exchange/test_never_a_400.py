@@ -19,7 +19,12 @@ from tests.strategies.schemas import nasty_schemas, tool_definitions
 MODELS: dict[str, list[str]] = {
     "openai": ["gpt-5.6-terra", "gpt-4.1", "o3"],
     "openai-chat": ["gpt-4.1", "gpt-5.6-terra", "gpt-5.1", "o3"],
-    "anthropic": ["claude-sonnet-5", "claude-sonnet-4-5", "claude-opus-4-6", "claude-3-7-sonnet-latest"],
+    "anthropic": [
+        "claude-sonnet-5",
+        "claude-sonnet-4-5",
+        "claude-opus-4-6",
+        "claude-3-7-sonnet-latest",
+    ],
     "gemini": ["gemini-3.7-flash", "gemini-2.5-pro"],
     "deepseek": ["deepseek-chat", "deepseek-reasoner", "deepseek-v4-pro"],
     "azure": ["gpt-4.1", "mistral-large-2512"],
@@ -39,10 +44,16 @@ OPTIONS = st.fixed_dictionaries(
     optional={
         "max_tokens": st.integers(1, 30_000),
         "temperature": st.floats(0, 1),
-        "thinking": st.sampled_from([None, True, False, 500, 2048, 20_000, "low", "medium", "high"]),
-        "tool_choice": st.sampled_from(["auto", "none", "required", "search", "never_declared", "fs.read"]),
+        "thinking": st.sampled_from(
+            [None, True, False, 500, 2048, 20_000, "low", "medium", "high"]
+        ),
+        "tool_choice": st.sampled_from(
+            ["auto", "none", "required", "search", "never_declared", "fs.read"]
+        ),
         "stop": st.sampled_from([(), ("END",), ("\n\n",)]),
-        "schema": nasty_schemas().filter(lambda schema: isinstance(schema, dict)),
+        "schema": nasty_schemas().filter(
+            lambda schema: isinstance(schema, dict) and all(isinstance(key, str) for key in schema)
+        ),
         "cache": st.booleans(),
     },
 )
@@ -121,7 +132,13 @@ def user_words(history: list[Any]) -> Iterator[str]:
         if isinstance(turn, dict) and turn["role"] not in ("tool", "system"):
             content = turn["content"]
             for part in [content] if isinstance(content, str) else content or []:
-                text = part if isinstance(part, str) else part["content"] if part["type"] == "text" else ""
+                text = (
+                    part
+                    if isinstance(part, str)
+                    else part["content"]
+                    if part["type"] == "text"
+                    else ""
+                )
                 text = clean_text(text)
                 if text.strip():
                     yield text

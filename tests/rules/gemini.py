@@ -22,7 +22,6 @@ from tests.rules.case import (
 from tests.testing.cases import content, declaration, gemini, gemini_loop, gemini_schema, part
 
 from multi_llm_chat.dialects.gemini.encode import SKIP_SIGNATURE
-from multi_llm_chat.wire.schema import GEMINI_PARAMETERS, project_schema
 
 _P = "gemini"
 _NEW, _OLD = "gemini-3.7-flash", "gemini-2.5-pro"
@@ -31,13 +30,27 @@ _BLOB = {"inlineData": {"mimeType": "image/png", "data": PNG_DATA}}
 _ALLOWED = "this is what is allowed, not what is refused"
 
 
-def fcall(identifier: str = "call_1", name: str = "f", signature: str | None = SKIP_SIGNATURE, args: Any = None) -> dict[str, Any]:
+def fcall(
+    identifier: str = "call_1",
+    name: str = "f",
+    signature: str | None = SKIP_SIGNATURE,
+    args: Any = None,
+) -> dict[str, Any]:
     made: dict[str, Any] = {"functionCall": {"id": identifier, "name": name, "args": args or {}}}
     return made if signature is None else made | {"thoughtSignature": signature}
 
 
-def fresponse(identifier: str = "call_1", name: str = "f", response: Any = None, **extra: Any) -> dict[str, Any]:
-    return {"functionResponse": {"id": identifier, "name": name, "response": response or {"result": "ok"}, **extra}}
+def fresponse(
+    identifier: str = "call_1", name: str = "f", response: Any = None, **extra: Any
+) -> dict[str, Any]:
+    return {
+        "functionResponse": {
+            "id": identifier,
+            "name": name,
+            "response": response or {"result": "ok"},
+            **extra,
+        }
+    }
 
 
 def _declared(schema: Any, name: str = "f") -> dict[str, Any]:
@@ -48,11 +61,12 @@ def _property(schema: Any) -> dict[str, Any]:
     return {"type": "object", "properties": {"a": schema}}
 
 
-def _thought(model: str = _NEW, endpoint: str = "", content: str = "", signature: str = "c2ln") -> dict[str, Any]:
+def _thought(
+    model: str = _NEW, endpoint: str = "", content: str = "", signature: str = "c2ln"
+) -> dict[str, Any]:
     return thinks(content, "gemini", model, endpoint, thoughtSignature=signature)
 
 
-_TOOLS = [{"functionDeclarations": [declaration()]}]
 _SENT = content("model", fcall()), content("user", fresponse())
 
 CASES = [
@@ -98,7 +112,7 @@ CASES = [
         gemini_loop([fcall()], [fresponse(), part("and?")]), ("GEM-10",), model=_NEW),
     RuleCase("GEM-11", "name", _P, [HI, speaks(wants(name="1 f")), tells(gave(name="1 f"))],
         _declared(SCHEMA, "_1_f") | {"contents": [_USER, content("model", fcall(name="_1_f")), content("user", fresponse(name="_1_f"))]},
-        gemini_loop([fcall(name="1 f")], [fresponse(name="1 f")]), ("OAI-08",), model=_NEW, tools=[offer("1 f")], names={"_1_f": "1 f"}),
+        gemini_loop([fcall(name="1 f")], [fresponse(name="1 f")]), ("OAI-08", "OAI-08"), model=_NEW, tools=[offer("1 f")], names={"_1_f": "1 f"}),
     RuleCase("GEM-11", "a-dot-is-legal-here", _P, [HI], _declared(SCHEMA, "fs.read"),
         gemini(_USER, tools=[{"functionDeclarations": [declaration("1f")]}]), tools=[offer("fs.read")], model=_NEW),
     RuleCase("GEM-12", "declared-once", _P, [HI], _declared(SCHEMA),
@@ -114,8 +128,8 @@ CASES = [
     RuleCase("GEM-16", "json-schema-takes-arrays-of-anything", _P, [HI], _declared(_property({"type": "array"})),
         gemini_schema(_property({"type": "array"})), tools=[offer(schema=_property({"type": "array"}))], model=_NEW),
     RuleCase("GEM-17", "reference-stands-alone", _P, [HI],
-        _declared(_property({"$ref": "#/$defs/x"}) | {"$defs": {"x": {"type": "string"}}}),
-        gemini_schema(_property({"type": "string", "anyOf": [{"type": "string"}]})), ("GEM-13",),
+        _declared(_property({"anyOf": [{"$ref": "#/$defs/x"}], "title": "t"}) | {"$defs": {"x": {"type": "string"}}}),
+        gemini_schema(_property({"type": "string", "anyOf": [{"type": "string"}]})),
         tools=[offer(schema=_property({"$ref": "#/$defs/x", "title": "t"}) | {"$defs": {"x": {"type": "string"}}})], model=_NEW),
     RuleCase("GEM-18", "arguments-and-responses-are-objects", _P, [HI, speaks(wants(arguments="[1]")), tells(gave(content=[1, 2]))],
         {"contents": [_USER, content("model", fcall(args={"_raw": "[1]"})), content("user", fresponse(response={"result": "[1,2]"}))]},
@@ -146,5 +160,3 @@ CASES = [
     RuleCase("GEM-DOC", "five-stop-sequences-at-most", _P, [HI], {"generationConfig": {"stopSequences": list("abcde")}},
         gemini(_USER, generationConfig={"stopSequences": list("abcdef")}), ("GEM-DOC",), model=_NEW, options={"stop": list("abcdef")}),
 ]  # fmt: skip
-
-_ = (GEMINI_PARAMETERS, project_schema, _TOOLS)

@@ -5,10 +5,8 @@ from typing import Any
 from tests.rules.case import (
     ABSENT,
     HI,
-    LOOP,
     NO_RESULT,
     PICTURE,
-    PNG_DATA,
     SCHEMA,
     RuleCase,
     gave,
@@ -20,7 +18,7 @@ from tests.rules.case import (
     wants,
     words,
 )
-from tests.testing.cases import PNG, USER, asks, assistant, chat, responses, tool, user
+from tests.testing.cases import PNG, USER, asks, assistant, chat, tool, user
 from tests.testing.cases import call as native_call
 from tests.testing.cases import result as native_result
 
@@ -88,13 +86,13 @@ CASES = [
     RuleCase("OAI-08", "same-spelling-in-definition-and-history", _P, [HI, speaks(wants(name="fs.read")), tells(gave(name="fs.read"))],
         {"messages": [USER, called(call(name="fs_read")), result()], "tools": [tool("fs_read")]},
         chat(USER, asks(call(name="fs.read")), result(), tools=[tool("fs.read")]),
-        ("OAI-08",), tools=[offer("fs.read")], names={"fs_read": "fs.read"}),
+        ("OAI-08", "OAI-08"), tools=[offer("fs.read")], names={"fs_read": "fs.read"}),
     RuleCase("OAI-08", "hallucinated-name-in-history", _P, [HI, speaks(wants(name="a b!")), tells(gave(name="a b!"))],
         {"messages": [USER, called(call(name="a_b_")), result()]},
         chat(USER, asks(call(name="a b!")), result()), ("OAI-08",), names={"a_b_": "a b!"}),
     RuleCase("OAI-08", "two-names-one-spelling", _P, [HI],
-        {"tools": [tool("fs_read"), tool("fs_read_e5ba2cf6")]},
-        chat(USER, tools=[tool("fs_read"), tool("fs.read")]), tools=[offer("fs_read"), offer("fs.read")]),
+        {"tools": [tool("fs_read"), tool("fs_read_4074bc02")]},
+        chat(USER, tools=[tool("fs_read"), tool("fs.read")]), ("OAI-08",), tools=[offer("fs_read"), offer("fs.read")]),
     RuleCase("OAI-08", "nameless-tool-is-skipped", _P, [HI],
         {"tools": [tool("g")]}, chat(USER, tools=[tool(""), tool("g")]), ("OAI-08",), tools=[offer(""), offer("g")]),
     RuleCase("OAI-09", "nothing-said-nothing-sent", _P, [USER, assistant(None), user("again")],
@@ -129,14 +127,15 @@ CASES = [
             called(*[call(one) for one in _MANY[:128]]), *[result(one) for one in _MANY[:128]],
             called(*[call(one) for one in _MANY[128:]]), *[result(one) for one in _MANY[128:]],
         ]},
-        chat(USER, asks(*[call(one) for one in _MANY]), *[result(one) for one in _MANY]), ("OAI-13",)),
+        chat(USER, asks(*[call(one) for one in _MANY]), *[result(one) for one in _MANY]), ("OAI-13", "GEM-03", "GEM-03", "OAI-03")),
     RuleCase("OAI-14", "object-gets-properties", _P, [HI], _schema({"type": "object", "properties": {}}),
         chat(USER, tools=[tool(parameters={"type": "object"})]), tools=[offer(schema={"type": "object"})]),
     RuleCase("OAI-14", "array-gets-items", _P, [HI], _schema({"type": "object", "properties": {"a": {"type": "array", "items": {}}}}),
         chat(USER, tools=[tool(parameters={"type": "object", "properties": {"a": {"type": "array"}}})]),
         tools=[offer(schema={"type": "object", "properties": {"a": {"type": "array"}}})]),
-    RuleCase("OAI-14", "root-combinator-is-folded", _P, [HI], _schema({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "description": "Exactly one of these applies: 1. requires `a`; 2. requires `b`."}),
+    RuleCase("OAI-14", "root-combinator-is-folded", _P, [HI], _schema({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}}, "description": "(exactly one of: a | b)"}),
         chat(USER, tools=[tool(parameters={"type": "object", "properties": {}, "oneOf": [{}]})]),
+        ("OAI-14",),
         tools=[offer(schema={"type": "object", "oneOf": [
             {"properties": {"a": {"type": "string"}}, "required": ["a"]},
             {"properties": {"b": {"type": "integer"}}, "required": ["b"]},
@@ -147,7 +146,7 @@ CASES = [
         tools=[offer()], options={"tool_choice": "g"}),
     RuleCase("OAI-15", "choice-follows-the-spelling", _P, [HI],
         {"tools": [tool("fs_read")], "tool_choice": {"type": "function", "function": {"name": "fs_read"}}},
-        chat(USER, tools=[tool("fs_read")], tool_choice={"type": "function", "function": {"name": "fs.read"}}),
+        chat(USER, tools=[tool("fs_read")], tool_choice={"type": "function", "function": {"name": "fs.read"}}), ("OAI-08",),
         tools=[offer("fs.read")], options={"tool_choice": "fs.read"}),
     RuleCase("OAI-15", "choice-without-tools", _P, [HI], {"tool_choice": ABSENT},
         chat(USER, tool_choice="required"), options={"tool_choice": "required"}),
@@ -163,7 +162,7 @@ CASES = [
             user([{"type": "text", "text": "[attachments of the tool results above]"}, {"type": "image_url", "image_url": {"url": PNG}}]),
             user("nice"),
         ]},
-        chat(USER, asks(call()), result(content=[{"type": "image_url", "image_url": {"url": PNG}}]))),
+        chat(USER, asks(call()), result(content=[{"type": "image_url", "image_url": {"url": PNG}}])), ("OAI-17",)),
     RuleCase("OAI-18", "every-speaker-has-a-legal-role", _P, [HI, says("ciao", "gemini"), says("hello", "chatgpt"), says("obey", "developer"), says("so")],
         {"messages": [USER, user("[gemini] ciao"), assistant("hello"), {"role": "system", "content": "obey"}, user("so")]},
         chat(USER, {"role": "gemini", "content": "ciao"}), ("OAI-18",)),
@@ -189,8 +188,7 @@ CASES = [
     RuleCase("OAI-21", "empty-conversation-gets-a-user-turn", _P, [], {"messages": [user("Continue.")]}, chat(), ("ANT-08",)),
     RuleCase("OAI-22", "structured-output-is-made-strict", _P, [HI],
         {"response_format": {"type": "json_schema", "json_schema": {"name": "answer", "schema": _STRICT, "strict": True}}},
-        chat(USER, response_format={"type": "json_schema", "json_schema": {"name": "answer", "schema": SCHEMA, "strict": True}}),
-        options={"schema": SCHEMA}),
+        unseen="the judge does not read the schema of response_format; the row of tools shows the rule", options={"schema": SCHEMA}),
     RuleCase("OAI-22", "tools-are-not-strict", _P, [HI], _schema(SCHEMA),
         chat(USER, tools=[tool(strict=True)]), tools=[{"type": "function", "function": {"name": "f", "parameters": SCHEMA, "strict": True}}]),
     RuleCase("OAI-23", "last-real-result-wins", _P, [HI, speaks(wants()), tells(gave(content="old")), tells(gave(content="new"))],
@@ -200,5 +198,3 @@ CASES = [
         {"messages": [user("a\ufffd"), called(call(arguments='{"x":"nan"}')), result(content="b\ufffd")]},
         chat(user("a\ud800")), ("ANT-22", "ANT-22", "ANT-22")),
 ]  # fmt: skip
-
-_ = (LOOP, PNG_DATA, responses)

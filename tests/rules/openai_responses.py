@@ -18,13 +18,34 @@ from tests.rules.case import (
     wants,
     words,
 )
-from tests.testing.cases import PNG, USER, assistant, fc, fco, reasoning, responses, rtool, tool, user
+from tests.testing.cases import (
+    PNG,
+    USER,
+    assistant,
+    fc,
+    fco,
+    reasoning,
+    responses,
+    rtool,
+    tool,
+    user,
+)
 
 _P = "openai"
 _MODEL = "gpt-5.6-terra"
-_THOUGHT = thinks("hm", "openai", _MODEL, encrypted_content="gAAA", summary=[{"type": "summary_text", "text": "hm"}])
+_THOUGHT = thinks(
+    "hm",
+    "openai",
+    _MODEL,
+    encrypted_content="gAAA",
+    summary=[{"type": "summary_text", "text": "hm"}],
+)
 _OTHER = thinks("hm", "openai", "gpt-5.1", encrypted_content="gAAA")
-_SENT = {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}], "encrypted_content": "gAAA"}
+_SENT = {
+    "type": "reasoning",
+    "summary": [{"type": "summary_text", "text": "hm"}],
+    "encrypted_content": "gAAA",
+}
 _STORED = "which reasoning an item came with, only the server that stored it knows"
 
 
@@ -44,7 +65,7 @@ CASES = [
         responses(USER, fc(), fco(), reasoning()), model=_MODEL),
     RuleCase("RSP-03", "reasoning-without-follower-goes", _P, [HI, speaks(words("Hello"), _THOUGHT), says("and?")],
         {"input": [USER, assistant("Hello"), user("and?")]},
-        responses(USER, assistant("Hello"), reasoning(), user("and?")), model=_MODEL),
+        responses(USER, assistant("Hello"), reasoning(), user("and?")), ("RSP-03",), model=_MODEL),
     RuleCase("RSP-03", "reasoning-of-a-dropped-call-goes", _P, [HI, speaks(_THOUGHT), says("and?")],
         {"input": [USER, user("and?")]}, responses(USER, reasoning(), user("and?")), ("ANT-07",), model=_MODEL),
     RuleCase("RSP-04", "no-item-bears-an-id", _P,
@@ -59,15 +80,15 @@ CASES = [
         responses(USER, reasoning(encrypted_content=""), assistant("x"), user("and?")), ("ANT-11",), model=_MODEL),
     RuleCase("RSP-05", "empty-encrypted-content", _P, [HI, speaks(thinks("hm", "openai", _MODEL, encrypted_content=""), words("x")), says("and?")],
         {"input": [USER, assistant("x"), user("and?")]},
-        responses(USER, reasoning(encrypted_content=""), assistant("x"), user("and?")), model=_MODEL),
+        responses(USER, reasoning(encrypted_content=""), assistant("x"), user("and?")), ("RSP-03",), model=_MODEL),
     RuleCase("RSP-06", "nothing-relies-on-the-store", _P, [HI, speaks(thinks("hm", "openai", _MODEL), words("x")), says("and?")],
         {"input": [USER, assistant("x"), user("and?")], "store": False, "previous_response_id": ABSENT},
-        responses(USER, reasoning(encrypted_content=None), assistant("x"), user("and?"), store=False), model=_MODEL),
+        responses(USER, reasoning(encrypted_content=None), assistant("x"), user("and?"), store=False), ("RSP-03",), model=_MODEL),
     RuleCase("RSP-07", "call-id", _P, [HI, speaks(wants("x" * 65)), tells(gave("x" * 65))],
         {"input": [USER, fc("call00000"), fco("call00000")]}, responses(USER, fc("x" * 65), fco("x" * 65)), ("ANT-05",), ids={"call00000": "x" * 65}),
     RuleCase("RSP-07", "name", _P, [HI, speaks(wants(name="fs.read")), tells(gave(name="fs.read"))],
         {"input": [USER, fc(name="fs_read"), fco()], "tools": [_rtool("fs_read")]},
-        responses(USER, fc(name="fs.read"), fco(), tools=[rtool("fs.read")]), ("OAI-08",), tools=[offer("fs.read")], names={"fs_read": "fs.read"}),
+        responses(USER, fc(name="fs.read"), fco(), tools=[rtool("fs.read")]), ("OAI-08", "OAI-08"), tools=[offer("fs.read")], names={"fs_read": "fs.read"}),
     RuleCase("RSP-07", "output-is-cut", _P, [HI, speaks(wants()), tells(gave(content="x" * 10_485_761))],
         {"input": [USER, fc(), fco(output="x" * 10_485_760)]}, responses(USER, fc(), fco(output="x" * 10_485_761)), ("RSP-07",)),
     RuleCase("RSP-08", "only-known-keys", _P, [HI | {"id": "m1", "meta": {"a": 1}, "model": "x"}],

@@ -12,17 +12,20 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator
+from typing import TYPE_CHECKING
 
 from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.exchange.attempts import Attempts, begin, end
 from multi_llm_chat.exchange.exchange import HttpRequest
-from multi_llm_chat.transport.aio import AsyncTransport
+
+if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
+    from multi_llm_chat.transport.aio import AsyncTransport
 
 
 async def answer(
-    attempts: Attempts, transport: AsyncTransport, health: Health
+    attempts: Attempts, transport: "AsyncTransport", health: Health
 ) -> AsyncGenerator[list[Event]]:
     """Ask until there is an answer; yield its events as they arrive.
 
@@ -60,7 +63,7 @@ async def answer(
         await asyncio.sleep(seconds)
 
 
-async def fetch(request: HttpRequest, transport: AsyncTransport) -> tuple[int, bytes]:
+async def fetch(request: HttpRequest, transport: "AsyncTransport") -> tuple[int, bytes]:
     """Send one request; return the status and the whole body."""
     async with transport.send(request) as reply:
         return reply.status, b"".join([piece async for piece in reply.body])

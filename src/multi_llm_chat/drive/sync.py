@@ -12,13 +12,16 @@ import random
 import threading
 import time
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.exchange.attempts import Attempts, begin, end
 from multi_llm_chat.exchange.exchange import HttpRequest
-from multi_llm_chat.transport.sync import SyncReply, SyncTransport
+
+if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
+    from multi_llm_chat.transport.sync import SyncReply, SyncTransport
 
 
 class Stop:
@@ -36,7 +39,7 @@ class Stop:
             if self._reply is not None:
                 self._reply.stop()
 
-    def watch(self, reply: SyncReply | None) -> None:
+    def watch(self, reply: "SyncReply | None") -> None:
         """Know the reply that is to be ended."""
         with self._lock:
             self._reply = reply
@@ -49,7 +52,7 @@ class Stop:
 
 
 def answer(
-    attempts: Attempts, transport: SyncTransport, health: Health, stop: Stop
+    attempts: Attempts, transport: "SyncTransport", health: Health, stop: Stop
 ) -> Generator[list[Event]]:
     """Ask until there is an answer; yield its events as they arrive.
 
@@ -91,7 +94,7 @@ def answer(
                 raise
 
 
-def fetch(request: HttpRequest, transport: SyncTransport) -> tuple[int, bytes]:
+def fetch(request: HttpRequest, transport: "SyncTransport") -> tuple[int, bytes]:
     """Send one request; return the status and the whole body."""
     with transport.send(request) as reply:
         return reply.status, b"".join(reply.body)

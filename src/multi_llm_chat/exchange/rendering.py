@@ -77,8 +77,15 @@ def render(
     repaired = repair(read_history(history), target, policy, [tool.name for tool in offered])
     notes.extend(repaired.notes)
     names = repaired.names
+    notes.extend(
+        Note("OAI-08", None, f"offered the tool {tool.name!r} as {names.changed[tool.name]!r}")
+        for tool in offered
+        if tool.name in names.changed
+    )
+    framed = frame(repaired.placed, target, notes)
     draft = Draft(
-        turns=[turn for _, turn in frame(repaired.placed, target, notes)],
+        turns=[turn for _, turn in framed],
+        sources=[source for source, _ in framed],
         model=model,
         system_prompt=_system_prompt(system_prompt),
         tools=[
@@ -118,7 +125,7 @@ def target_of(
         system=row.system,
         alternates=row.alternates,
         answers_after_tools=row.answers_after_tools,
-        one_call_a_turn=row.one_call_a_turn,
+        most_calls=row.most_calls,
     )
 
 

@@ -217,7 +217,8 @@ def _without_media(part: Part) -> Part:
 
 
 def _plain_object(schema: JsonObject) -> JsonObject:
-    return {"type": "object", "properties": {}} | _plain(schema, depth=0) | {"type": "object"}
+    empty: JsonObject = {"properties": {}}
+    return empty | _plain(schema, depth=0) | {"type": "object"}
 
 
 def _plain(schema: JsonObject, depth: int) -> JsonObject:
@@ -228,7 +229,7 @@ def _plain(schema: JsonObject, depth: int) -> JsonObject:
         written["description"] = schema["description"]
     if written["type"] == "array":
         written["items"] = _plain(_mapping(schema.get("items")), depth + 1)
-    properties = _mapping(schema.get("properties"))
+    properties: dict[str, Any] = _mapping(schema.get("properties"))
     if properties and depth < 8:
         written["type"] = "object"
         written["properties"] = {

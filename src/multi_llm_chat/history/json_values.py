@@ -12,6 +12,8 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+import msgspec
+
 from multi_llm_chat.history.values import JsonObject
 
 #: Deeper nesting is replaced: protobuf parsers stop at 100 levels, and so do careful servers.
@@ -107,9 +109,13 @@ def _clean_list(value: Iterable[Any], depth: int) -> Any:
     return cast(Any, value) if same else cleaned
 
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_encode = msgspec.json.Encoder().encode
+_encode_any = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def compact_json(value: Any) -> str:
     """The value as JSON text without spaces, non-ASCII characters as they are."""
-    return _COMPACT.encode(value)
+    try:
+        return _encode(value).decode()
+    except (OverflowError, TypeError, UnicodeError):
+        return _encode_any(value)  # integers beyond 64 bits, half surrogate pairs

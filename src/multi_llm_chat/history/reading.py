@@ -200,7 +200,7 @@ def read_function_call(value: object) -> ToolCall | None:
     call = as_object(value)
     if call is None:
         return None
-    function = as_object(call.get("function")) or call
+    function = as_object(call.get("function")) or as_object(call.get("custom")) or call
     source = function.get("arguments", function.get("input"))
     arguments, raw, error = parse_arguments(source)
     return ToolCall(

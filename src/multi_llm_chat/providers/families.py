@@ -16,6 +16,9 @@ _NINE = re.compile(r"[A-Za-z0-9]{9}")
 _MISTRAL = re.compile(
     r"(?:mi[sx]tral|magistral|ministral|codestral|devstral|pixtral)", re.IGNORECASE
 )
+_EARLY_MISTRAL = re.compile(
+    r"open-mistral-7b|open-mixtral|mistral-7b|mixtral-8x|codestral-mamba", re.IGNORECASE
+)
 _LLAMA = re.compile(r"llama[-_ ]?3[._p]?[12]\b", re.IGNORECASE)
 _LOCAL_SERVERS = frozenset({"vllm", "llamacpp", "lmstudio", "huggingface"})
 
@@ -32,11 +35,20 @@ def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     )
 
 
+def _early_mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Models of the third tokenizer and before: "either content or tool_calls, but not both" (MIS-08)."""
+    if row.name != "mistral":
+        return row
+    return msgspec.structs.replace(
+        row, chat=msgspec.structs.replace(row.chat, words_beside_calls=False)
+    )
+
+
 def _llama(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """Llama 3.1 and 3.2: "This model only supports single tool-calls at once!" (VLL-06)."""
     if row.name not in _LOCAL_SERVERS:
         return row
-    return msgspec.structs.replace(row, one_call_a_turn=True)
+    return msgspec.structs.replace(row, most_calls=1)
 
 
 def _deepseek(row: ProviderRow, thinking: Thinks) -> ProviderRow:
@@ -51,6 +63,7 @@ def _deepseek(row: ProviderRow, thinking: Thinks) -> ProviderRow:
 
 _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], ProviderRow]], ...] = (
     (_MISTRAL, _mistral),
+    (_EARLY_MISTRAL, _early_mistral),
     (_LLAMA, _llama),
     (re.compile(r"deepseek"), _deepseek),
 )

@@ -37,7 +37,7 @@ class ProviderRow(Struct, frozen=True):
     system: Literal["anywhere", "leading"] = "anywhere"
     alternates: bool = False
     answers_after_tools: bool = False
-    one_call_a_turn: bool = False
+    most_calls: int | None = None
     chat: ChatQuirks = ChatQuirks()
 
 
@@ -69,6 +69,7 @@ def _compatible(
         system="leading" if chat.alternates else "anywhere",
         alternates=chat.alternates,
         answers_after_tools=answers_after_tools,
+        most_calls=128,  # OAI-13
         chat=chat,
     )
 

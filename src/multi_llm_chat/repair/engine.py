@@ -7,6 +7,7 @@ leaves alone what already obeys, so a legal history comes back as it is, and a r
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -121,13 +122,18 @@ class _Rebuild:
                 yield Placed(passage.index, told)
 
     def _own(self, passage: Passage) -> Iterator[Placed]:
+        parts = passage.turn.parts
+        if len(parts) == 1 and type(parts[0]) is Text and passage.turn.role == self._target.speaker:
+            yield Placed(passage.index, passage.turn)
+            return
         if passage.calls and self._policy.unanswered == "answer":
             self._answer(passage)
         turn = self._own_turn(passage)
         if turn is None:
             return
-        if self._target.one_call_a_turn and sum(type(part) is ToolCall for part in turn.parts) > 1:
-            yield from self._one_by_one(passage, turn)
+        most = self._target.most_calls
+        if most is not None and sum(type(part) is ToolCall for part in turn.parts) > most:
+            yield from self._in_portions(passage, turn, most)
             return
         yield Placed(passage.index, turn)
         yield from self._results(passage.answers)
@@ -180,16 +186,19 @@ class _Rebuild:
         self._note("GEM-03", place, "put tool results in the order of their calls")
         return Placed(place, with_parts(source, parts, "tool"))
 
-    def _one_by_one(self, passage: Passage, turn: Turn) -> Iterator[Placed]:
-        """Parallel calls told one after the other, each followed by its result."""
-        self._note("VLL-06", passage.index, "told parallel calls one after the other")
-        answers = iter(answer for answer in passage.answers if answer is not None)
+    def _in_portions(self, passage: Passage, turn: Turn, most: int) -> Iterator[Placed]:
+        """Parallel calls told in several turns, each followed by its results."""
+        rule = "VLL-06" if most == 1 else "OAI-13"
+        self._note(rule, passage.index, f"told parallel calls in turns of {most} at most")
+        answers = iter([answer for answer in passage.answers if answer is not None])
         pending: list[Part] = []
+        calls = 0
         for part in turn.parts:
-            pending.append(part)
-            if type(part) is ToolCall:
+            if calls == most and type(part) is ToolCall:
                 yield Placed(passage.index, with_parts(turn, pending))
-                yield from self._results([next(answers)])
-                pending = []
-        if any(isinstance(part, Text) for part in pending):
-            yield Placed(passage.index, with_parts(turn, pending))
+                yield from self._results(list(islice(answers, calls)))
+                pending, calls = [], 0
+            calls += type(part) is ToolCall
+            pending.append(part)
+        yield Placed(passage.index, with_parts(turn, pending))
+        yield from self._results(list(answers))

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import Placed
 
@@ -46,17 +46,20 @@ class Passage(Struct):
 class _Open:
     """Calls that wait for a result, by key; the latest turn answers first, its calls in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, by_name: bool, by_speaker: bool) -> None:
         self._waiting: defaultdict[_Key, list[list[tuple[Passage, int]]]] = defaultdict(list)
+        self._by_name = by_name
+        self._by_speaker = by_speaker
 
-    def add(self, passage: Passage, speakers: tuple[str, ...]) -> None:
+    def add(self, passage: Passage) -> None:
         groups: defaultdict[_Key, list[tuple[Passage, int]]] = defaultdict(list)
         slot = len(passage.calls)
         for call in reversed(passage.calls):
             slot -= 1
-            for speaker in speakers:
+            for speaker in ("", passage.turn.role) if self._by_speaker else ("",):
                 groups[speaker, "id", call.tool_call_id].append((passage, slot))
-                groups[speaker, "name", call.name].append((passage, slot))
+                if self._by_name:
+                    groups[speaker, "name", call.name].append((passage, slot))
         for key, group in groups.items():
             self._waiting[key].append(group)
 
@@ -75,8 +78,12 @@ class _Open:
 
 def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     """Attach every result to its call; turns keep their order, result turns disappear into them."""
-    named = any(turn.role == "tool" and "speaker" in turn.meta for _, turn in placed)
-    pairing = _Pairing(notes, by_speaker=named)
+    answering = [turn for _, turn in placed if turn.role == "tool"]
+    waiting = _Open(
+        by_name=not all(_has_id(part) for turn in answering for part in turn.parts),
+        by_speaker=any("speaker" in turn.meta for turn in answering),
+    )
+    pairing = _Pairing(waiting, notes)
     for index, turn in placed:
         if turn.role == "tool":
             pairing.results(index, turn)
@@ -86,12 +93,15 @@ def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     return pairing.passages
 
 
+def _has_id(part: Part) -> bool:
+    return isinstance(part, ToolResult) and part.tool_call_id != ""
+
+
 class _Pairing:
-    def __init__(self, notes: list[Note], *, by_speaker: bool) -> None:
+    def __init__(self, waiting: _Open, notes: list[Note]) -> None:
         self.passages: list[Passage] = []
-        self._by_speaker = by_speaker
         self._notes = notes
-        self._open = _Open()
+        self._open = waiting
         self._answered: dict[tuple[str, str], tuple[Passage, int]] = {}
         self._just_before: Passage | None = None
         self._orphans: dict[str, list[tuple[Passage, Answer]]] = {}
@@ -104,7 +114,7 @@ class _Pairing:
             return
         passage = Passage(index, turn, calls, [None] * len(calls))
         self.passages.append(passage)
-        self._open.add(passage, ("", turn.role) if self._by_speaker else ("",))
+        self._open.add(passage)
         self._just_before = passage
 
     def results(self, index: int | None, turn: Turn) -> None:

@@ -32,8 +32,8 @@ class Target(Struct, frozen=True):
     ``speaker`` is the role of the model that will answer; turns by one of ``speakers`` are its
     own. ``origin`` is the only place whose thinking may be replayed. ``system`` says where system
     turns may stand; ``alternates`` that turns of one side may not follow each other;
-    ``answers_after_tools`` that no user turn may follow a result directly; ``one_call_a_turn``
-    that parallel calls must be told one after the other.
+    ``answers_after_tools`` that no user turn may follow a result directly; ``most_calls``
+    how many calls one turn may make: further ones are told in turns of their own.
     """
 
     speaker: str
@@ -45,7 +45,7 @@ class Target(Struct, frozen=True):
     system: Literal["anywhere", "leading"] = "anywhere"
     alternates: bool = False
     answers_after_tools: bool = False
-    one_call_a_turn: bool = False
+    most_calls: int | None = None
 
     def owns(self, turn: Turn) -> bool:
         """Whether the turn is this model's own."""

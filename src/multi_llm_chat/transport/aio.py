@@ -10,9 +10,9 @@ Rules:
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections.abc import AsyncGenerator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from io import BytesIO
 
 import aiohttp
@@ -63,11 +63,10 @@ class AsyncTransport:
         return f"AsyncTransport({self._settings!r})"
 
     def __del__(self) -> None:
-        # Without this, a program that ends without ``aclose`` is told off on its last line.
-        for session in self._sessions.values():
-            _abandon(session)
+        for loop, session in self._sessions.items():
+            _abandon(loop, session)
 
-    @asynccontextmanager
+    @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[AsyncReply]:
         """Send the request; the block begins when the reply's head is there."""
         if self._closed:
@@ -102,14 +101,14 @@ class AsyncTransport:
             if loop is here:
                 await session.close()
             else:
-                _abandon(session)
+                _abandon(loop, session)
 
     def _session(self) -> aiohttp.ClientSession:
         loop = asyncio.get_running_loop()
         session = self._sessions.get(loop)
         if session is None:
             for other in [loop for loop in self._sessions if loop.is_closed()]:
-                _abandon(self._sessions.pop(other))
+                _abandon(other, self._sessions.pop(other))
             session = self._sessions[loop] = self._open()
         return session
 
@@ -158,9 +157,20 @@ class _Body:
         return data
 
 
-def _abandon(session: aiohttp.ClientSession) -> None:
-    """Drop the connections of a loop that is not running here."""
-    connector = session.connector
-    session.detach()
-    if connector is not None:
-        connector.close().__await__()
+def _abandon(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:
+    """Close the connections of a loop from outside; without this aiohttp complains at the end."""
+    if not loop.is_closed():
+        loop.call_soon_threadsafe(_close_soon, session)
+        return
+    # The sockets went with their loop. What is left to do never waits, so that one step is all.
+    with contextlib.suppress(StopIteration):
+        session.close().send(None)
+
+
+_CLOSING: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly
+
+
+def _close_soon(session: aiohttp.ClientSession) -> None:
+    task = asyncio.ensure_future(session.close())
+    _CLOSING.add(task)
+    task.add_done_callback(_CLOSING.discard)

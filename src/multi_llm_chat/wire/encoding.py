@@ -3,27 +3,41 @@
 import base64
 import binascii
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
 from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.values import JsonObject, Media, Text, ToolCall, Turn
+from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import Options, ToolDefinition
+
+#: The rule by which something cannot be sent as it is, and what was done instead.
+Loss: TypeAlias = tuple[str, str]
 
 
 class Draft(Struct):
     """One request before it is written in a dialect.
 
-    ``turns`` are repaired and framed; ``tools`` bear the names they are sent with, and so does
+    ``turns`` are repaired and framed, ``sources`` their places in the history; ``tools`` bear the names they are sent with, and so does
     ``tool_choice``. Encoders add to ``notes`` what they had to leave out or say otherwise, and
     to ``arguments`` the argument keys they renamed, by tool.
     """
 
     turns: Sequence[Turn]
     model: str
+    sources: Sequence[int | None] = ()
     system_prompt: str = ""
     tools: Sequence[ToolDefinition] = ()
     tool_choice: str | None = None
@@ -36,12 +50,34 @@ class Draft(Struct):
         """Record a change that concerns the request as a whole."""
         self.notes.append(Note(rule, None, message))
 
+    def note_losses(self, loss: Callable[[Media | Thinking, Turn], Loss | None]) -> None:
+        """Record which media and thoughts cannot be sent as they are; ``loss`` tells for each."""
+        for source, turn in zip(self.sources, self.turns, strict=True):
+            for part in turn.parts:
+                for carried in _carried(part):
+                    lost = loss(carried, turn)
+                    if lost is not None:
+                        self.notes.append(Note(lost[0], source, lost[1]))
+
 
 class Encoded(Struct, frozen=True):
     """A request in a dialect: the JSON body and the path below the base URL."""
 
     body: JsonObject
     path: str
+
+
+def _carried(part: Part) -> Sequence[Media | Thinking]:
+    if isinstance(part, (Media, Thinking)):
+        return (part,)
+    if isinstance(part, ToolResult) and not isinstance(part.content, str):
+        return split_result(part.content)[1]
+    return ()
+
+
+def told(media: Media) -> str:
+    """What a note says of media that words had to stand for."""
+    return f"told in words: {media_label(media)}"
 
 
 def arguments_text(call: ToolCall) -> str:

@@ -31,7 +31,7 @@ def read_messages_list(messages: object) -> Sequence[JsonObject]:
 
 def content_parts(content: object, index: int) -> Iterable[JsonObject]:
     """Content as a list of part objects: a string is one text, nothing is none."""
-    if content is None:
+    if content is None or content == "":
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

@@ -24,11 +24,13 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.wire.encoding import (
     Draft,
     Encoded,
+    Loss,
     choose_tool,
     effort_of,
     media_label,
     settle_media,
     system_text,
+    told,
 )
 from multi_llm_chat.wire.schema import ANTHROPIC, OPENAI_STRICT
 from multi_llm_chat.wire.schema_memory import recall_projection
@@ -65,6 +67,7 @@ def encode(draft: Draft) -> Encoded:
         _mark_last_message(messages)
     if draft.stream:
         body["stream"] = True
+    draft.note_losses(lambda part, turn: _loss(part, turn, replays))
     return Encoded(body | draft.options.extra, PATH)
 
 
@@ -107,6 +110,16 @@ def _blocks(part: Part, role: str, replays: bool) -> Iterator[JsonObject]:
         case Thinking():
             if replays:
                 yield from _thinking_block(part)
+
+
+def _loss(part: Media | Thinking, turn: Turn, replays: bool) -> Loss | None:
+    if isinstance(part, Media):
+        heard = turn.role in ("user", "tool") and _media_block(part)["type"] != "text"
+        return None if heard else ("ANT-DOC", told(part))
+    if not replays:
+        return "ANT-14", "left out thinking: it is off in this request"
+    signed = any(True for _ in _thinking_block(part))
+    return None if signed else ("ANT-13", "left out thinking that is not signed")
 
 
 def _thinking_block(part: Thinking) -> Iterator[JsonObject]:
@@ -224,6 +237,8 @@ def _tools(draft: Draft, turns: Sequence[Turn], *, thinking: bool) -> JsonObject
             draft.note("ANT-18", f"{tool.name}: {dropped}")
         if projected.renamed:
             draft.arguments[tool.name] = dict(projected.renamed)
+            renamed = ", ".join(f"{old!r} as {new!r}" for new, old in projected.renamed.items())
+            draft.note("ANT-DOC", f"{tool.name}: offered the arguments {renamed}")
         entry: JsonObject = {"name": tool.name, "input_schema": projected.schema}
         if tool.description:
             entry["description"] = tool.description
@@ -262,8 +277,12 @@ def _settings(draft: Draft, *, thinking: bool) -> JsonObject:
         if thinking or not takes_temperature(draft.model):
             draft.note("ANT-25", "no temperature can be set here: left it out")
         else:
+            if options.temperature > 1:
+                draft.note("ANT-DOC", "the temperature goes up to 1 here: lowered it")
             settings["temperature"] = min(options.temperature, 1.0)
     stops = [stop for stop in options.stop if stop.strip()]
+    if len(stops) < len(options.stop):
+        draft.note("ANT-DOC", "stop sequences cannot be blank: left those out")
     if stops:
         settings["stop_sequences"] = stops
     output: JsonObject = {}

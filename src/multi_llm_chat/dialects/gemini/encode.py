@@ -29,12 +29,14 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.wire.encoding import (
     Draft,
     Encoded,
+    Loss,
     choose_tool,
     effort_of,
     limit_tools,
     media_label,
     settle_media,
     system_text,
+    told,
     without_nothing,
 )
 from multi_llm_chat.wire.schema import GEMINI_JSON_SCHEMA
@@ -56,6 +58,7 @@ _INLINE = frozenset(
     for name in names.split()
 )
 _MOST_TOOLS = 512
+_MOST_STOPS = 5
 _LEVELS = {"none": "low", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192}
 
@@ -72,6 +75,7 @@ def encode(draft: Draft) -> Encoded:
     settings = _settings(draft)
     if settings:
         body["generationConfig"] = settings
+    draft.note_losses(_loss)
     verb = "streamGenerateContent?alt=sse" if draft.stream else "generateContent"
     return Encoded(body | draft.options.extra, f"/models/{draft.model}:{verb}")
 
@@ -154,6 +158,12 @@ def _media_part(part: Media) -> JsonObject:
     return {"text": media_label(part)}
 
 
+def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
+    if isinstance(part, Thinking) or (turn.role != "system" and "inlineData" in _media_part(part)):
+        return None
+    return "GEM-DOC", told(part)
+
+
 def _response(part: Part, inline: bool, shown: list[Media]) -> JsonObject:
     assert isinstance(part, ToolResult)
     text, media = split_result(part.content)
@@ -209,14 +219,18 @@ def _settings(draft: Draft) -> JsonObject:
     options = draft.options
     settings = without_nothing(maxOutputTokens=options.max_tokens, temperature=options.temperature)
     if options.stop:
-        settings["stopSequences"] = list(options.stop[:5])
+        settings["stopSequences"] = list(options.stop[:_MOST_STOPS])
+        if len(options.stop) > _MOST_STOPS:
+            draft.note("GEM-DOC", f"{_MOST_STOPS} stop sequences at most: left out the others")
     if options.thinking is not None:
         settings["thinkingConfig"] = _thinking(draft)
     if options.schema is not None and draft.tools and not signs_calls(draft.model):
         draft.note("GEM-19", "structured output and tools exclude each other here: left it out")
     elif options.schema is not None:
         settings["responseMimeType"] = "application/json"
-        settings["responseJsonSchema"] = recall_projection(options.schema, GEMINI_JSON_SCHEMA).schema
+        settings["responseJsonSchema"] = recall_projection(
+            options.schema, GEMINI_JSON_SCHEMA
+        ).schema
     return settings
 
 

@@ -26,6 +26,7 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.wire.encoding import (
     Draft,
     Encoded,
+    Loss,
     arguments_text,
     choose_tool,
     effort_of,
@@ -33,12 +34,15 @@ from multi_llm_chat.wire.encoding import (
     media_label,
     plain_text,
     settle_media,
+    told,
     without_nothing,
 )
 from multi_llm_chat.wire.schema import OPENAI_STRICT
 from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/chat/completions"
+
+_MOST_STOPS = 4
 
 _IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
@@ -53,6 +57,9 @@ def encode(draft: Draft, quirks: ChatQuirks) -> Encoded:
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
+    draft.note_losses(lambda part, turn: _loss(part, turn, quirks))
+    if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
+        draft.note("MIS-08", "told words and calls in messages of their own")
     return Encoded(body | draft.options.extra, PATH)
 
 
@@ -74,7 +81,7 @@ def write_messages(
             messages.extend(_message(turn, quirks))
     if shown:
         messages.append({"role": "user", "content": _user_content(_media_parts(shown), quirks)})
-    return list(_merged(messages)) if quirks.alternates else messages
+    return list(_merged(messages, quirks)) if quirks.alternates else messages
 
 
 def _message(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
@@ -83,10 +90,15 @@ def _message(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
     elif turn.role == "system":
         yield {"role": "system", "content": _joined(turn.parts)}
     else:
-        yield _assistant(turn, quirks)
+        yield from _assistant(turn, quirks)
 
 
-def _assistant(turn: Turn, quirks: ChatQuirks) -> JsonObject:
+def _speaks_and_calls(turn: Turn) -> bool:
+    kinds = {type(part) for part in turn.parts}
+    return ToolCall in kinds and not kinds.isdisjoint((Text, Media))
+
+
+def _assistant(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
     message: JsonObject = {"role": "assistant"}
     words = _joined(turn.parts)
     calls = [
@@ -98,13 +110,15 @@ def _assistant(turn: Turn, quirks: ChatQuirks) -> JsonObject:
         for part in turn.parts
         if type(part) is ToolCall
     ]
-    if words:
+    if words and calls and not quirks.words_beside_calls:
+        yield {"role": "assistant", "content": words}
+    elif words:
         message["content"] = words
     elif quirks.bare_calls == "empty":
         message["content"] = ""
     if calls:
         message["tool_calls"] = calls
-    return message | _thinking(turn.parts, quirks)
+    yield message | _thinking(turn.parts, quirks)
 
 
 def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
@@ -117,6 +131,15 @@ def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
     if quirks.thinking_field and (thoughts or quirks.thinking_always):
         written[quirks.thinking_field] = "".join(part.content for part in thoughts)
     return written
+
+
+def _loss(part: Media | Thinking, turn: Turn, quirks: ChatQuirks) -> Loss | None:
+    if isinstance(part, Thinking):
+        sent = bool(_thinking(turn.parts, quirks))
+        return None if sent else ("GRQ-01", "left out reasoning: it has no place here")
+    if turn.role not in ("user", "tool") or _media_part(part, quirks) is None:
+        return "OAI-11", told(part)
+    return ("OAI-17", "put media behind the tool results") if turn.role == "tool" else None
 
 
 def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> Iterator[JsonObject]:
@@ -194,13 +217,17 @@ def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:
     return None
 
 
-def _merged(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
-    """Neighbours of one role as one message; tool messages stay single."""
+def _merged(messages: Iterable[JsonObject], quirks: ChatQuirks) -> Iterator[JsonObject]:
+    """Neighbours of one role as one message; tool messages stay single, and calls where they must."""
     last: JsonObject | None = None
     for message in messages:
         if last is None:
             last = message
-        elif last["role"] == message["role"] != "tool" and "tool_calls" not in last:
+        elif (
+            last["role"] == message["role"] != "tool"
+            and "tool_calls" not in last
+            and (quirks.words_beside_calls or "tool_calls" not in message)
+        ):
             last = _glued(last, message)
         else:
             yield last
@@ -273,7 +300,9 @@ def _settings(draft: Draft, quirks: ChatQuirks) -> JsonObject:
         if limited or not quirks.stop:
             draft.note("OAI-19", f"{draft.model} takes no stop sequences: left them out")
         else:
-            settings["stop"] = list(options.stop)
+            settings["stop"] = list(options.stop[:_MOST_STOPS])
+            if len(options.stop) > _MOST_STOPS:
+                draft.note("OAI-DOC", f"{_MOST_STOPS} stop sequences at most: left out the others")
     return settings | _depth(draft, quirks, limited)
 
 

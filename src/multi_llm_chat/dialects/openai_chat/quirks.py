@@ -15,6 +15,7 @@ class ChatQuirks(Struct, frozen=True):
     media are among them (templates often take plain strings only), or never; ``media`` lists
     the kinds it may hold.
     ``bare_calls``: what a call turn without words has for content.
+    ``words_beside_calls``: one message may hold words and calls.
     ``thinking_field``: the key under which the server wants its own reasoning back;
     ``thinking_always``: it wants the key in every assistant turn, empty if need be.
     ``thinking_details``: it takes its own reasoning blocks back verbatim.
@@ -27,6 +28,7 @@ class ChatQuirks(Struct, frozen=True):
     content: Literal["parts", "media", "string"] = "media"
     media: frozenset[str] = frozenset()
     bare_calls: Literal["omit", "empty"] = "omit"
+    words_beside_calls: bool = True
     thinking_field: Literal["reasoning_content", "reasoning"] | None = None
     thinking_always: bool = False
     thinking_details: bool = False

@@ -24,6 +24,7 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.wire.encoding import (
     Draft,
     Encoded,
+    Loss,
     arguments_text,
     choose_tool,
     effort_of,
@@ -31,6 +32,7 @@ from multi_llm_chat.wire.encoding import (
     media_label,
     plain_text,
     settle_media,
+    told,
 )
 from multi_llm_chat.wire.schema import OPENAI, OPENAI_STRICT
 from multi_llm_chat.wire.schema_memory import recall_projection
@@ -52,6 +54,8 @@ def encode(draft: Draft) -> Encoded:
     body |= _tools(draft) | _settings(draft)
     if draft.stream:
         body["stream"] = True
+    draft.note_losses(_loss)
+    _note_cuts(draft)
     return Encoded(body | draft.options.extra, PATH)
 
 
@@ -78,11 +82,18 @@ def _tool(turn: Turn) -> Iterator[JsonObject]:
     for part in turn.parts:
         assert isinstance(part, ToolResult)
         text, media = split_result(part.content)
-        output: str | list[JsonObject] = text[:_LONGEST_OUTPUT]
+        text = text[:_LONGEST_OUTPUT]
+        output: str | list[JsonObject] = text
         if media:
             words = [{"type": "input_text", "text": text}] if text.strip() else []
             output = [*words, *(_input_part(item) for item in media)]
         yield {"type": "function_call_output", "call_id": part.tool_call_id, "output": output}
+
+
+def _note_cuts(draft: Draft) -> None:
+    results = (part for turn in draft.turns for part in turn.parts if isinstance(part, ToolResult))
+    if any(len(split_result(part.content)[0]) > _LONGEST_OUTPUT for part in results):
+        draft.note("RSP-07", f"cut a tool result to {_LONGEST_OUTPUT} characters")
 
 
 def _model(turn: Turn) -> Iterator[JsonObject]:
@@ -101,6 +112,15 @@ def _model(turn: Turn) -> Iterator[JsonObject]:
                 yield from _reasoning(part, turn.parts[at + 1 :])
             case _:
                 pass
+
+
+def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
+    if isinstance(part, Media):
+        heard = turn.role in ("user", "tool") and _input_part(part)["type"] != "input_text"
+        return None if heard else ("RSP-09", told(part))
+    behind = turn.parts[turn.parts.index(part) + 1 :]
+    sent = any(True for _ in _reasoning(part, behind))
+    return None if sent else ("RSP-03", "left out reasoning that nothing follows or vouches for")
 
 
 def _reasoning(part: Thinking, behind: Sequence[Part]) -> Iterator[JsonObject]:
@@ -164,6 +184,8 @@ def _settings(draft: Draft) -> JsonObject:
     settings: JsonObject = {}
     if options.max_tokens is not None:
         settings["max_output_tokens"] = max(options.max_tokens, _FEWEST_TOKENS)
+        if options.max_tokens < _FEWEST_TOKENS:
+            draft.note("RSP-DOC", f"max_tokens is {_FEWEST_TOKENS} at least here: raised it")
     if thinks:
         # Other models answer 400 to the very wish.
         settings["include"] = ["reasoning.encrypted_content"]

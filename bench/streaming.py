@@ -1,0 +1,219 @@
+"""CPU for each streamed delta: ours (``astream``) against the limit, on the same loopback server.
+
+The limit is what any client pays: aiohttp, a naive split at blank lines and ``msgspec`` decoding to
+dicts, nothing assembled, no error noticed. The server is another process that sends prebuilt
+bytes, either at once (``burst``: the harshest, for all that is left is our own work) or one write for
+each event (``paced``: as a model speaks).
+"""
+
+import asyncio
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from bench.measuring import show
+from multi_llm_chat.client import LLMProvider, create_provider
+
+LIMIT = 2.0
+DELTAS = 3000
+ROUNDS = 9
+HISTORY = [{"role": "user", "content": "Tell me a long story."}]
+PACES = ("burst", "paced")
+
+
+def _chat() -> Iterable[tuple[str, Any]]:
+    frame = {
+        "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
+        "object": "chat.completion.chunk",
+        "created": 1741569952,
+        "model": "gpt-4.1-2025-04-14",
+        "service_tier": "default",
+        "system_fingerprint": "fp_50cad350e4",
+    }
+    for number in range(DELTAS):
+        choice = {"index": 0, "delta": {"content": f" word{number}"}, "logprobs": None, "finish_reason": None}
+        yield "", frame | {"choices": [choice], "usage": None}
+    yield "", frame | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+
+
+def _responses() -> Iterable[tuple[str, Any]]:
+    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
+    yield "response.created", {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "output": []}}
+    yield "response.output_item.added", {"type": "response.output_item.added", "output_index": 0, "item": item}
+    text = ""
+    for number in range(DELTAS):
+        text += f" word{number}"
+        yield (
+            "response.output_text.delta",
+            {
+                "type": "response.output_text.delta",
+                "sequence_number": number + 4,
+                "item_id": "msg_67ccd2bf17f0819081ff3bb2cf6508e60bb6a6b452d3795b",
+                "output_index": 0,
+                "content_index": 0,
+                "delta": f" word{number}",
+                "logprobs": [],
+                "obfuscation": "k3mQ9xZt",
+            },
+        )
+    done = item | {"status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]}
+    yield "response.output_item.done", {"type": "response.output_item.done", "output_index": 0, "item": done}
+    yield "response.completed", {"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": [done], "usage": {"input_tokens": 9, "output_tokens": DELTAS}}}
+
+
+def _anthropic() -> Iterable[tuple[str, Any]]:
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "claude-sonnet-5", "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 1}}
+    yield "message_start", {"type": "message_start", "message": message}
+    yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    for number in range(DELTAS):
+        yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": f" word{number}"}}
+    yield "content_block_stop", {"type": "content_block_stop", "index": 0}
+    yield "message_delta", {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": DELTAS}}
+    yield "message_stop", {"type": "message_stop"}
+
+
+def _gemini() -> Iterable[tuple[str, Any]]:
+    for number in range(DELTAS):
+        yield "", {
+            "candidates": [{"content": {"parts": [{"text": f" word{number}"}], "role": "model"}, "index": 0}],
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": number, "totalTokenCount": number + 9, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 9}]},
+            "modelVersion": "gemini-3.7-flash",
+            "responseId": "9h0WaJ3yH5TqvdIP1_nJsAo",
+        }
+    yield "", {"candidates": [{"content": {"parts": [{"text": ""}], "role": "model"}, "finishReason": "STOP", "index": 0}], "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": DELTAS}}
+
+
+STREAMS: dict[str, Callable[[], Iterable[tuple[str, Any]]]] = {
+    "openai-chat": _chat,
+    "openai": _responses,
+    "anthropic": _anthropic,
+    "gemini": _gemini,
+}
+
+
+def frames(provider: str) -> list[bytes]:
+    """The events of a reply, each as it stands on the wire."""
+    lines: list[bytes] = []
+    for name, data in STREAMS[provider]():
+        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
+        lines.append((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
+    if provider == "openai-chat":
+        lines.append(b"data: [DONE]\n\n")
+    return lines
+
+
+async def _serve() -> None:
+    """Serve ``/<pace>/<provider>/…`` until the input ends; print the port first."""
+    replies: dict[tuple[str, str], list[bytes]] = {}
+    for provider in STREAMS:
+        chunks = [f"{len(frame):x}\r\n".encode() + frame + b"\r\n" for frame in frames(provider)]
+        replies["paced", provider] = chunks
+        replies["burst", provider] = [b"".join(chunks)]
+    start = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while True:
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = next(
+                    int(line.split(b":")[1])
+                    for line in head.split(b"\r\n")
+                    if line.lower().startswith(b"content-length")
+                )
+                await reader.readexactly(length)
+                _, pace, provider, _ = head.split(b" ", 2)[1].decode().split("/", 3)
+                writer.write(start)
+                for chunk in replies[pace, provider]:
+                    writer.write(chunk)
+                    if pace == "paced":
+                        await asyncio.sleep(0)  # lets the other side read: one segment for each event
+                writer.write(b"0\r\n\r\n")
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+
+    server = await asyncio.start_server(talk, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    server.close()
+
+
+async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> int:
+    """The least a client can do; returns the number of events."""
+    decode = msgspec.json.decode
+    count = 0
+    rest = b""
+    async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as response:
+        async for data in response.content.iter_any():
+            *whole, rest = (rest + data).split(b"\n\n")
+            for frame in whole:
+                text = frame[frame.index(b"data: ") + 6 :]
+                if text != b"[DONE]":
+                    decode(text)
+                    count += 1
+    return count
+
+
+async def ours(provider: LLMProvider) -> int:
+    """The same through our client; returns the number of events."""
+    count = 0
+    async with provider.astream(HISTORY) as stream:
+        async for _ in stream:
+            count += 1
+    return count
+
+
+async def _cpu(task: Callable[[], Awaitable[int]]) -> float:
+    before = time.process_time()
+    count = await task()
+    spent = time.process_time() - before
+    assert count >= DELTAS, f"only {count} events"
+    return spent
+
+
+async def _measure(port: int) -> dict[str, tuple[float, float]]:
+    """The least CPU of ours and of the limit, by pace and provider."""
+    found: dict[str, tuple[float, float]] = {}
+    async with aiohttp.ClientSession() as session:
+        for pace in PACES:
+            for name in STREAMS:
+                base = f"http://127.0.0.1:{port}/{pace}/{name}"
+                async with create_provider(name, api_key="none", base_url=base) as provider:
+                    body = json.dumps({"messages": HISTORY}).encode()
+                    best = [float("inf"), float("inf")]
+                    for _ in range(ROUNDS):
+                        best[0] = min(best[0], await _cpu(lambda: ours(provider)))  # noqa: B023
+                        best[1] = min(best[1], await _cpu(lambda: limit(session, f"{base}/x", body)))  # noqa: B023
+                    found[f"{pace} {name}"] = (best[0], best[1])
+    return found
+
+
+def run() -> list[str]:
+    """Print the ratios; returns what was over the limit."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.streaming", "serve"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as server:
+        assert server.stdout is not None
+        found = asyncio.run(_measure(int(server.stdout.readline())))
+        server.communicate()
+    rows = {
+        name: f"{mine / DELTAS * 1e6:5.2f} µs a delta, limit {least / DELTAS * 1e6:5.2f} µs: x{mine / least:.2f}"
+        for name, (mine, least) in found.items()
+    }
+    show(f"Streaming, CPU (limit x{LIMIT})", rows)
+    return [f"streaming {name}" for name, (mine, least) in found.items() if mine / least > LIMIT]
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["serve"]:
+        asyncio.run(_serve())
+    else:
+        sys.exit(1 if run() else 0)

@@ -1,0 +1,1 @@
+"""The command line; each command is loaded when it is called."""

@@ -1,0 +1,86 @@
+"""Where a provider is and with which key it is asked.
+
+Rules:
+1. An argument wins over the environment, the environment over the provider's own address.
+2. Address: ``<NAME>_BASE_URL``, such as ``OPENAI_BASE_URL`` or ``OPENAI_CHAT_BASE_URL``. One without
+   any path gets the path of the provider's own (``http://localhost:8000`` means ``…/v1``).
+3. Key: the variable of the provider's row. A provider without one needs no key; where a key is
+   missing, or cannot be one, nothing is sent.
+4. The environment is read for each call, so that a key set later is found.
+5. A key is shown nowhere: neither in a repr nor in an error.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.providers import ProviderRow
+
+_KEY = re.compile(r"[!-~]+")
+
+
+class Access:
+    """The address and the key of one provider, found when they are needed."""
+
+    def __init__(
+        self,
+        row: ProviderRow,
+        *,
+        api_key: str | None = None,
+        base_url: str | None = None,
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._row = row
+        self._key = api_key
+        self._base_url = base_url
+        self._environment = environment
+
+    def __repr__(self) -> str:
+        return f"Access({self._row.name})"
+
+    def key(self) -> str | None:
+        """The key.
+
+        Raises:
+            UsageError: It is not set, or no key can look like this.
+        """
+        variable = self._row.key_variable
+        told = self._key or (self._environment.get(variable) if variable else None)
+        key = (told or "").strip()
+        if not key:
+            if variable is None:
+                return None
+            raise UsageError(f"{variable} is not set")
+        if not _KEY.fullmatch(key):
+            raise UsageError(
+                f"{variable or 'The key'} contains characters that no key has; "
+                "copy it again, without quotes or spaces"
+            )
+        return key
+
+    def base_url(self) -> str:
+        """The address below which the provider's paths are.
+
+        Raises:
+            UsageError: It cannot be used, or there is none.
+        """
+        variable = f"{self._row.name.upper().replace('-', '_')}_BASE_URL"
+        told = self._base_url or self._environment.get(variable)
+        if told is None and "YOUR-" in self._row.base_url:
+            raise UsageError(f"{self._row.name} needs the address of your own: set {variable}")
+        return self._row.base_url if told is None else self._settled(told.strip())
+
+    def _settled(self, url: str) -> str:
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            raise UsageError("The base URL is no address") from None
+        if not usable:
+            raise UsageError(f"The base URL must be like {self._row.base_url}")
+        if parts.username is not None:
+            raise UsageError("The base URL must not contain a name or password")
+        own = urlsplit(self._row.base_url).path
+        return url if parts.path else f"{parts.scheme}://{parts.netloc}{own}"

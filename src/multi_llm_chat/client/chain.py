@@ -1,0 +1,68 @@
+"""Several providers behind one face: when one fails, the next takes the conversation over.
+
+Rules:
+1. The members are asked in order; the next one only while nothing of a reply was handed out.
+2. A refusal is an answer; the caller's own mistake is not tried elsewhere.
+3. Every member reads the others' turns as its own (``adopt``), so that an answer by the second is no
+   stranger's to the first later on; with ``label`` they stay other speakers' words.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from msgspec.structs import replace
+
+from multi_llm_chat.client.models import ModelInfo
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.client.streams import Link
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.exchange.question import Question
+from multi_llm_chat.exchange.retrying import handed_over
+from multi_llm_chat.repair import RepairPolicy
+
+
+class FallbackProvider(LLMProvider):
+    """A chain of providers; its history, model names and messages are the first one's."""
+
+    def __init__(
+        self,
+        members: Iterable[LLMProvider],
+        *,
+        handover: Literal["adopt", "label"] = "adopt",
+        policy: RepairPolicy | None = None,
+    ) -> None:
+        self.members = tuple(members)
+        if not self.members:
+            raise UsageError("A chain needs at least one provider")
+        first = self.members[0]
+        super().__init__(
+            first.name,
+            model=first.model,
+            policy=handed_over(policy, handover),
+            options=first.options,
+        )
+
+    def __repr__(self) -> str:
+        return f"FallbackProvider({', '.join(member.name for member in self.members)})"
+
+    def links(self, asked: Question) -> Sequence[Link]:
+        """Who is asked, in order."""
+        return [member.link(replace(asked, policy=self._policy)) for member in self.members]
+
+    def list_models(self) -> list[ModelInfo]:
+        """The models of the first member."""
+        return self.members[0].list_models()
+
+    async def alist_models(self) -> list[ModelInfo]:
+        """Like ``list_models``, to be awaited."""
+        return await self.members[0].alist_models()
+
+    def close(self) -> None:
+        """Close the members' connections."""
+        for member in self.members:
+            member.close()
+
+    async def aclose(self) -> None:
+        """Close the members' connections."""
+        for member in self.members:
+            await member.aclose()

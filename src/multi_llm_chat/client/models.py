@@ -1,0 +1,111 @@
+"""The models that a provider offers.
+
+Rules:
+1. A list may come in pages, under ``data``, under ``models`` or bare; each page names the next.
+2. What a provider does not tell is ``None``: sizes are never guessed.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, cast
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.providers import ProviderRow
+from multi_llm_chat.providers.formats import DIALECTS
+from multi_llm_chat.wire.lenient import read_json
+
+#: Nobody offers more; a server whose pages never end is not followed for ever.
+MAX_PAGES: Final = 50
+
+_SIZES: Final = (
+    "context_window",
+    "context_length",
+    "max_context_length",
+    "max_model_len",
+    "max_input_tokens",
+    "inputTokenLimit",
+)
+
+
+class ModelInfo(Struct, frozen=True):
+    """A model: the ``id`` by which it is asked for, its name, and its window where it is told."""
+
+    id: str
+    name: str = ""
+    context_window: int | None = None
+
+
+class ModelListing:
+    """The pages of one list: requests out, bodies in."""
+
+    def __init__(self, row: ProviderRow, base_url: str, key: str | None) -> None:
+        self._row = row
+        self._url = f"{base_url.rstrip('/')}/models"
+        self._key = key
+        self._page: str | None = _FIRST_PAGES.get(row.dialect, "")
+        self.models: list[ModelInfo] = []
+
+    def __repr__(self) -> str:
+        return f"ModelListing({self._row.name})"
+
+    def requests(self) -> Iterator[HttpRequest]:
+        """The requests to send, one after the other; ``receive`` each reply before the next."""
+        headers = dict(self._row.headers)
+        if self._key:
+            prefix = "Bearer " if self._row.key_header == "Authorization" else ""
+            headers[self._row.key_header] = f"{prefix}{self._key}"
+        for _ in range(MAX_PAGES):
+            if self._page is None:
+                return
+            yield HttpRequest("GET", f"{self._url}{self._page}", headers, b"")
+
+    def receive(self, status: int, body: bytes) -> None:
+        """Read one page.
+
+        Raises:
+            ProviderError: It is none.
+        """
+        if status >= 300:
+            raise DIALECTS[self._row.dialect].read_failure(
+                status, {}, body, provider=self._row.name
+            )
+        value = read_json(body)
+        page = cast("dict[str, Any]", value) if isinstance(value, dict) else {"data": value}
+        found = page.get("data", page.get("models"))
+        if not isinstance(found, list):
+            raise ProviderError(
+                f"{self._row.name} gave no list of models.", provider=self._row.name, status=status
+            )
+        self.models.extend(_read(cast("list[object]", found)))
+        self._page = _next_page(page)
+
+
+_FIRST_PAGES: Final = {"anthropic": "?limit=1000", "gemini": "?pageSize=1000"}
+
+
+def _next_page(page: dict[str, Any]) -> str | None:
+    token = page.get("nextPageToken")
+    if isinstance(token, str) and token:
+        return f"?pageSize=1000&pageToken={quote(token, safe='')}"
+    last = page.get("last_id")
+    if page.get("has_more") is True and isinstance(last, str):
+        return f"?limit=1000&after_id={quote(last, safe='')}"
+    return None
+
+
+def _read(found: Iterable[object]) -> Iterator[ModelInfo]:
+    for item in found:
+        entry = cast("dict[str, Any]", item) if isinstance(item, dict) else {}
+        identifier = entry.get("id") or entry.get("name")
+        if not isinstance(identifier, str):
+            continue
+        name = entry.get("display_name") or entry.get("displayName") or ""
+        sizes = (entry.get(key) for key in _SIZES)
+        yield ModelInfo(
+            identifier.removeprefix("models/"),
+            name if isinstance(name, str) else "",
+            next((size for size in sizes if isinstance(size, int) and size > 0), None),
+        )

@@ -1,0 +1,83 @@
+"""A whole reply, as a value."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from multi_llm_chat.events import Event, Finish, FinishReason, Usage
+from multi_llm_chat.exchange.attempts import Attempts
+from multi_llm_chat.history.values import JsonObject, Text, ToolCall, Turn
+from multi_llm_chat.history.writing import write_turn
+from multi_llm_chat.repair import Note
+
+_DECLINED = frozenset({"refusal", "safety"})
+
+
+class Reply(Struct, frozen=True):
+    """What a model answered.
+
+    ``turn`` is to be appended to the history: it keeps what the provider needs to recognise its
+    own thinking. A refusal or a safety block is told by ``finish.reason``. ``notes`` are the
+    changes that the request needed. ``provider`` is who answered, of a chain of several.
+    """
+
+    turn: Turn
+    usage: Usage = Usage()
+    finish: Finish = Finish("other")
+    notes: tuple[Note, ...] = ()
+    provider: str = ""
+
+    @property
+    def text(self) -> str:
+        """The words of the answer."""
+        return "".join(part.content for part in self.turn.parts if isinstance(part, Text))
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The tools that the model asks to be run; one with an ``error`` must not be."""
+        return tuple(part for part in self.turn.parts if isinstance(part, ToolCall))
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the reply ended."""
+        return self.finish.reason
+
+    @property
+    def refusal(self) -> str | None:
+        """What the model or the provider's filter said instead of answering; else ``None``."""
+        if self.finish.reason not in _DECLINED:
+            return None
+        return self.text or self.finish.raw or self.finish.reason
+
+    @property
+    def data(self) -> Any:
+        """The answer as JSON, for a question with ``schema``; ``None`` if it is none."""
+        try:
+            return msgspec.json.decode(_unfenced(self.text).encode(errors="replace"))
+        except msgspec.DecodeError:
+            return None
+
+    @property
+    def entry(self) -> JsonObject:
+        """The turn in the serialised form of a history."""
+        return write_turn(self.turn)
+
+
+def read_reply(attempts: Attempts, last_events: list[Event]) -> Reply:
+    """The reply of attempts that have come to an end with these events."""
+    usage, finish = Usage(), Finish("other")
+    for event in last_events:
+        if isinstance(event, Usage):
+            usage = event
+        elif isinstance(event, Finish):
+            finish = event
+    return Reply(attempts.turn, usage, finish, attempts.notes, attempts.exchange.rendered.provider)
+
+
+def _unfenced(text: str) -> str:
+    """Without the code fence that some models put around JSON."""
+    text = text.strip()
+    if text.startswith("```") and text.endswith("```"):
+        _, _, text = text.removesuffix("```").partition("\n")
+    return text

@@ -1,0 +1,147 @@
+"""A reply while it arrives: its events, and in the end the reply itself.
+
+Rules:
+1. Iterating gives the events; ``reply`` is the whole once ``Finish`` has come.
+2. Every stream is closed by its ``with`` block, by ``close``/``aclose``, or by being read to its end;
+   closing one that is being read closes its socket.
+3. What is wrong with the question itself is raised when the stream is made, before any network.
+4. A chain asks its next link only while nothing was handed out, and says so in the notes.
+"""
+
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from contextlib import aclosing, closing
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from multi_llm_chat.client.reply import Reply, read_reply
+from multi_llm_chat.drive.sync import Stop
+from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.exchange.attempts import Attempts
+from multi_llm_chat.exchange.retrying import hands_over
+from multi_llm_chat.repair import Note
+
+
+class Link(Struct, frozen=True):
+    """One provider of a chain: how a question to it is made, and how it is asked."""
+
+    attempts: Callable[[], Attempts]
+    ask: Callable[[Attempts, Stop], Generator[list[Event]]]
+    ask_async: Callable[[Attempts], AsyncGenerator[list[Event]]]
+
+
+class _Course:
+    """Which link is asked, and what has become of it."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        self._waiting = list(links)
+        self._reply: Reply | None = None
+        self._notes: list[Note] = []
+        self._take()
+
+    @property
+    def reply(self) -> Reply:
+        """The whole reply.
+
+        Raises:
+            UsageError: It is not complete yet.
+        """
+        if self._reply is None:
+            raise UsageError("The reply is not complete: read the stream to its end first")
+        return self._reply
+
+    def _take(self) -> None:
+        self._link = self._waiting.pop(0)
+        self._attempts = self._link.attempts()
+
+    def _finish(self, events: list[Event]) -> None:
+        reply = read_reply(self._attempts, events)
+        self._reply = replace(reply, notes=(*reply.notes, *self._notes))
+
+    def _hand_over(self, failure: ProviderError) -> None:
+        """Go to the next link; raise the failure where there is none, or it would be too late."""
+        if not self._waiting or not hands_over(failure, streamed=self._attempts.streamed):
+            raise failure
+        name = self._attempts.exchange.rendered.provider
+        told = f"asked the next provider after {type(failure).__name__} of {name}"
+        self._notes.append(Note("", None, told))
+        self._take()
+
+
+class ReplyStream(_Course):
+    """The events of a reply."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(links)
+        self._stop = Stop()
+        self._events = self._run()
+
+    def __iter__(self) -> Generator[Event]:
+        return self._events
+
+    def __next__(self) -> Event:
+        return next(self._events)
+
+    def __enter__(self) -> "ReplyStream":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Stop reading and close the socket; for the thread that reads."""
+        self._events.close()
+
+    def stop(self) -> None:
+        """End the reply, from any thread; its reader gets ``StreamBroken`` with what was said."""
+        self._stop.stop()
+
+    def _run(self) -> Generator[Event]:
+        while True:
+            try:
+                with closing(self._link.ask(self._attempts, self._stop)) as batches:
+                    for events in batches:
+                        if type(events[-1]) is Finish:
+                            self._finish(events)
+                        yield from events
+                    return
+            except ProviderError as failure:
+                self._hand_over(failure)
+
+
+class AsyncReplyStream(_Course):
+    """The events of a reply, with ``async``."""
+
+    def __init__(self, links: Sequence[Link]) -> None:
+        super().__init__(links)
+        self._events = self._run()
+
+    def __aiter__(self) -> AsyncGenerator[Event]:
+        return self._events
+
+    def __anext__(self) -> Awaitable[Event]:
+        return self._events.__anext__()
+
+    async def __aenter__(self) -> "AsyncReplyStream":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Stop reading and close the socket."""
+        await self._events.aclose()
+
+    async def _run(self) -> AsyncGenerator[Event]:
+        while True:
+            try:
+                async with aclosing(self._link.ask_async(self._attempts)) as batches:
+                    async for events in batches:
+                        if type(events[-1]) is Finish:
+                            self._finish(events)
+                        for event in events:
+                            yield event
+                    return
+            except ProviderError as failure:
+                self._hand_over(failure)

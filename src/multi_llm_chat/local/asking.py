@@ -1,0 +1,108 @@
+"""Ask the engine once and hear the answer.
+
+Rules:
+1. Every request says how long its prompt may be; a longer one is refused before it is read
+   (``PromptTooLong``), for the engine counts a prompt's tokens before it reads them.
+2. Every chunk asks whether somebody still listens.
+3. What was used is counted over all requests of one answer.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from multi_llm_chat.events import FinishReason, TextDelta, ThinkingDelta, Usage
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.local.engine import Engine, PromptTooLong
+from multi_llm_chat.local.runtime import Voice
+
+_REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length"}
+
+Tell = Callable[[TextDelta | ThinkingDelta], None]
+
+
+class Asked(Struct):
+    """One answer: its words, why it ended, and how likely each first token was."""
+
+    text: str = ""
+    reason: FinishReason = "stop"
+    raw_reason: str = ""
+    scores: dict[str, float] = field(default_factory=dict[str, float])
+
+
+class Asking:
+    """Asks an engine on behalf of one listener."""
+
+    def __init__(self, engine: Engine, voice: Voice, context: int) -> None:
+        self._engine = engine
+        self._voice = voice
+        self.context = context
+        self.usage = Usage()
+
+    def ask(
+        self, messages: list[JsonObject], settings: JsonObject, *, tell: Tell | None = None
+    ) -> Asked:
+        """Ask once.
+
+        Args:
+            messages: The chat's messages.
+            settings: Further keys of the request; ``max_tokens`` is the room left for the answer.
+            tell: Told of every piece of the answer.
+
+        Raises:
+            PromptTooLong: The prompt and the room for the answer do not fit the window.
+        """
+        asked = Asked()
+        room = self.context - int(settings["max_tokens"])
+
+        def heard(chunk: JsonObject) -> None:
+            self._voice.check()
+            progress = as_object(chunk.get("prompt_progress"))
+            if progress is not None:
+                if progress["total"] > room:
+                    raise PromptTooLong(progress["total"])
+                return
+            self._count(as_object(chunk.get("usage")))
+            for choice in as_list(chunk.get("choices")) or ():
+                _hear(choice, asked, tell)
+
+        body: JsonObject = {
+            "messages": messages,
+            "return_progress": True,
+            "stream_options": {"include_usage": True},
+            **settings,
+        }
+        self._engine.chat(body, heard)
+        return asked
+
+    def _count(self, used: JsonObject | None) -> None:
+        if used is None:
+            return
+        cached = (as_object(used.get("prompt_tokens_details")) or {}).get("cached_tokens", 0)
+        self.usage = Usage(
+            input_tokens=self.usage.input_tokens + used["prompt_tokens"],
+            output_tokens=self.usage.output_tokens + used["completion_tokens"],
+            cache_read_tokens=self.usage.cache_read_tokens + cached,
+        )
+
+
+def _hear(choice: JsonObject, asked: Asked, tell: Tell | None) -> None:
+    delta: JsonObject = as_object(choice.get("delta")) or {}
+    thought, text = as_text(delta.get("reasoning_content")), as_text(delta.get("content"))
+    if thought and tell is not None:
+        tell(ThinkingDelta(thought))
+    if text:
+        asked.text += text
+        if tell is not None:
+            tell(TextDelta(text))
+    if choice.get("logprobs") and not asked.scores:
+        asked.scores = _scores(choice["logprobs"])
+    if reason := as_text(choice.get("finish_reason")):
+        asked.reason, asked.raw_reason = _REASONS.get(reason, "other"), reason
+
+
+def _scores(logprobs: Mapping[str, Any]) -> dict[str, float]:
+    tokens = as_list(logprobs.get("content")) or ()
+    return {entry["token"]: entry["logprob"] for first in tokens[:1] for entry in first["top_logprobs"]}

@@ -1,0 +1,165 @@
+"""The only door to llama.cpp: one model in this process, asked with chat requests.
+
+Rules:
+1. The runtime is imported when a model is loaded, never before, and only on a fit processor.
+2. A request is a chat-completion body; its chunks are told one by one to ``heard``.
+3. Whatever ``heard`` raises ends the generation at once and is raised here: the runtime itself
+   would swallow it. So raising is also how a generation is cancelled, in the prompt or behind it.
+4. Nobody else can talk to the engine. The runtime insists on a listening socket: it gets one in
+   a private folder that is gone as soon as the model is loaded, or one behind a random key.
+5. An engine is used by one thread at a time.
+"""
+
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Protocol
+
+from multi_llm_chat.errors import BadRequest, ProviderError
+from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.local.machine import PROVIDER, check_processor, thread_count
+
+#: Tokens of a prompt that are read at once: between two such pieces a generation can be stopped.
+_PIECE = 128
+#: Memory in MiB for prompt prefixes that were read before, so that they need not be read again.
+_WARM = 256
+#: The longest path of a Unix socket that every system accepts.
+_SOCKET_PATH = 100
+
+Heard = Callable[[JsonObject], None]
+
+
+class Engine(Protocol):
+    """A loaded model."""
+
+    def chat(self, body: JsonObject, heard: Heard) -> None:
+        """Run one chat request; every chunk of the answer is told to ``heard``."""
+        ...
+
+
+class _Server(Protocol):
+    """The part of the runtime's server that is used."""
+
+    def handle_chat_completions(
+        self, body: JsonObject, heard: Callable[[JsonObject], bool], /
+    ) -> object: ...
+
+
+def load_engine(path: Path, context: int) -> Engine:
+    """Load a model file.
+
+    Args:
+        path: The GGUF file.
+        context: How many tokens prompt and answer may have together.
+
+    Raises:
+        ProviderError: The runtime is not installed, does not run here, or cannot read the file.
+    """
+    check_processor()
+    try:
+        runtime: Any = import_module("xllamacpp")
+    except ImportError as error:
+        raise ProviderError(
+            "The embedded model needs a runtime that is not installed: "
+            f"pip install 'multi_llm_chat[local]' ({error}).",
+            provider=PROVIDER,
+            code="no_runtime",
+        ) from None
+    with _Door() as host:
+        settings = runtime.CommonParams()
+        settings.model.path = str(path)
+        settings.hostnames = [host]
+        settings.api_keys = [secrets.token_hex(32)]
+        for name, value in _settings(context).items():
+            setattr(settings, name, value)
+        for processors in (settings.cpuparams, settings.cpuparams_batch):
+            processors.n_threads = thread_count()
+        try:
+            return _LlamaEngine(runtime.Server(settings))
+        except RuntimeError as error:
+            raise ProviderError(
+                f"The model file {path.name} cannot be loaded; is it a whole GGUF file? "
+                f"Install it again, or choose another with 'mlc local use' ({error}).",
+                provider=PROVIDER,
+                code="cannot_load",
+            ) from None
+
+
+def _settings(context: int) -> JsonObject:
+    return {
+        "n_ctx": context,
+        "n_parallel": 1,
+        "n_batch": _PIECE,
+        "n_ubatch": _PIECE,
+        "cache_ram_mib": _WARM,
+        "warmup": False,
+        "verbosity": -1,
+        "ui": False,
+        "endpoint_slots": False,
+    }
+
+
+class _Door:
+    """The address for the runtime's socket; closed for good when left."""
+
+    def __enter__(self) -> str:
+        self._folder = tempfile.mkdtemp(prefix="mlc-")
+        path = f"{self._folder}/engine.sock"
+        unix = hasattr(__import__("socket"), "AF_UNIX") and len(path) <= _SOCKET_PATH
+        return path if unix else "127.0.0.1"
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class _LlamaEngine:
+    """The model behind the runtime's server."""
+
+    def __init__(self, server: _Server) -> None:
+        self._server = server
+
+    def chat(self, body: JsonObject, heard: Heard) -> None:
+        raised: list[BaseException] = []
+
+        def listen(chunk: JsonObject) -> bool:
+            if raised:
+                return True
+            try:
+                heard(_checked(chunk))
+            except BaseException as error:  # noqa: BLE001 - kept, and raised below
+                raised.append(error)
+            return bool(raised)
+
+        try:
+            self._server.handle_chat_completions(body | {"stream": True}, listen)
+        except ValueError as error:
+            raise BadRequest(
+                f"The embedded model cannot do this: {error}", provider=PROVIDER
+            ) from None
+        if raised:
+            raise raised[0]
+
+
+def _checked(chunk: JsonObject) -> JsonObject:
+    fault = as_object(chunk.get("error"))
+    if fault is None:
+        return chunk
+    if fault.get("type") == "exceed_context_size_error":
+        raise PromptTooLong(int(fault["n_prompt_tokens"]))
+    raise BadRequest(
+        f"The embedded model cannot do this: {as_text(fault.get('message'))}",
+        provider=PROVIDER,
+        code=as_text(fault.get("type")),
+    )
+
+
+class PromptTooLong(Exception):  # noqa: N818 - an outcome that is dealt with, not an error
+    """The prompt has ``tokens`` tokens, more than the window holds."""
+
+    def __init__(self, tokens: int) -> None:
+        super().__init__(f"the prompt has {tokens} tokens")
+        self.tokens = tokens

@@ -1,0 +1,110 @@
+"""Where model files are, and which of them is meant.
+
+Rules:
+1. The first that is given decides: the caller's word, ``MULTI_LLM_CHAT_LOCAL_MODEL``, what was
+   chosen with ``use``, the default.
+2. Each may be a known name or the path of a GGUF file. A word with a path separator or the ending
+   ``.gguf`` is a path.
+3. Reading changes nothing; the choice is written whole or not at all.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from msgspec import Struct
+from platformdirs import user_data_path
+
+from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, ModelRow, row_of_file
+from multi_llm_chat.local.machine import PROVIDER
+
+VARIABLE = "MULTI_LLM_CHAT_LOCAL_MODEL"
+_CHOICE = "chosen"
+_ENDING = ".gguf"
+
+
+class Located(Struct, frozen=True):
+    """A model and its file, which may not be there yet."""
+
+    row: ModelRow
+    path: Path
+
+
+def models_folder(folder: Path | None = None) -> Path:
+    """Where installed models are kept."""
+    return folder or user_data_path("multi_llm_chat", appauthor=False) / "models"
+
+
+def locate(
+    name_or_path: str | Path | None = None,
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] = os.environ,
+) -> Located:
+    """The model that is meant.
+
+    Args:
+        name_or_path: A known name or a file's path; the configured model otherwise.
+        folder: Where installed models are kept, if not in the platform's data folder.
+        environment: Where the override is looked up.
+
+    Raises:
+        UsageError: The name is not known or there is no such file.
+    """
+    home = models_folder(folder)
+    word = str(name_or_path or wanted(folder=home, environment=environment) or DEFAULT_MODEL)
+    row = KNOWN_MODELS.get(word)
+    if row is not None:
+        return Located(row, home / f"{row.name}{_ENDING}")
+    if not (word.lower().endswith(_ENDING) or os.sep in word or "/" in word):
+        known = ", ".join(KNOWN_MODELS)
+        raise UsageError(
+            f"There is no local model named {word!r}; known are: {known}. A GGUF file is "
+            "given by its path."
+        )
+    path = Path(word).expanduser()
+    if not path.is_file():
+        raise UsageError(f"The model file {word!r} does not exist.")
+    return Located(row_of_file(path), path.absolute())
+
+
+def wanted(
+    *, folder: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> str | None:
+    """What somebody has decided for: the environment first, then ``use``; None for nobody."""
+    return environment.get(VARIABLE, "").strip() or _read_choice(models_folder(folder)) or None
+
+
+def installed(located: Located) -> Path:
+    """The model's file.
+
+    Raises:
+        ProviderError: It is not installed.
+    """
+    if not located.path.is_file():
+        name = located.row.name
+        raise ProviderError(
+            f"The embedded model {name!r} is not installed. Install it with "
+            f"'mlc local install {name}', or set {VARIABLE} to a GGUF file.",
+            provider=PROVIDER,
+            code="not_installed",
+        )
+    return located.path
+
+
+def write_choice(located: Located, folder: Path | None = None) -> None:
+    """Remember the model for the next time."""
+    home = models_folder(folder)
+    home.mkdir(parents=True, exist_ok=True)
+    known = located.row.name in KNOWN_MODELS
+    draft = home / f"{_CHOICE}.{os.getpid()}.part"
+    draft.write_text(located.row.name if known else str(located.path), encoding="utf-8")
+    draft.replace(home / _CHOICE)
+
+
+def _read_choice(home: Path) -> str:
+    try:
+        return (home / _CHOICE).read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

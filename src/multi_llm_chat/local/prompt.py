@@ -1,0 +1,175 @@
+"""A repaired history as the messages of a small model's chat format.
+
+Rules:
+1. System text comes first, in one message; then user and assistant take turns, the user begins.
+2. A tool exchange is told as the user's text in one line: a small model that saw the
+   notation of a call among its own words would write that notation instead of answering.
+3. The newest user turn and what follows it are never left out; older exchanges go whole, oldest
+   first.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Origin,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.local.machine import PROVIDER
+from multi_llm_chat.repair import Note, Target, frame, repair
+from multi_llm_chat.wire.encoding import media_label, system_text
+
+Role = Literal["system", "user", "assistant"]
+
+
+class Message(Struct, frozen=True):
+    """One message of the chat format."""
+
+    role: Role
+    content: str
+
+    def body(self) -> JsonObject:
+        """The message as a request says it."""
+        return {"role": self.role, "content": self.content}
+
+
+class Told(Struct, frozen=True):
+    """One tool exchange that the newest question has already led to."""
+
+    call: ToolCall
+    result: str
+    is_error: bool
+
+
+class Prompt(Struct, frozen=True):
+    """What the model is to answer.
+
+    ``exchanges`` begin with a user message each. ``question`` is the newest text of the user
+    alone, and ``told`` what tools have answered since.
+    """
+
+    system: str
+    exchanges: tuple[tuple[Message, ...], ...]
+    question: str
+    told: tuple[Told, ...]
+    notes: tuple[Note, ...]
+
+    def messages(self) -> list[JsonObject]:
+        """The messages of the request."""
+        system = [Message("system", self.system).body()] if self.system else []
+        return system + [message.body() for exchange in self.exchanges for message in exchange]
+
+    def shorter(self) -> "Prompt | None":
+        """The prompt without its oldest exchange; None when only the newest is left."""
+        if len(self.exchanges) == 1:
+            return None
+        return Prompt(self.system, self.exchanges[1:], self.question, self.told, self.notes)
+
+
+def read_prompt(
+    history: Iterable[Any],
+    *,
+    model: str,
+    system_prompt: str | None = None,
+    speaker: str = PROVIDER,
+    tool_names: Iterable[str] = (),
+) -> Prompt:
+    """Repair a history and write it as messages.
+
+    Args:
+        history: Turns in the serialised form (read liberally) or ``Turn`` values.
+        model: The model's name.
+        system_prompt: Put before everything else.
+        speaker: The role under which this model speaks in the history.
+        tool_names: The tools on offer.
+    """
+    target = Target(
+        speaker=speaker,
+        origin=Origin(PROVIDER, "", model),
+        system="leading",
+        alternates=True,
+    )
+    repaired = repair(read_history(history), target, tool_names=tool_names)
+    notes = list(repaired.notes)
+    turns = [turn for _, turn in frame(repaired.placed, target, notes)]
+    texts, body = system_text(turns)
+    prompt = [system_prompt.strip()] if system_prompt and system_prompt.strip() else []
+    newest = max((at for at, turn in enumerate(body) if turn.role == "user"), default=0)
+    return Prompt(
+        system="\n\n".join([*prompt, *texts]),
+        exchanges=_exchanges(_alternating(body)),
+        question=_words(body[newest]),
+        told=tuple(_told(body[newest:])),
+        notes=tuple(notes),
+    )
+
+
+def _words(turn: Turn) -> str:
+    return "\n".join(_said(turn, {}))
+
+
+def _said(turn: Turn, calls: dict[str, ToolCall]) -> Iterable[str]:
+    for part in turn.parts:
+        match part:
+            case Text():
+                yield part.content
+            case Media():
+                yield media_label(part)
+            case ToolCall():
+                calls[part.tool_call_id] = part
+            case ToolResult():
+                call = calls.get(part.tool_call_id)
+                asked = f" {compact_json(call.arguments)}" if call else ""
+                failed = " failed" if part.is_error else ""
+                yield f"({part.name}{asked}{failed}: {split_result(part.content)[0]})"
+            case Thinking():
+                pass
+
+
+def _alternating(turns: Sequence[Turn]) -> list[Message]:
+    """The turns' words, those of one side that follow each other in one message."""
+    messages: list[Message] = []
+    calls: dict[str, ToolCall] = {}
+    for turn in turns:
+        text = "\n".join(_said(turn, calls))
+        role: Role = "user" if turn.role in ("user", "tool") else "assistant"
+        if not text:
+            continue
+        if messages and messages[-1].role == role:
+            text = f"{messages.pop().content}\n\n{text}"
+        messages.append(Message(role, text))
+    return messages
+
+
+def _exchanges(messages: Iterable[Message]) -> tuple[tuple[Message, ...], ...]:
+    exchanges: list[list[Message]] = []
+    for message in messages:
+        if message.role == "user":
+            exchanges.append([])
+        exchanges[-1].append(message)
+    return tuple(tuple(exchange) for exchange in exchanges)
+
+
+def _told(turns: Iterable[Turn]) -> Iterable[Told]:
+    """The tool exchanges behind the newest question."""
+    calls: dict[str, ToolCall] = {}
+    for turn in turns:
+        for part in turn.parts:
+            if isinstance(part, ToolCall):
+                calls[part.tool_call_id] = part
+            elif isinstance(part, ToolResult):
+                text, media = split_result(part.content)
+                words = [text, *(media_label(item) for item in media)]
+                call = calls.get(part.tool_call_id) or ToolCall(part.name, {}, part.tool_call_id)
+                yield Told(call, "\n".join(word for word in words if word), part.is_error)

@@ -1,0 +1,165 @@
+"""The agentic loop as a pure decision: model, tools, model, until there is an answer.
+
+Rules:
+1. Every call gets exactly one result, in the order of the calls, whatever happened to it.
+2. Every request contains all earlier rounds: history and everything this run added.
+3. The run ends with text from the model where that is possible at all: when a limit is reached
+   it is asked once more, without tools.
+4. What was said and found out before a cancel or a failure is kept.
+5. The same history and outcomes give the same effects: no clock, no randomness, no input or output.
+"""
+
+from collections.abc import Generator, Sequence
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.events import Usage
+from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.loop.effects import (
+    CallModel,
+    Cancelled,
+    Effect,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    RunTools,
+    ToolsRan,
+)
+from multi_llm_chat.loop.limits import LoopLimits, StopReason
+from multi_llm_chat.loop.repetition import Repetition
+from multi_llm_chat.loop.thinking import ThinkingRation
+from multi_llm_chat.request import Options
+
+CANCELLED = "[cancelled: the user stopped the run before this tool had finished]"
+NO_RESULT = "[no result: the tool gave none]"
+NO_MORE = "[not run: the run had reached its limit]"
+BAD_ARGUMENTS = "[not run: the arguments could not be used: {error}]"
+
+#: How an answer without calls ends a run, where it is not simply answered.
+_ENDINGS: dict[str, StopReason] = {"refusal": "refusal", "safety": "refusal", "length": "length"}
+
+
+class LoopEnd(Struct, frozen=True):
+    """How a run ended: the turns it added, why it stopped, and what it used."""
+
+    delta: tuple[Turn, ...]
+    reason: StopReason
+    iterations: int
+    usage: Usage
+    error: ProviderError | None = None
+
+
+def agent_loop(
+    history: Sequence[Turn], *, options: Options = Options(), limits: LoopLimits = LoopLimits()
+) -> Generator[Effect, Outcome, LoopEnd]:
+    """Run a model with tools: yields what to do, is sent what came of it, returns how it ended."""
+    return (yield from _Loop(history, options, limits).run())
+
+
+class _Loop:
+    def __init__(self, history: Sequence[Turn], options: Options, limits: LoopLimits) -> None:
+        self._history = tuple(history)
+        self._options = options
+        self._limits = limits
+        self._delta: list[Turn] = []
+        self._usage = Usage()
+        self._iterations = 0
+        self._repetition = Repetition()
+        self._ration = ThinkingRation(limits.thinking)
+        self._repeats = 0
+
+    def run(self) -> Generator[Effect, Outcome, LoopEnd]:
+        stop: StopReason | None = None
+        while True:
+            outcome = yield self._ask(offer_tools=stop is None)
+            if not isinstance(outcome, ModelAnswered):
+                return self._broken(outcome)
+            calls = self._heard(outcome)
+            if calls and stop is not None:
+                self._answer(calls, (), NO_MORE)
+            if not calls or stop is not None:
+                return self._end(stop or _ENDINGS.get(outcome.finish, "answered"))
+            ran = yield RunTools(calls, self._iterations)
+            if not isinstance(ran, ToolsRan):
+                results = ran.results if isinstance(ran, Cancelled) else ()
+                self._answer(calls, results, CANCELLED)
+                return self._end("cancelled")
+            self._answer(calls, ran.results, NO_RESULT)
+            stop = self._limit(ran.elapsed)
+
+    def _ask(self, *, offer_tools: bool) -> CallModel:
+        self._iterations += offer_tools
+        options = self._ration.options(self._options)
+        return CallModel((*self._history, *self._delta), offer_tools, options, self._iterations)
+
+    def _heard(self, answer: ModelAnswered) -> tuple[ToolCall, ...]:
+        """Take the model's turn; returns the calls to run."""
+        self._delta.append(answer.turn)
+        self._usage = _sum(self._usage, answer.usage)
+        self._ration.spend(answer.turn, answer.usage)
+        if answer.finish in ("refusal", "safety"):
+            return ()
+        return tuple(part for part in answer.turn.parts if isinstance(part, ToolCall))
+
+    def _answer(
+        self, calls: Sequence[ToolCall], results: Sequence[ToolResult], missing: str
+    ) -> None:
+        """Add one result for each call, in their order."""
+        found: dict[str, list[ToolResult]] = {}
+        for result in results:
+            found.setdefault(result.tool_call_id, []).append(result)
+        answers: list[ToolResult] = []
+        for call in calls:
+            waiting = found.get(call.tool_call_id)
+            answer = waiting.pop(0) if waiting else _missing(call, missing)
+            answer, times = self._repetition.told(call, answer)
+            self._repeats = max(self._repeats, times)
+            answers.append(answer)
+        speaker = self._delta[-1].role
+        self._delta.append(Turn("tool", tuple(answers), meta={"speaker": speaker}))
+
+    def _limit(self, elapsed: float) -> StopReason | None:
+        limits = self._limits
+        used = self._usage.input_tokens + self._usage.output_tokens
+        reached: tuple[tuple[StopReason, bool], ...] = (
+            ("iterations", self._iterations >= limits.iterations),
+            ("time", limits.seconds is not None and elapsed >= limits.seconds),
+            ("tokens", limits.tokens is not None and used >= limits.tokens),
+            ("repetition", self._repeats >= limits.repeats),
+        )
+        return next((reason for reason, is_reached in reached if is_reached), None)
+
+    def _broken(self, outcome: Outcome) -> LoopEnd:
+        partial = outcome.partial if isinstance(outcome, (ModelFailed, Cancelled)) else None
+        if partial is not None and any(not isinstance(part, Thinking) for part in partial.parts):
+            self._delta.append(partial)
+            calls = [part for part in partial.parts if isinstance(part, ToolCall)]
+            if calls:
+                self._answer(calls, (), CANCELLED)
+        if isinstance(outcome, ModelFailed):
+            return self._end("error", outcome.error)
+        return self._end("cancelled")
+
+    def _end(self, reason: StopReason, error: ProviderError | None = None) -> LoopEnd:
+        return LoopEnd(tuple(self._delta), reason, self._iterations, self._usage, error)
+
+
+def _missing(call: ToolCall, text: str) -> ToolResult:
+    if call.error is not None:
+        text = BAD_ARGUMENTS.format(error=call.error)
+    return ToolResult(call.name, text, call.tool_call_id, is_error=True, synthetic=True)
+
+
+def _sum(one: Usage, other: Usage) -> Usage:
+    return Usage(
+        *(getattr(one, field) + getattr(other, field) for field in Usage.__struct_fields__)
+    )
+
+
+def final_text(turns: Sequence[Turn]) -> str:
+    """The words of the last model turn."""
+    last = next((turn for turn in reversed(turns) if turn.role != "tool"), None)
+    if last is None:
+        return ""
+    return "\n\n".join(part.content for part in last.parts if isinstance(part, Text))

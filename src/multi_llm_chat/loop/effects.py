@@ -1,0 +1,68 @@
+"""What the loop asks for and what it is told: the whole interface between deciding and doing.
+
+Rules:
+1. The loop yields one effect at a time and is sent that effect's outcome.
+2. Outcomes carry the seconds the run has taken so far: the loop has no clock.
+3. A cancelled effect still has an outcome: what was finished before the cancel.
+"""
+
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.events import FinishReason, Usage
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.request import Options
+
+
+class CallModel(Struct, frozen=True):
+    """Ask the model to go on from this history; ``offer_tools`` is off for a last word."""
+
+    history: tuple[Turn, ...]
+    offer_tools: bool
+    options: Options
+    iteration: int
+
+
+class RunTools(Struct, frozen=True):
+    """Run these calls, all at the same time; each must get one result."""
+
+    calls: tuple[ToolCall, ...]
+    iteration: int
+
+
+class ModelAnswered(Struct, frozen=True):
+    """The model's turn is complete."""
+
+    turn: Turn
+    finish: FinishReason
+    usage: Usage = Usage()
+    elapsed: float = 0.0
+
+
+class ModelFailed(Struct, frozen=True):
+    """The model gave no complete answer; ``partial`` is what it said until then."""
+
+    error: ProviderError
+    partial: Turn | None = None
+    elapsed: float = 0.0
+
+
+class ToolsRan(Struct, frozen=True):
+    """The results there are, in any order."""
+
+    results: tuple[ToolResult, ...]
+    elapsed: float = 0.0
+
+
+class Cancelled(Struct, frozen=True):
+    """Somebody stopped the run; what was said or found out until then."""
+
+    partial: Turn | None = None
+    results: tuple[ToolResult, ...] = ()
+    elapsed: float = 0.0
+
+
+Effect: TypeAlias = CallModel | RunTools
+Outcome: TypeAlias = ModelAnswered | ModelFailed | ToolsRan | Cancelled

@@ -1,0 +1,43 @@
+"""How far a run may go."""
+
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+StopReason: TypeAlias = Literal[
+    "answered",
+    "iterations",
+    "time",
+    "tokens",
+    "repetition",
+    "cancelled",
+    "error",
+    "refusal",
+    "length",
+]
+
+
+class ThinkingBudget(Struct, frozen=True):
+    """How much a model may think over one run.
+
+    After ``calls`` requests or ``tokens`` in all, and when two thoughts in a row share more than
+    ``overlap`` of their words, the model goes on without thinking.
+    """
+
+    calls: int = 8
+    tokens_a_call: int = 20_000
+    tokens: int = 100_000
+    overlap: float = 0.7
+
+
+class LoopLimits(Struct, frozen=True):
+    """When a run ends although the model would go on.
+
+    ``repeats`` is how often the same call may bring the same result before the run is wound up.
+    """
+
+    iterations: int = 10
+    seconds: float | None = None
+    tokens: int | None = None
+    repeats: int = 3
+    thinking: ThinkingBudget = ThinkingBudget()

@@ -1,0 +1,55 @@
+"""Whom a message is addressed to.
+
+Rules:
+1. A mention is ``@`` and a known name as a whole word, anywhere, in any case; an address such as
+   ``me@gemini.com`` is not one.
+2. ``@all`` is everybody, a group's name its members; each speaker is addressed once, in the order named.
+3. The text sent to the models has no mentions; everything else in it stays as it was.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+ALL = "all"
+
+
+class Addressed(Struct, frozen=True):
+    """The speakers a text is addressed to, none for a memo, and the text without mentions."""
+
+    speakers: tuple[str, ...]
+    text: str
+
+
+def read_mentions(
+    text: str, speakers: Iterable[str], groups: Mapping[str, Iterable[str]] | None = None
+) -> Addressed:
+    """Find whom the text is addressed to.
+
+    Args:
+        text: What the user wrote.
+        speakers: The names of all who can answer.
+        groups: Names that stand for several speakers.
+    """
+    everybody = list(speakers)
+    members = {name.lower(): [name] for name in everybody}
+    members |= {name.lower(): list(names) for name, names in (groups or {}).items()}
+    members.setdefault(ALL, everybody)
+    named = [name.lower() for name in _pattern(members).findall(text)]
+    addressed = dict.fromkeys(speaker for name in named for speaker in members[name])
+    return Addressed(tuple(addressed), _without(text, members) if named else text)
+
+
+def _pattern(names: Iterable[str]) -> re.Pattern[str]:
+    # The longest name first, so that @claude-opus is not taken for @claude.
+    alternatives = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
+    return re.compile(rf"(?<![\w@./-])@({alternatives})(?![\w-]|\.\w)", re.IGNORECASE)
+
+
+def _without(text: str, names: Iterable[str]) -> str:
+    mention = _pattern(names).pattern
+    # At the beginning a mention takes its comma or colon with it, elsewhere the space before it.
+    opening = re.compile(rf"\A(?:\s*{mention}[,:;]?)+\s*", re.IGNORECASE)
+    inside = re.compile(rf"[ \t]?{mention}", re.IGNORECASE)
+    return inside.sub("", opening.sub("", text)).strip()

@@ -1,0 +1,55 @@
+"""Every provider on this machine: a real HTTP server that speaks as they do.
+
+    >>> with Simulator([Say("Hello.")]) as simulator:
+    ...     answer = ask(base_url=simulator.base_url("anthropic"))
+
+It is strict in what it accepts (a request that the provider would refuse gets the provider's own
+text), scripted or ruled in what it answers, and as faulty as a test wants it.
+"""
+
+from multi_llm_chat.testing.simulator.faults import (
+    Cut,
+    Drop,
+    ErrorInStream,
+    Garbage,
+    Gate,
+    Hang,
+    KeepAlive,
+    Quirk,
+    Slow,
+    Status,
+)
+from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
+from multi_llm_chat.testing.simulator.reading import Conversation, OfferedTool
+from multi_llm_chat.testing.simulator.recording import RecordedRequest, RequestLog
+from multi_llm_chat.testing.simulator.says import Call, Say
+from multi_llm_chat.testing.simulator.script import Reply, Rule, Script, always, echo
+from multi_llm_chat.testing.simulator.service import Simulator
+from multi_llm_chat.testing.simulator.signals import Signal
+
+__all__ = [
+    "Call",
+    "Conversation",
+    "Cut",
+    "Drop",
+    "ErrorInStream",
+    "Garbage",
+    "Gate",
+    "Hang",
+    "KeepAlive",
+    "OfferedTool",
+    "Prebuilt",
+    "Quirk",
+    "RecordedRequest",
+    "Reply",
+    "RequestLog",
+    "Rule",
+    "Say",
+    "Script",
+    "Signal",
+    "Simulator",
+    "Slow",
+    "Status",
+    "always",
+    "echo",
+]

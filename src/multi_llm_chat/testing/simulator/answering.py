@@ -1,0 +1,165 @@
+"""From a request to the plan of its reply.
+
+Rules:
+1. A request is judged in the order in which a provider does it: path, key, JSON, content.
+2. Only a request that the provider would accept reaches the script.
+3. What the judges call silent is recorded and answered as if it were right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.providers import ROWS
+from multi_llm_chat.testing.simulator.encoders.events import Request
+from multi_llm_chat.testing.simulator.faults import Drop, Garbage, Hang, Status
+from multi_llm_chat.testing.simulator.http import RawRequest
+from multi_llm_chat.testing.simulator.listing import count_tokens, list_models
+from multi_llm_chat.testing.simulator.plan import Break, Plan, Stall
+from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.refusals import key_refusal, status_body
+from multi_llm_chat.testing.simulator.replying import Form, json_plan, say_plan
+from multi_llm_chat.testing.simulator.routing import Route, find_route
+from multi_llm_chat.testing.simulator.says import Say
+from multi_llm_chat.testing.simulator.script import Reply, Script
+from multi_llm_chat.testing.validators import error_body, validate
+from multi_llm_chat.testing.validators.narrowing import as_object
+
+_NOWHERE = Route("openai-chat", "openai_chat", "unknown")
+
+
+class Answerer:
+    """Decides what is answered."""
+
+    def __init__(self, script: Script, key: str | None, models: Mapping[str, list[str]]) -> None:
+        self._script = script
+        self._key = key
+        self._models = models
+
+    def record(self, raw: RawRequest, number: int) -> RecordedRequest:
+        """The request as it is kept."""
+        route = find_route(raw.path, raw.query, raw.headers) or _nearest(raw.path)
+        return RecordedRequest(
+            number=number,
+            method=raw.method,
+            path=raw.path,
+            query=raw.query,
+            headers=raw.headers,
+            content=raw.content,
+            body=_parsed(raw.content) or {},
+            route=route,
+        )
+
+    def answer(self, request: RecordedRequest) -> Plan:
+        """The plan of the reply."""
+        plan = self._refuse(request)
+        if plan is not None:
+            return plan
+        if request.route.operation == "models":
+            return json_plan(200, list_models(request.provider, self._models))
+        plan = self._judge(request)
+        if plan is not None:
+            return plan
+        if request.route.operation == "count":
+            return json_plan(200, count_tokens(request.provider, len(request.content)))
+        return self._reply(request)
+
+    def _refuse(self, request: RecordedRequest) -> Plan | None:
+        """Refuse what does not even name an operation, or comes without the right key."""
+        operation = request.route.operation
+        if operation == "unknown":
+            message = f"Invalid URL ({request.method} {request.path})"
+            return _status_plan(request, Status(404, message))
+        if request.method != ("GET" if operation == "models" else "POST"):
+            return _status_plan(request, Status(405, f"Not allowed: {request.method}"))
+        if self._key is not None and ROWS[request.provider].key_variable is not None:
+            sent = _sent_key(request)
+            if sent != self._key:
+                return json_plan(*key_refusal(request.provider, sent))
+        return None
+
+    def _judge(self, request: RecordedRequest) -> Plan | None:
+        """Refuse what the provider would refuse."""
+        if request.provider == "anthropic" and "anthropic-version" not in request.headers:
+            return _status_plan(request, Status(400, "anthropic-version: header is required"))
+        if _parsed(request.content) is None:
+            return _status_plan(request, Status(400, _NOT_JSON))
+        if request.route.operation != "generate":
+            return None
+        found = validate(request.provider, request.body, model=request.route.model)
+        request.violations = tuple(found)
+        refused = next((violation for violation in found if violation.status >= 400), None)
+        if refused is None:
+            return None
+        return json_plan(refused.status, error_body(request.provider, refused))
+
+    def _reply(self, request: RecordedRequest) -> Plan:
+        reply = self._script.next_reply(request)
+        if reply is None:
+            message = f"The simulator's script has no reply for request {request.number}."
+            return _status_plan(request, Status(400, message))
+        return _plan_of(reply, request)
+
+
+def _plan_of(reply: Reply, request: RecordedRequest) -> Plan:
+    match reply:
+        case Say():
+            asked = Request(
+                provider=request.provider,
+                model=request.model,
+                body=request.body,
+                number=request.number,
+                size=len(request.content),
+            )
+            route = request.route
+            return say_plan(reply, asked, Form(route.dialect, request.streamed, route.array))
+        case Status():
+            return _status_plan(request, reply)
+        case Hang():
+            return Plan(0, {}, [Stall()])
+        case Drop():
+            return Plan(0, {}, [Break(reply.reset)])
+        case Garbage():
+            headers = {"content-type": reply.content_type}
+            return Plan(reply.status, headers, [reply.data], len(reply.data))
+
+
+def _status_plan(request: RecordedRequest, fault: Status) -> Plan:
+    return json_plan(fault.status, status_body(request.provider, fault), fault.headers)
+
+
+def _nearest(path: str) -> Route:
+    """Whose error a path gets that nobody has: that of the provider before it."""
+    provider = path.lstrip("/").partition("/")[0]
+    if provider not in ROWS:
+        return _NOWHERE
+    return Route(provider, ROWS[provider].dialect, "unknown")
+
+
+def _sent_key(request: RecordedRequest) -> str | None:
+    headers = request.headers
+    for name in ("x-api-key", "x-goog-api-key", "api-key"):
+        if name in headers:
+            return headers[name]
+    scheme, _, key = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and key:
+        return key.strip()
+    return request.query.get("key")
+
+
+def _parsed(content: bytes) -> JsonObject | None:
+    try:
+        return as_object(msgspec.json.decode(content))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+_NOT_JSON = (
+    "We could not parse the JSON body of your request. (HINT: This likely means you aren't using "
+    "your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was "
+    "not valid JSON. If you have trouble figuring out how to fix this, please contact us through "
+    "our help center at help.openai.com.)"
+)
