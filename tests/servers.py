@@ -11,7 +11,7 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -158,6 +158,7 @@ class ScriptedServer:
         try:
             if self.tls is not None:
                 connection = self.tls.wrap_socket(connection, server_side=True)
+                self._open.append(connection)  # wrapping empties the plain one
             self._converse(connection, number)
         except OSError:  # the client left in the middle of something
             self.client_gone.set()
@@ -226,7 +227,7 @@ def _read_request(file: Any, connection: int) -> Received | None:
 
 
 @contextlib.contextmanager
-def serving(*scripts: Script, tls: ssl.SSLContext | None = None) -> Iterator[ScriptedServer]:
+def serving(*scripts: Script, tls: ssl.SSLContext | None = None) -> Generator[ScriptedServer]:
     """A server for the length of a block."""
     server = ScriptedServer(list(scripts), tls)
     try:

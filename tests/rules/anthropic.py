@@ -25,14 +25,14 @@ _NEW, _OLD = "claude-sonnet-5", "claude-haiku-4-5"
 _ON = {"type": "enabled", "budget_tokens": 8192}
 _TOOLS = [claude_tool()]
 _OFFER = [offer()]
-_STUBS = [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]
+_STUBS: list[Any] = [{"name": "f", "input_schema": {"type": "object", "properties": {}}}]
 _IMAGE = {
     "type": "image",
     "source": {"type": "base64", "media_type": "image/png", "data": PNG_DATA},
 }
 _BLOCK = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
-_SEARCH = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-_FOUND = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+_SEARCH: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
+_FOUND: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
 
 
 def _thought(model: str = _OLD, **opaque: Any) -> dict[str, Any]:

@@ -76,7 +76,7 @@ def words(text: str) -> Body:
 
 
 def wants(identifier: str = "call_1", name: str = "f", arguments: Any = None) -> Body:
-    content = {"name": name, "arguments": arguments or {}, "tool_call_id": identifier}
+    content: Body = {"name": name, "arguments": arguments or {}, "tool_call_id": identifier}
     return {"type": "tool_call", "content": content}
 
 

@@ -114,6 +114,8 @@ CASES = [
     RuleCase("MIS-13", "schema-and-id-go", "mistral", [HI], _function(SCHEMA),
         chat(USER, tools=[tool(parameters=SCHEMA | {"$schema": "http://json-schema.org/draft-07/schema#"})]), ("OAI-14", "OAI-14"),
         tools=[offer(schema=SCHEMA | {"$schema": "http://json-schema.org/draft-07/schema#", "$id": "urn:x"})]),
+    RuleCase("MIS-DOC", "the-model-is-always-named", "mistral", [HI], {"model": "mistral-medium-latest"}, {"messages": [USER]}),
+    RuleCase("MIS-JSON", "strings-are-cleaned", "mistral", [says("a\ud800")], {"messages": [user("a\ufffd")]}, chat(user("a\ud800")), ("ANT-22",)),
     RuleCase("DSK-01", "own-reasoning-goes-back", "deepseek", [HI, speaks(thinks("hm", "deepseek", _THINKING), wants()), tells(gave())],
         {"messages": [USER, _empty(reasoning_content="hm"), result()]},
         chat(USER, asks(call()), result(), model=_THINKING), model=_THINKING),

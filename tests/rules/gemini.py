@@ -157,6 +157,8 @@ CASES = [
     RuleCase("GEM-DOC", "unsupported-picture-is-told", _P, [speaks(words("hi"), {"type": "media", "mime": "image/gif", "data": "R0lG"}, role="user")],
         {"contents": [content("user", part(), part("[attachment: image/gif]"))]},
         gemini(content("user", part(), {"inlineData": {"mimeType": "image/gif", "data": "R0lG"}})), ("GEM-DOC",), model=_NEW),
+    RuleCase("GEM-JSON", "strings-are-cleaned", _P, [says("a\ud800")], {"contents": [content("user", part("a\ufffd"))]},
+        gemini(content("user", part("a\ud800"))), ("ANT-22",), model=_NEW),
     RuleCase("GEM-DOC", "five-stop-sequences-at-most", _P, [HI], {"generationConfig": {"stopSequences": list("abcde")}},
         gemini(_USER, generationConfig={"stopSequences": list("abcdef")}), ("GEM-DOC",), model=_NEW, options={"stop": list("abcdef")}),
 ]  # fmt: skip

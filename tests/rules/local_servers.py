@@ -40,6 +40,19 @@ def _named(identifier: str = _ID, content: str = "ok") -> dict[str, Any]:
     return result(identifier, content) | {"name": "f"}
 
 
+_SOUND = speaks(words("hi"), {"type": "media", "mime": "audio/wav", "data": "AAAA"}, role="user")
+_UNREADABLE = speaks(
+    words("hi"), {"type": "media", "mime": "image/png", "url": "nonsense"}, role="user"
+)
+_TOLD = {"messages": [user("hi\n\n[attachment: nonsense, image/png]")]}
+_NONSENSE = chat(user([{"type": "image_url", "image_url": {"url": "nonsense"}}]))
+_UNCLEAN: Any = (
+    [says("a\ud800")],
+    {"messages": [user("a\ufffd")]},
+    chat(user("a\ud800")),
+    ("ANT-22",),
+)
+
 CASES = [
     RuleCase("OLL-01", "no-null-content", "ollama", [USER, assistant(None), user("and?")], {"messages": [user("hi\n\nand?")]},
         chat(USER, assistant(None), user("and?")), ("ANT-07",), reads="openai-chat"),
@@ -112,5 +125,12 @@ CASES = [
         chat(USER, tools=[tool(parameters=_property({"type": "string", "pattern": "x"}))]), ("OAI-14",), tools=[offer(schema=_property({"type": "string", "pattern": "x"}))]),
     RuleCase("LCP-08", "picture-is-told-in-words", "llamacpp", [speaks(words("hi"), PICTURE, role="user")],
         {"messages": [user("hi\n\n[attachment: map.png, image/png]")]}, unseen=_FLAG, notes=("OAI-11",)),
+    RuleCase("OLL-DOC", "sounds-are-told-in-words", "ollama", [_SOUND], {"messages": [user("hi\n\n[attachment: audio/wav]")]},
+        chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}])), ("OAI-11",)),
+    RuleCase("VLL-DOC", "media-that-cannot-be-read-is-told", "vllm", [_UNREADABLE], _TOLD, _NONSENSE, ("OAI-11",)),
+    RuleCase("LCP-DOC", "media-that-cannot-be-read-is-told", "llamacpp", [_UNREADABLE], _TOLD, _NONSENSE, ("OAI-11",)),
+    RuleCase("OLL-JSON", "strings-are-cleaned", "ollama", *_UNCLEAN),
+    RuleCase("VLL-JSON", "strings-are-cleaned", "vllm", *_UNCLEAN),
+    RuleCase("LCP-JSON", "strings-are-cleaned", "llamacpp", *_UNCLEAN),
     RuleCase("VLL-04", "tools-are-offered-nevertheless", "vllm", [HI], {"tools": [tool()]}, unseen=_FLAG, tools=[offer()]),
 ]  # fmt: skip

@@ -25,6 +25,7 @@ from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
 from multi_llm_chat.exchange.attempts import Attempts
+from multi_llm_chat.exchange.breaker import Breaker
 from multi_llm_chat.exchange.conversion import history_to
 from multi_llm_chat.exchange.question import Question
 from multi_llm_chat.exchange.rendering import read_options
@@ -67,6 +68,7 @@ class LLMProvider:
         speaker: str | None = None,
         timeouts: Timeouts | None = None,
         connections_per_host: int | None = None,
+        breaker: Breaker | None = None,
     ) -> None:
         """Remember how to ask; nothing is checked or opened before the first call.
 
@@ -81,6 +83,7 @@ class LLMProvider:
             speaker: The role under which this model speaks; the provider's otherwise.
             timeouts: Limits of time for a request.
             connections_per_host: How many requests may be on their way at once.
+            breaker: When a failing endpoint is left alone for a while.
         """
         name = provider or self.default_provider
         if name is None:
@@ -95,7 +98,7 @@ class LLMProvider:
         self._retry = retry or RetryPolicy()
         self._timeouts = timeouts
         self._limit = connections_per_host
-        self._health = Health()
+        self._health = Health(breaker)
         self._sync: SyncTransport | None = None
         self._async: AsyncTransport | None = None
 

@@ -29,7 +29,7 @@ class Health:
                 code="circuit_open",
                 retry_after=seconds,
             )
-        if breaker.closed_until is not None:
+        if breaker.paused_until is not None:
             self._breakers[place] = breaker.trying(now)
 
     def record(self, url: str, outcome: ProviderError | None, now: float) -> None:

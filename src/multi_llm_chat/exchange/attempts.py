@@ -77,6 +77,7 @@ class Attempts:
             ProviderError: This failure, when it is not asked again.
         """
         failure = self.question.original_failure(failure)
+        failure.provider = failure.provider or self.exchange.rendered.provider
         decision: Decision = decide(
             self._attempt,
             failure,

@@ -20,28 +20,28 @@ class Breaker(Struct, frozen=True):
     """What is known of an endpoint's health."""
 
     failures: int = 0
-    closed_until: float | None = None
+    paused_until: float | None = None
     threshold: int = 8
     pause: float = 20.0
 
     def allows(self, now: float) -> bool:
         """Whether a request may be sent."""
-        return self.closed_until is None or now >= self.closed_until
+        return self.paused_until is None or now >= self.paused_until
 
     def waiting_time(self, now: float) -> float:
         """The seconds until a request may be sent."""
-        return 0.0 if self.closed_until is None else max(0.0, self.closed_until - now)
+        return 0.0 if self.paused_until is None else max(0.0, self.paused_until - now)
 
     def trying(self, now: float) -> "Breaker":
         """The breaker while an allowed request is on its way."""
-        if self.closed_until is None:
+        if self.paused_until is None:
             return self
-        return replace(self, closed_until=now + self.pause)
+        return replace(self, paused_until=now + self.pause)
 
     def after(self, outcome: ProviderError | None, now: float) -> "Breaker":
         """The breaker after an outcome: a failure, or ``None`` for an answer."""
         if not isinstance(outcome, _OWN_FAILURES):
-            return replace(self, failures=0, closed_until=None)
+            return replace(self, failures=0, paused_until=None)
         failures = self.failures + 1
         opened = failures >= self.threshold
-        return replace(self, failures=failures, closed_until=now + self.pause if opened else None)
+        return replace(self, failures=failures, paused_until=now + self.pause if opened else None)

@@ -52,8 +52,8 @@ def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
     return tuple(_with_call_ids(read))
 
 
-def read_turn(value: object, index: int) -> Turn:
-    """Read one turn; ``index`` is its place in the history, for ids and error texts."""
+def read_turn(value: object, index: int | None) -> Turn:
+    """Read one turn; ``index`` is its place in the history, if it stands in one, for error texts."""
     entry = as_object(value)
     if entry is None:
         return Turn(role="system", unreadable=f"not a turn: {type(value).__name__}")
@@ -63,7 +63,7 @@ def read_turn(value: object, index: int) -> Turn:
     return _read_entry(entry, index)
 
 
-def _read_entry(entry: JsonObject, index: int) -> Turn:
+def _read_entry(entry: JsonObject, index: int | None) -> Turn:
     if "unreadable" in entry:
         return Turn(role="system", unreadable=str(entry["unreadable"]))
     role = entry.get("role")
@@ -73,6 +73,8 @@ def _read_entry(entry: JsonObject, index: int) -> Turn:
         )
     role = ROLE_ALIASES.get(role, role)
     content: object = entry.get("content")
+    if len(entry) == 2 and role != "tool":
+        return Turn(role, read_parts(content, index))
     has_message_keys = not MESSAGE_KEYS.isdisjoint(entry)
     if has_message_keys and content is None:
         content = ""
@@ -89,7 +91,7 @@ def _read_entry(entry: JsonObject, index: int) -> Turn:
     )
 
 
-def read_parts(content: object, index: int) -> tuple[Part, ...]:
+def read_parts(content: object, index: int | None) -> tuple[Part, ...]:
     """Read a turn's content in any of its accepted forms."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
@@ -102,10 +104,10 @@ def read_parts(content: object, index: int) -> tuple[Part, ...]:
             f"History content must be a list or string (actual type: {type(content).__name__})",
             turn=index,
         )
-    return tuple(read_part(item, index, position) for position, item in enumerate(items))
+    return tuple([read_part(item, index, position) for position, item in enumerate(items)])
 
 
-def read_part(value: object, index: int, position: int) -> Part:
+def read_part(value: object, index: int | None, position: int) -> Part:
     """Read one part."""
     part = as_object(value)
     reader = PART_READERS.get(as_text(part.get("type"))) if part is not None else None
@@ -218,7 +220,7 @@ def _first_text(source: JsonObject, key: str, other: str) -> str:
 
 
 def _with_message_keys(
-    parts: tuple[Part, ...], role: str, entry: JsonObject, index: int
+    parts: tuple[Part, ...], role: str, entry: JsonObject, index: int | None
 ) -> tuple[Part, ...]:
     """Add what OpenAI-style keys beside the content say."""
     if role == "tool":

@@ -70,11 +70,20 @@ class Prompt(Struct, frozen=True):
         system = [Message("system", self.system).body()] if self.system else []
         return system + [message.body() for exchange in self.exchanges for message in exchange]
 
-    def shorter(self) -> "Prompt | None":
-        """The prompt without its oldest exchange; None when only the newest is left."""
-        if len(self.exchanges) == 1:
+    def shorter(self, share: float) -> "Prompt | None":
+        """The prompt without about this share of its words.
+
+        At least the oldest exchange goes; None when only the newest is left.
+        """
+        lengths = [sum(len(message.content) for message in part) for part in self.exchanges]
+        excess = share * (len(self.system) + sum(lengths))
+        dropped = 0
+        while dropped + 1 < len(lengths) and (dropped == 0 or sum(lengths[:dropped]) < excess):
+            dropped += 1
+        if dropped == 0:
             return None
-        return Prompt(self.system, self.exchanges[1:], self.question, self.told, self.notes)
+        kept = self.exchanges[dropped:]
+        return Prompt(self.system, kept, self.question, self.told, self.notes)
 
 
 def read_prompt(

@@ -1,7 +1,7 @@
 """One model file, one engine, one worker: generations come one after the other.
 
 Rules:
-1. A model is loaded when it is first needed, once per process, whoever asks for it.
+1. The model is loaded when it is first needed, and once.
 2. Everything the engine does happens in the one thread of its runtime. What a generation says is
    handed over through a queue, so a slow listener holds up nobody.
 3. A listener who leaves stops the generation: at the next token, or at the next piece of the prompt.
@@ -13,12 +13,11 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from queue import SimpleQueue
 from typing import TypeAlias
 
 from multi_llm_chat.events import Event
-from multi_llm_chat.local.engine import Engine, load_engine
+from multi_llm_chat.local.engine import Engine
 
 
 class Stopped(Exception):  # noqa: N818 - nobody listens any more: no error
@@ -115,15 +114,3 @@ class Runtime:
 
         return self._worker.submit(run)
 
-
-_RUNTIMES: dict[tuple[Path, int], Runtime] = {}
-_RUNTIMES_LOCK = threading.Lock()
-
-
-def runtime_for(path: Path, context: int) -> Runtime:
-    """The process's one runtime of a model file."""
-    key = (path.resolve(), context)
-    with _RUNTIMES_LOCK:
-        if key not in _RUNTIMES:
-            _RUNTIMES[key] = Runtime(lambda: load_engine(*key))
-        return _RUNTIMES[key]

@@ -54,6 +54,8 @@ class Draft(Struct):
         """Record which media and thoughts cannot be sent as they are; ``loss`` tells for each."""
         for source, turn in zip(self.sources, self.turns, strict=True):
             for part in turn.parts:
+                if type(part) is Text or type(part) is ToolCall:
+                    continue
                 for carried in _carried(part):
                     lost = loss(carried, turn)
                     if lost is not None:

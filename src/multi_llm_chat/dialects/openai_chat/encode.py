@@ -99,6 +99,9 @@ def _speaks_and_calls(turn: Turn) -> bool:
 
 
 def _assistant(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
+    if len(turn.parts) == 1 and type(turn.parts[0]) is Text and not quirks.thinking_always:
+        yield {"role": "assistant", "content": turn.parts[0].content}
+        return
     message: JsonObject = {"role": "assistant"}
     words = _joined(turn.parts)
     calls = [
@@ -146,13 +149,14 @@ def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> Iterator[Jso
     for part in turn.parts:
         assert isinstance(part, ToolResult)
         text, media = split_result(part.content)
-        sendable = [item for item in media if _media_part(item, quirks) is not None]
-        shown.extend(sendable)
-        labels = [media_label(item) for item in media]
+        if media:
+            shown.extend(item for item in media if _media_part(item, quirks) is not None)
+            lines = [text, *map(media_label, media)]
+            text = "\n".join(line for line in lines if line.strip())
         message: JsonObject = {
             "role": "tool",
             "tool_call_id": part.tool_call_id,
-            "content": "\n".join(line for line in [text, *labels] if line.strip()),
+            "content": text,
         }
         if quirks.result_names:
             message["name"] = part.name

@@ -22,6 +22,7 @@ from multi_llm_chat.testing.simulator.faults import (
 from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
 from multi_llm_chat.testing.simulator.reading import Conversation, OfferedTool
 from multi_llm_chat.testing.simulator.recording import RecordedRequest, RequestLog
+from multi_llm_chat.testing.simulator.replying import encode_reply
 from multi_llm_chat.testing.simulator.says import Call, Say
 from multi_llm_chat.testing.simulator.script import Reply, Rule, Script, always, echo
 from multi_llm_chat.testing.simulator.service import Simulator
@@ -52,4 +53,5 @@ __all__ = [
     "Status",
     "always",
     "echo",
+    "encode_reply",
 ]

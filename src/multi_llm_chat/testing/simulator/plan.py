@@ -55,7 +55,12 @@ class Plan(Struct, frozen=True):
     @property
     def body(self) -> bytes:
         """All the bytes of the body, however they are sent."""
-        return b"".join(step for step in self.steps if isinstance(step, bytes))
+        return b"".join(self.frames)
+
+    @property
+    def frames(self) -> list[bytes]:
+        """The frames of the body."""
+        return [step for step in self.steps if isinstance(step, bytes)]
 
 
 def at_frame(steps: Sequence[Step], count: int, *inserted: Step) -> list[Step]:
@@ -65,8 +70,10 @@ def at_frame(steps: Sequence[Step], count: int, *inserted: Step) -> list[Step]:
 
 
 def until_frame(steps: Sequence[Step], count: int) -> list[Step]:
-    """Only the first ``count`` frames, with what happens between them."""
-    return list(steps[: _position(steps, count)])
+    """Only the first ``count`` frames, with what happens until the next one would come."""
+    position = _position(steps, count + 1)
+    ends_with_frame = position > 0 and count < _count(steps)
+    return list(steps[: position - ends_with_frame])
 
 
 def until_byte(steps: Sequence[Step], count: int) -> list[Step]:
@@ -93,6 +100,10 @@ def between_frames(steps: Sequence[Step], make: Callable[[int], Step | None]) ->
             number += 1
         changed.append(step)
     return changed
+
+
+def _count(steps: Sequence[Step]) -> int:
+    return sum(isinstance(step, bytes) for step in steps)
 
 
 def _position(steps: Sequence[Step], count: int) -> int:

@@ -67,9 +67,15 @@ _GEMINI_KINDS: dict[int, str] = {
     503: "UNAVAILABLE",
     504: "DEADLINE_EXCEEDED",
 }
-_OPENAI_KINDS: dict[int, str] = {
-    429: "requests",
-    503: "service_unavailable",
+_OPENAI_KINDS: dict[int, str] = {429: "requests", 503: "service_unavailable"}
+_COMPATIBLE_KINDS: dict[int, str] = {429: "rate_limit_error", 503: "service_unavailable"}
+_XAI_CODES: dict[int, str] = {
+    401: "The caller does not have permission to execute the specified operation",
+    403: "The caller does not have permission to execute the specified operation",
+    404: "Some requested entity was not found",
+    429: "Some resource has been exhausted",
+    500: "Internal error",
+    503: "The service is currently unavailable",
 }
 _OPENAI_CODES: dict[int, str] = {
     401: "invalid_api_key",
@@ -77,6 +83,7 @@ _OPENAI_CODES: dict[int, str] = {
     503: "service_unavailable",
 }
 
+_OPENAI_ROWS = frozenset({"openai", "openai-chat", "azure"})
 _KEY_PAGES = "https://platform.openai.com/account/api-keys"
 
 
@@ -92,10 +99,19 @@ def status_body(provider: str, fault: Status) -> JsonObject:
             kind = "type.googleapis.com/google.rpc.RetryInfo"
             error["details"] = [{"@type": kind, "retryDelay": f"{fault.retry_delay:g}s"}]
         return body
-    target: dict[str, Any] = body if error is None else error
-    if "type" in target and fault.status != 400:
-        target["type"] = kind_of(provider, fault.status)
+    if fault.status != 400:
+        _name_kind(body if error is None else error, provider, fault.status)
     return body
+
+
+def _name_kind(error: dict[str, Any], provider: str, status: int) -> None:
+    """Replace the word for a bad request, which is what the judges' envelopes say."""
+    kind = kind_of(provider, status)
+    for member in ("type", "code"):
+        if error.get(member) == "invalid_request_error":
+            error[member] = kind
+    if provider == "xai":
+        error["code"] = _XAI_CODES.get(status, error["code"])
 
 
 def message_of(provider: str, status: int, message: str | None = None) -> str:
@@ -112,7 +128,8 @@ def kind_of(provider: str, status: int) -> str:
         return _ANTHROPIC_KINDS.get(
             status, "api_error" if status >= 500 else "invalid_request_error"
         )
-    return _OPENAI_KINDS.get(status, "server_error" if status >= 500 else "invalid_request_error")
+    kinds = _OPENAI_KINDS if provider in _OPENAI_ROWS else _COMPATIBLE_KINDS
+    return kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
 
 
 def key_refusal(provider: str, key: str | None) -> tuple[int, JsonObject]:

@@ -14,6 +14,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import Encoder, Request, StreamEvent, Style
 from multi_llm_chat.testing.simulator.encoders.registry import ENCODERS
 from multi_llm_chat.testing.simulator.faults import ErrorInStream, Fault, Quirk, Status
@@ -53,6 +55,29 @@ def say_plan(say: Say, request: Request, form: Form) -> Plan:
     content = encoder.style.whole(body)
     steps = _faulty([content], faults, [])
     return Plan(200, _headers(request, _JSON), steps, len(content))
+
+
+def encode_reply(
+    provider: str,
+    say: Say,
+    *,
+    stream: bool = True,
+    model: str | None = None,
+    body: JsonObject | None = None,
+) -> Plan:
+    """The reply of a provider without any server: its head, its frames, its bytes.
+
+    Args:
+        provider: The provider's name.
+        say: What it says.
+        stream: Whether as a stream.
+        model: The model; the provider's default otherwise.
+        body: The request; one that asks for usage otherwise.
+    """
+    row = ROWS[provider]
+    asked = {"stream_options": {"include_usage": True}} if body is None else body
+    request = Request(provider, model or row.default_model, asked)
+    return say_plan(say, request, Form(row.dialect, stream))
 
 
 def _stream_plan(

@@ -11,7 +11,7 @@ Rules:
 import threading
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from multi_llm_chat.testing.simulator.faults import Instead
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
@@ -40,7 +40,8 @@ class Script:
         self._common: deque[Reply | Rule] = deque()
         self._own: dict[str, deque[Reply | Rule]] = {}
         if isinstance(steps, Mapping):
-            self._own = {name: deque(own) for name, own in steps.items()}
+            lists = cast("Mapping[str, Sequence[Reply | Rule]]", steps)
+            self._own = {name: deque(own) for name, own in lists.items()}
         elif not callable(steps):
             self._common = deque(steps)
 

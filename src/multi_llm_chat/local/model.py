@@ -1,0 +1,245 @@
+"""The embedded model as a provider: a history in, events out.
+
+Rules:
+1. Making a ``LocalModel`` costs nothing; its file is loaded when it first speaks, once per process.
+2. Mistakes of the caller are raised at once, before the model is asked anything.
+3. ``stream`` and ``astream`` say the same; leaving either stops the model.
+4. The id of a call follows from its place in the history, and no earlier call has it.
+"""
+
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from multi_llm_chat.events import Event, Finish, TextDelta, ThinkingDelta, ToolCallEnd, Usage
+from multi_llm_chat.exchange.rendering import read_options
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
+from multi_llm_chat.local.answering import Task, answer
+from multi_llm_chat.local.asking import Asking
+from multi_llm_chat.local.catalogue import ModelRow, notice_of
+from multi_llm_chat.local.engine import Engine, load_engine
+from multi_llm_chat.local.locations import installed, locate
+from multi_llm_chat.local.machine import PROVIDER
+from multi_llm_chat.local.prompt import read_prompt
+from multi_llm_chat.local.routing import Router, router_for
+from multi_llm_chat.local.runtime import Runtime, Voice, Work
+from multi_llm_chat.local.tool_examples import Example
+from multi_llm_chat.request import Options
+from multi_llm_chat.wire.schema import LLAMACPP, project_schema
+from multi_llm_chat.wire.tool_definitions import read_tools
+
+_DEFAULT_LENGTH = 512
+
+Load = Callable[[Path, int], Engine]
+
+
+class Completed(Struct, frozen=True):
+    """A whole answer."""
+
+    turn: Turn
+    usage: Usage
+    finish: Finish
+
+
+class _Loaded(Struct, frozen=True):
+    """What a process keeps of a model file: its runtime, and what its router has learnt."""
+
+    runtime: Runtime
+    router: Router
+
+
+_LOADED: dict[tuple[Path, int, Load], _Loaded] = {}
+_LOADED_LOCK = threading.Lock()
+
+
+class LocalModel:
+    """An embedded model.
+
+    Args:
+        model: A known name or the path of a GGUF file; the configured model otherwise.
+        folder: Where installed models are kept, if not in the platform's data folder.
+        context: How many tokens a prompt and its answer may have together.
+        examples: Messages that need a tool, by the tool's name; they help a small model.
+        load: How a file becomes an engine.
+    """
+
+    def __init__(
+        self,
+        model: str | Path | None = None,
+        *,
+        folder: Path | None = None,
+        context: int | None = None,
+        examples: Mapping[str, Sequence[Example]] | None = None,
+        load: Load = load_engine,
+    ) -> None:
+        self._located = locate(model, folder=folder)
+        self._context = context or self.row.context
+        self._examples = dict(examples or {})
+        self._load = load
+
+    def __repr__(self) -> str:
+        return f"LocalModel({self.row.name})"
+
+    @property
+    def row(self) -> ModelRow:
+        """What is known about the model."""
+        return self._located.row
+
+    @property
+    def notice(self) -> str:
+        """The line to show wherever this model speaks."""
+        return notice_of(self.row)
+
+    def stream(
+        self,
+        history: Iterable[Any],
+        *,
+        system_prompt: str | None = None,
+        tools: Iterable[Any] | None = None,
+        options: Options | Mapping[str, Any] | None = None,
+        speaker: str = PROVIDER,
+    ) -> Iterator[Event]:
+        """Answer the history; closing the iterator stops the model.
+
+        Args:
+            history: Turns in the serialised form (read liberally) or ``Turn`` values.
+            system_prompt: Put before everything else.
+            tools: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
+            options: Settings in the common vocabulary of ``Options``.
+            speaker: The role under which the model speaks in the history.
+        """
+        runtime, work = self._work(history, system_prompt, tools, options, speaker)
+        return runtime.listen(work)
+
+    def astream(
+        self,
+        history: Iterable[Any],
+        *,
+        system_prompt: str | None = None,
+        tools: Iterable[Any] | None = None,
+        options: Options | Mapping[str, Any] | None = None,
+        speaker: str = PROVIDER,
+    ) -> AsyncIterator[Event]:
+        """Answer the history as ``stream`` does, without blocking the event loop."""
+        runtime, work = self._work(history, system_prompt, tools, options, speaker)
+        return runtime.listen_async(work)
+
+    def complete(
+        self,
+        history: Iterable[Any],
+        *,
+        system_prompt: str | None = None,
+        tools: Iterable[Any] | None = None,
+        options: Options | Mapping[str, Any] | None = None,
+        speaker: str = PROVIDER,
+    ) -> Completed:
+        """The whole answer at once."""
+        runtime, work = self._work(history, system_prompt, tools, options, speaker)
+        return self._collected(list(runtime.listen(work)), speaker)
+
+    async def acomplete(
+        self,
+        history: Iterable[Any],
+        *,
+        system_prompt: str | None = None,
+        tools: Iterable[Any] | None = None,
+        options: Options | Mapping[str, Any] | None = None,
+        speaker: str = PROVIDER,
+    ) -> Completed:
+        """The whole answer at once, without blocking the event loop."""
+        runtime, work = self._work(history, system_prompt, tools, options, speaker)
+        return self._collected([event async for event in runtime.listen_async(work)], speaker)
+
+    def warm(self, system_prompt: str | None = None) -> None:
+        """Load the model and read the system prompt, so that the first answer begins sooner."""
+        prompt = read_prompt((), model=self.row.name, system_prompt=system_prompt)
+
+        def work(engine: Engine, voice: Voice) -> None:
+            asking = Asking(engine, voice, self._context)
+            asking.ask(prompt.messages(), {"max_tokens": 1, "temperature": 0})
+
+        for _ in self._loaded().runtime.listen(work):
+            pass
+
+    def _loaded(self) -> _Loaded:
+        path = installed(self._located)
+        key = (path.resolve(), self._context, self._load)
+        with _LOADED_LOCK:
+            if key not in _LOADED:
+                runtime = Runtime(lambda: self._load(path, self._context))
+                _LOADED[key] = _Loaded(runtime, router_for(self.row.routing))
+            return _LOADED[key]
+
+    def _work(
+        self,
+        history: Iterable[Any],
+        system_prompt: str | None,
+        tools: Iterable[Any] | None,
+        options: Options | Mapping[str, Any] | None,
+        speaker: str,
+    ) -> tuple[Runtime, Work]:
+        turns = read_history(history)
+        wishes = read_options(options)
+        offered = {tool.name: tool for tool in reversed(read_tools(tools).definitions)}
+        task = Task(
+            prompt=read_prompt(
+                turns, model=self.row.name, system_prompt=system_prompt, speaker=speaker
+            ),
+            settings=self._settings(wishes),
+            tool_call_id=_free_id(turns),
+            tools=tuple(reversed(offered.values())),
+            tool_choice=wishes.tool_choice,
+            examples=self._examples,
+        )
+        loaded = self._loaded()
+
+        def work(engine: Engine, voice: Voice) -> None:
+            answer(task, loaded.router, Asking(engine, voice, self._context), voice)
+
+        return loaded.runtime, work
+
+    def _settings(self, wishes: Options) -> JsonObject:
+        settings: JsonObject = {**self.row.sampling, **wishes.extra}
+        settings["max_tokens"] = min(wishes.max_tokens or _DEFAULT_LENGTH, self._context // 2)
+        if wishes.temperature is not None:
+            settings["temperature"] = wishes.temperature
+        if wishes.stop:
+            settings["stop"] = list(wishes.stop)
+        if wishes.schema is not None:
+            settings["json_schema"] = project_schema(wishes.schema, LLAMACPP).schema
+        return settings
+
+    def _collected(self, events: Iterable[Event], speaker: str) -> Completed:
+        said: list[Part] = []
+        usage, finish = Usage(), Finish("other")
+        words: dict[type, str] = {ThinkingDelta: "", TextDelta: ""}
+        for event in events:
+            match event:
+                case TextDelta() | ThinkingDelta():
+                    words[type(event)] += event.text
+                case ToolCallEnd():
+                    said.append(event.call)
+                case Usage():
+                    usage = event
+                case Finish():
+                    finish = event
+                case _:
+                    pass
+        spoken: list[Part] = [Thinking(words[ThinkingDelta])] if words[ThinkingDelta] else []
+        spoken += [Text(words[TextDelta])] if words[TextDelta] else []
+        turn = Turn(speaker, (*spoken, *said), model=self.row.name)
+        return Completed(turn, usage, finish)
+
+
+def _free_id(turns: Sequence[Turn]) -> str:
+    taken = {
+        part.tool_call_id for turn in turns for part in turn.parts if isinstance(part, ToolCall)
+    }
+    identifier = f"call_{len(turns)}_0"
+    while identifier in taken:
+        identifier += "x"
+    return identifier

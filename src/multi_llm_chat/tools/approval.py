@@ -1,0 +1,115 @@
+"""May this call run?
+
+Rules:
+1. ``always`` runs, ``never`` does not, ``ask`` is decided by the callback, call by call.
+2. Fail closed: no callback, a callback that fails, and an answer that is none all mean no.
+3. "In this conversation" holds for that tool and that conversation; without a conversation it
+   holds for the one call.
+4. A refusal tells the model who refused and why, so that it does not try the same again.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Literal, TypeAlias, cast
+
+from msgspec import Struct
+
+from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.tools.threads import in_thread
+from multi_llm_chat.tools.values import Approval, NotRun
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Allow(Struct, frozen=True):
+    """Run it: this once, or from now on in this conversation."""
+
+    scope: Literal["once", "conversation"] = "once"
+
+
+class Deny(Struct, frozen=True):
+    """Do not run it; the model is told the reason."""
+
+    reason: str = ""
+
+
+Decision: TypeAlias = Allow | Deny
+
+
+class ApprovalRequest(Struct, frozen=True):
+    """What the user is asked: ``call`` with the name the model used, ``tool`` and ``source`` its own."""
+
+    call: ToolCall
+    tool: str
+    source: str = ""
+    description: str = ""
+    conversation: str | None = None
+    request_id: str | None = None
+
+
+#: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.
+ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], Decision | Awaitable[Decision]]
+
+
+class Approvals:
+    """Asks, and remembers what was allowed where."""
+
+    def __init__(self, callback: ApprovalCallback | None = None) -> None:
+        self.callback = callback
+        self._allowed: set[tuple[str, str]] = set()
+
+    async def require(self, policy: Approval, request: ApprovalRequest) -> None:
+        """Return when the call may run.
+
+        Raises:
+            NotRun: It may not; the text is for the model.
+        """
+        name = request.call.name
+        if policy == "always":
+            return
+        if policy == "never":
+            raise NotRun(f"The tool {name!r} is not allowed to run here. Do without it.")
+        if (request.conversation, name) in self._allowed:
+            return
+        decision = await self._ask(request)
+        if isinstance(decision, Deny):
+            reason = f": {decision.reason}" if decision.reason else "."
+            raise NotRun(f"The user denied this call of {name!r}{reason}")
+        if decision.scope == "conversation" and request.conversation is not None:
+            self._allowed.add((request.conversation, name))
+
+    def forget(self, conversation: str | None = None) -> None:
+        """Take back what was allowed in this conversation, or in all."""
+        self._allowed = {
+            allowed
+            for allowed in self._allowed
+            if conversation is not None and allowed[0] != conversation
+        }
+
+    async def _ask(self, request: ApprovalRequest) -> Decision:
+        callback = self.callback
+        name = request.call.name
+        if callback is None:
+            raise NotRun(
+                f"The tool {name!r} needs the user's approval, and nobody can be asked here; "
+                "it was not run."
+            )
+        try:
+            decision = await _call(callback, request)
+        except Exception as error:
+            _LOGGER.warning("the approval callback failed", exc_info=True)
+            raise NotRun(
+                f"The tool {name!r} was not run: asking for the user's approval failed."
+            ) from error
+        if not isinstance(decision, Allow | Deny):
+            _LOGGER.warning("the approval callback gave %s, not Allow or Deny", type(decision))
+            raise NotRun(f"The tool {name!r} was not run: there was no clear approval.")
+        return decision
+
+
+async def _call(callback: ApprovalCallback, request: ApprovalRequest) -> object:
+    if inspect.iscoroutinefunction(callback):
+        return cast("object", await callback(request))
+    answer: object = await in_thread(lambda: callback(request), "approval")
+    return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer

@@ -1,0 +1,60 @@
+"""One event loop in a thread, for those who have none.
+
+Rules:
+1. There is one for the whole process, started when first needed. What lives in it (connections to
+   servers) is used from any thread and from any other event loop.
+2. Work is submitted one piece at a time; whoever stops waiting cancels it.
+3. It never holds up the end of the program. After a fork the child starts its own.
+"""
+
+import asyncio
+import concurrent.futures
+import os
+import threading
+from collections.abc import Coroutine
+from typing import Any, TypeVar
+
+_Value = TypeVar("_Value")
+
+_lock = threading.Lock()
+_running: "dict[int, asyncio.AbstractEventLoop]" = {}
+
+
+def portal_loop() -> asyncio.AbstractEventLoop:
+    """The process's background event loop."""
+    process = os.getpid()
+    with _lock:
+        loop = _running.get(process)
+        if loop is None:
+            loop = asyncio.new_event_loop()
+            threading.Thread(target=_run, args=(loop,), name="tools", daemon=True).start()
+            _running.clear()
+            _running[process] = loop
+    return loop
+
+
+def _run(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+
+
+def submit(work: Coroutine[Any, Any, _Value]) -> "concurrent.futures.Future[_Value]":
+    """Run the coroutine in the background loop; cancelling the future cancels it."""
+    return asyncio.run_coroutine_threadsafe(work, portal_loop())
+
+
+def wait_for(work: Coroutine[Any, Any, _Value]) -> _Value:
+    """Run the coroutine in the background loop and wait for it, from a thread without a loop."""
+    future = submit(work)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()  # Ctrl-C while waiting: the work is not wanted any more
+        raise
+
+
+async def through_portal(work: Coroutine[Any, Any, _Value]) -> _Value:
+    """Run the coroutine in the background loop and wait for it, from any event loop."""
+    if asyncio.get_running_loop() is portal_loop():
+        return await work
+    return await asyncio.wrap_future(submit(work))

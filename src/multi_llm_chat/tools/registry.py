@@ -1,0 +1,415 @@
+"""The tools a model may call, and the one way to call them.
+
+Rules:
+1. ``execute`` gives exactly one result for a call, whatever happens; it raises only when the task that
+   awaits it is cancelled.
+2. Nothing runs that is unknown, disabled, not on the allow-list, refused, or called with arguments that
+   do not fit the whole schema.
+3. Definitions are in the order in which the tools were added; a tool that comes back has its old
+   place and name.
+4. It may be used and changed from several threads: readers see a whole state, old or new.
+"""
+
+import asyncio
+import concurrent.futures
+import difflib
+import fnmatch
+import inspect
+import logging
+import threading
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Final, TypeVar, cast, overload
+
+from msgspec import Struct, structs
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
+from multi_llm_chat.tools.arguments import ArgumentCheck
+from multi_llm_chat.tools.naming import LEGAL_NAME, Names
+from multi_llm_chat.tools.portal import submit
+from multi_llm_chat.tools.running import run_tool
+from multi_llm_chat.tools.signatures import Function, Signature
+from multi_llm_chat.tools.threads import in_thread
+from multi_llm_chat.tools.values import (
+    Approval,
+    NotRun,
+    ProgressCallback,
+    Resume,
+    Tool,
+    ToolContext,
+    ToolOutput,
+)
+from multi_llm_chat.wire.schema_cleaning import clean_schema
+
+#: Seconds a tool may take.
+DEFAULT_TIMEOUT: Final = 30.0
+#: Characters of text in one result, about twelve thousand tokens.
+DEFAULT_OUTPUT: Final = 50_000
+_MOST_NAMES_TOLD: Final = 40
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+_LOGGER = logging.getLogger(__name__)
+
+
+class _Entry(Struct, frozen=True):
+    tool: Tool
+    definition: ToolDefinition
+    check: ArgumentCheck
+
+
+class ToolListing(Struct, frozen=True):
+    """A tool as a person sees it in a list."""
+
+    name: str
+    original: str
+    source: str
+    description: str
+    enabled: bool
+    approval: Approval
+
+
+class ToolRegistry:
+    """Python functions and tools of servers under one roof.
+
+    Args:
+        timeout: Seconds a tool may take where it has no limit of its own.
+        max_output: Characters of text in one result.
+        approve: Asked before tools of the policy ``ask``; without it they do not run.
+        allow: Names or patterns (``git_*``) of the only tools that may be offered and run.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout: float = DEFAULT_TIMEOUT,
+        max_output: int = DEFAULT_OUTPUT,
+        approve: ApprovalCallback | None = None,
+        allow: Iterable[str] | None = None,
+    ) -> None:
+        self.timeout = timeout
+        self.max_output = max_output
+        self.approvals = Approvals(approve)
+        self._allowed = None if allow is None else tuple(allow)
+        self._names = Names()
+        self._order: dict[str, int] = {}
+        self._entries: dict[str, _Entry] = {}
+        self._disabled: frozenset[str] = frozenset()
+        self._policies: dict[str, Approval] = {}
+        self._lock = threading.RLock()
+
+    # Adding and removing.
+
+    @overload
+    def tool(self, function: _Function, /) -> _Function: ...
+
+    @overload
+    def tool(
+        self,
+        function: None = None,
+        /,
+        *,
+        name: str | None = None,
+        description: str | None = None,
+        timeout: float | None = None,
+        approval: Approval = "always",
+        resume: Resume = "ask",
+        max_output: int | None = None,
+    ) -> Callable[[_Function], _Function]: ...
+
+    def tool(
+        self, function: _Function | None = None, /, **settings: Any
+    ) -> _Function | Callable[[_Function], _Function]:
+        """Offer a function to the models: ``@registry.tool`` or ``@registry.tool(timeout=5, …)``.
+
+        The function itself stays as it is. Its schema is read from its annotations and docstring.
+
+        Raises:
+            UsageError: The name is taken, or the signature cannot be offered.
+        """
+
+        def register(wanted: _Function) -> _Function:
+            self.add(function_tool(wanted, **settings))
+            return wanted
+
+        return register if function is None else register(function)
+
+    def add(self, tool: Tool) -> str:
+        """Add one tool; the name under which it is offered.
+
+        Raises:
+            UsageError: There already is one of this name, or its schema cannot be used.
+        """
+        with self._lock:
+            if not tool.source and tool.name in self._entries:
+                raise UsageError(f"there already is a tool named {tool.name!r}; remove it first")
+            (name,) = self._names.give(tool.source, [tool.name])
+            self._put({name: _entry(name, tool)})
+        return name
+
+    def replace_source(self, source: str, tools: Sequence[Tool]) -> list[str]:
+        """Make these all the tools of the source; their names. One with an unusable schema is left out."""
+        distinct = {tool.name: structs.replace(tool, source=source) for tool in reversed(tools)}
+        ordered = list(reversed(distinct.values()))
+        with self._lock:
+            names = self._names.give(source, [tool.name for tool in ordered])
+            added: dict[str, _Entry] = {}
+            for name, tool in zip(names, ordered, strict=True):
+                try:
+                    added[name] = _entry(name, tool)
+                except UsageError as error:
+                    _LOGGER.warning("tool %r of %r is not offered: %s", tool.name, source, error)
+            self._entries = {
+                name: entry for name, entry in self._entries.items() if entry.tool.source != source
+            }
+            self._put(added)
+        return list(added)
+
+    def remove(self, name: str) -> None:
+        """Take a tool away; its name stays reserved for it."""
+        with self._lock:
+            self._require(name)
+            self._entries = {key: entry for key, entry in self._entries.items() if key != name}
+
+    def _put(self, added: dict[str, _Entry]) -> None:
+        for name in added:
+            self._order.setdefault(name, len(self._order))
+        merged = self._entries | added
+        self._entries = dict(sorted(merged.items(), key=lambda item: self._order[item[0]]))
+
+    # Choosing.
+
+    def enable(self, *names: str) -> None:
+        """Offer these tools again."""
+        with self._lock:
+            self._disabled -= {self._require(name) for name in names}
+
+    def disable(self, *names: str) -> None:
+        """Neither offer nor run these tools."""
+        with self._lock:
+            self._disabled |= {self._require(name) for name in names}
+
+    def allow(self, names: Iterable[str] | None) -> None:
+        """Set the allow-list: names or patterns of the only tools to offer and run; ``None`` lifts it."""
+        self._allowed = None if names is None else tuple(names)
+
+    def set_approval(self, name: str, approval: Approval) -> None:
+        """Set the approval policy of a tool, whatever it came with."""
+        with self._lock:
+            self._policies = {**self._policies, self._require(name): approval}
+
+    def is_enabled(self, name: str) -> bool:
+        """Whether the tool is offered and may run."""
+        if name not in self._entries or name in self._disabled:
+            return False
+        allowed = self._allowed
+        return allowed is None or any(fnmatch.fnmatchcase(name, pattern) for pattern in allowed)
+
+    def _require(self, name: str) -> str:
+        if name not in self._entries:
+            raise UsageError(f"there is no tool named {name!r}")
+        return name
+
+    # Asking.
+
+    def definitions(self) -> list[ToolDefinition]:
+        """The tools to offer to a model."""
+        return [entry.definition for name, entry in self._entries.items() if self.is_enabled(name)]
+
+    def listing(self) -> list[ToolListing]:
+        """All tools, also those that are not offered."""
+        return [
+            ToolListing(
+                name,
+                entry.tool.name,
+                entry.tool.source,
+                entry.tool.description,
+                self.is_enabled(name),
+                self.approval(name),
+            )
+            for name, entry in self._entries.items()
+        ]
+
+    def origin(self, name: str) -> tuple[str, str]:
+        """The source (empty for a function) and the original name of the tool offered as ``name``."""
+        return self._names.origin(name)
+
+    def approval(self, name: str) -> Approval:
+        """Whether the user is asked before the tool runs."""
+        return self._policies.get(name) or self._entries[self._require(name)].tool.approval
+
+    def resume(self, name: str) -> Resume:
+        """What to do with an interrupted call of the tool: ``never`` for an unknown one."""
+        entry = self._entries.get(name)
+        return "never" if entry is None else entry.tool.resume
+
+    # Running.
+
+    async def execute(
+        self,
+        call: ToolCall,
+        *,
+        conversation: str | None = None,
+        request_id: str | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> ToolResult:
+        """Run the call and give its one result.
+
+        Args:
+            call: What the model asked for.
+            conversation: Where "allow in this conversation" holds.
+            request_id: Comes back in approval requests and progress events.
+            on_progress: Called in this event loop while the tool runs; it must not wait.
+        """
+        loop = asyncio.get_running_loop()
+        context = ToolContext(
+            call,
+            conversation=conversation,
+            request_id=request_id,
+            on_progress=on_progress,
+            loop=loop,
+        )
+        try:
+            output = await self._answer(call, context)
+        except NotRun as refusal:
+            return _in_its_place(call, str(refusal))
+        except Exception:
+            _LOGGER.exception("running the tool %r failed", call.name)
+            return _in_its_place(call, f"The tool {call.name!r} could not be run: internal error.")
+        finally:
+            context.close()
+        return ToolResult(call.name, output.content, call.tool_call_id, output.is_error)
+
+    def submit(
+        self,
+        call: ToolCall,
+        *,
+        conversation: str | None = None,
+        request_id: str | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> "concurrent.futures.Future[ToolResult]":
+        """Run the call in the background thread; several at once run concurrently.
+
+        Cancelling the future cancels the call. ``on_progress`` is called in the background thread.
+        """
+        return submit(
+            self.execute(
+                call, conversation=conversation, request_id=request_id, on_progress=on_progress
+            )
+        )
+
+    def execute_sync(
+        self,
+        call: ToolCall,
+        *,
+        conversation: str | None = None,
+        request_id: str | None = None,
+        on_progress: ProgressCallback | None = None,
+    ) -> ToolResult:
+        """``execute`` for code without an event loop."""
+        future = self.submit(
+            call, conversation=conversation, request_id=request_id, on_progress=on_progress
+        )
+        try:
+            return future.result()
+        except BaseException:
+            future.cancel()  # Ctrl-C while waiting
+            raise
+
+    async def _answer(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+        entry = self._admitted(call)
+        entry.check.require(call.name, call.arguments)
+        tool = entry.tool
+        request = ApprovalRequest(
+            call,
+            tool.name,
+            tool.source,
+            tool.description,
+            context.conversation,
+            context.request_id,
+        )
+        await self.approvals.require(self._policies.get(call.name, tool.approval), request)
+        timeout = self.timeout if tool.timeout is None else tool.timeout
+        limit = self.max_output if tool.max_output is None else tool.max_output
+        return await run_tool(tool, call.arguments, context, timeout, limit)
+
+    def _admitted(self, call: ToolCall) -> _Entry:
+        entry = self._entries.get(call.name)
+        if entry is None:
+            raise NotRun(f"There is no tool named {call.name!r}. {self._suggestion(call.name)}")
+        if not self.is_enabled(call.name):
+            raise NotRun(f"The tool {call.name!r} is switched off. Do without it.")
+        if call.error is not None:
+            raise NotRun(
+                f"The arguments of {call.name!r} could not be used, so it was not run: "
+                f"{call.error}. Call it again with one JSON object that fits its schema."
+            )
+        return entry
+
+    def _suggestion(self, wrong: str) -> str:
+        names = [name for name in self._entries if self.is_enabled(name)]
+        close = difflib.get_close_matches(wrong, names, n=3)
+        if close:
+            return f"Did you mean {' or '.join(map(repr, close))}?"
+        if not names:
+            return "No tools are available."
+        more = ", …" if len(names) > _MOST_NAMES_TOLD else ""
+        return f"Available: {', '.join(names[:_MOST_NAMES_TOLD])}{more}."
+
+
+def function_tool(
+    function: Function,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    approval: Approval = "always",
+    resume: Resume = "ask",
+    max_output: int | None = None,
+) -> Tool:
+    """A Python function as a tool.
+
+    Raises:
+        UsageError: Its name is not legal, or its signature cannot be offered.
+    """
+    called = name or getattr(function, "__name__", "") or type(function).__name__
+    if not LEGAL_NAME.fullmatch(called):
+        raise UsageError(
+            f"{called!r} is no legal tool name: letters, digits, _ and -, at most 64; pass name=…"
+        )
+    signature = Signature(function, called)
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - not whether, but how it is called
+    )
+
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        bound = signature.bind(arguments, context)
+        if is_async:
+            return cast("object", await function(*bound.positional, **bound.named))
+        value: object = await in_thread(
+            lambda: function(*bound.positional, **bound.named), f"tool {called}"
+        )
+        return await cast("Awaitable[object]", value) if inspect.isawaitable(value) else value
+
+    return Tool(
+        called,
+        run,
+        signature.description if description is None else description,
+        signature.schema,
+        "",
+        timeout,
+        approval,
+        resume,
+        max_output,
+        stoppable=is_async,
+    )
+
+
+def _entry(name: str, tool: Tool) -> _Entry:
+    schema = clean_schema(tool.schema)
+    return _Entry(tool, ToolDefinition(name, tool.description, schema), ArgumentCheck(schema))
+
+
+def _in_its_place(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(call.name, text, call.tool_call_id, is_error=True, synthetic=True)

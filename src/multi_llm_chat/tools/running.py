@@ -1,0 +1,96 @@
+"""One tool, one call, one answer.
+
+Rules:
+1. The answer is there at the latest when the time is up: a coroutine is then cancelled, a thread (or a
+   coroutine that does not obey) is left behind, and the text says so.
+2. What arrives later is discarded.
+3. Whatever the tool raises is an answer; only the cancellation of whoever waits goes through.
+"""
+
+import asyncio
+from typing import Any, Final
+
+from multi_llm_chat.errors import ToolError
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.tools.output import content_of, cut
+from multi_llm_chat.tools.values import NotRun, Tool, ToolContext, ToolOutput
+
+#: Seconds a cancelled coroutine has for its ``finally``.
+GRACE: Final = 1.0
+_LONGEST_ERROR: Final = 4_000
+
+#: Tasks that did not obey, kept from the garbage collector until they end.
+_left_behind: set["asyncio.Task[object]"] = set()
+
+
+async def run_tool(
+    tool: Tool, arguments: JsonObject, context: ToolContext, seconds: float, limit: int
+) -> ToolOutput:
+    """Run the tool and give what it answered, ready to be a result.
+
+    Raises:
+        NotRun: We answer in its place: time is up, it was cancelled, its arguments do not fit.
+    """
+    task = asyncio.ensure_future(_guarded(tool, arguments, context))
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if not task.done():
+            await _stop(task)
+            raise NotRun(_late(context.call.name, seconds, stopped=tool.stoppable and task.done()))
+    except asyncio.CancelledError:
+        await _stop(task)
+        raise
+    if task.cancelled():
+        raise NotRun(f"The tool {context.call.name!r} was cancelled before it had finished.")
+    return _output(task.result(), limit)
+
+
+async def _guarded(tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
+    name = context.call.name
+    try:
+        return await tool.run(arguments, context)
+    except NotRun:
+        raise
+    except ToolError as error:
+        text = f"The tool {name!r} failed: {error}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure is told to the model
+        text = f"The tool {name!r} failed: {_told(error)}"
+    return ToolOutput(cut(clean_text(text), _LONGEST_ERROR), is_error=True)
+
+
+def _told(error: BaseException) -> str:
+    kind = type(error).__name__
+    try:
+        words = str(error)
+    except Exception:  # noqa: BLE001 - an exception that cannot even say what it is
+        return kind
+    return f"{kind}: {words}" if words else kind
+
+
+async def _stop(task: "asyncio.Task[object]") -> None:
+    """Cancel the task and wait a moment for it; it may be left behind, but not forgotten."""
+    task.cancel()
+    _left_behind.add(task)
+    task.add_done_callback(_forget)
+    await asyncio.wait({task}, timeout=GRACE)
+
+
+def _forget(task: "asyncio.Task[object]") -> None:
+    _left_behind.discard(task)
+    if not task.cancelled():
+        task.exception()  # seen, so that nobody is warned about it
+
+
+def _late(name: str, seconds: float, *, stopped: bool) -> str:
+    after = "and was stopped" if stopped else "; it could not be stopped and may still be running"
+    return (
+        f"The tool {name!r} did not finish within {seconds:g} seconds"
+        f"{' ' if stopped else ''}{after}. Try something smaller, or do without it."
+    )
+
+
+def _output(value: object, limit: int) -> ToolOutput:
+    output = value if isinstance(value, ToolOutput) else ToolOutput(value)
+    content: Any = content_of(output.content, limit)
+    return ToolOutput(content, output.is_error)

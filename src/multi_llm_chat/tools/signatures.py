@@ -1,0 +1,295 @@
+"""A Python function as a tool: its schema, and its arguments back in its own types.
+
+Rules:
+1. The schema comes from the annotations; the descriptions from ``Annotated``, else from the docstring.
+   A parameter without an annotation takes any JSON.
+2. What the schema admits, the function is called with: each argument in the annotated type, absent
+   ones left to the function's own defaults. What still cannot be converted is a bad argument.
+3. Models of pydantic are recognised by their methods; pydantic is never imported.
+4. What no schema can say (``*arguments``, unknown classes) is refused when the tool is registered.
+"""
+
+import inspect
+import pathlib
+import typing
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, Final, cast
+
+import docstring_parser
+import msgspec
+from msgspec import Struct
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.tools.arguments import bad_arguments
+from multi_llm_chat.tools.values import ToolContext
+from multi_llm_chat.wire.schema_cleaning import clean_schema
+
+_REFERENCE: Final = "#/$defs/{name}"
+_VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+#: Where metadata of ``Annotated`` keep a description: ours, pydantic's, ``typing.Doc``.
+_DESCRIBING: Final = ("description", "documentation")
+
+Function: typing.TypeAlias = Callable[..., Any]
+
+
+class Bound(Struct, frozen=True):
+    """Arguments ready for the call."""
+
+    positional: tuple[Any, ...]
+    named: dict[str, Any]
+
+
+class _Slot(Struct, frozen=True):
+    """One parameter: how its argument is read; ``decoder`` is None where the context is given."""
+
+    name: str
+    positional_only: bool
+    decoder: "msgspec.json.Decoder[Any] | None"
+
+
+class Signature:
+    """What a model must know to call a function, and how it is then called."""
+
+    def __init__(self, function: Function, name: str) -> None:
+        self.name = name
+        parsed = _docstring(function)
+        self.description = parsed.description
+        parameters = _parameters(function, name)
+        slots: list[_Slot] = []
+        offered: list[inspect.Parameter] = []
+        for parameter in parameters:
+            if parameter.annotation is ToolContext:
+                slots.append(_slot(parameter, None))
+            else:
+                slots.append(_slot(parameter, self._decoder(parameter)))
+                offered.append(parameter)
+        self._slots = tuple(slots)
+        self.schema = clean_schema(self._schema(offered, parsed.parameters))
+
+    def bind(self, arguments: JsonObject, context: ToolContext) -> Bound:
+        """The arguments in the function's own types.
+
+        Raises:
+            NotRun: One cannot be converted; the text is for the model.
+        """
+        positional: list[Any] = []
+        named: dict[str, Any] = {}
+        complaints: list[str] = []
+        for slot in self._slots:
+            if slot.decoder is None:
+                value: Any = context
+            elif slot.name not in arguments:
+                continue
+            else:
+                try:
+                    value = _decode(slot.decoder, arguments[slot.name])
+                except (msgspec.ValidationError, ValueError, TypeError) as error:
+                    complaints.append(f"- $.{slot.name}: {error}")
+                    continue
+            if slot.positional_only:
+                positional.append(value)
+            else:
+                named[slot.name] = value
+        if complaints:
+            raise bad_arguments(self.name, complaints)
+        return Bound(tuple(positional), named)
+
+    def _decoder(self, parameter: inspect.Parameter) -> "msgspec.json.Decoder[Any]":
+        try:
+            msgspec.json.schema(parameter.annotation, schema_hook=_ForeignSchemas())
+            return msgspec.json.Decoder(parameter.annotation, dec_hook=_decode_foreign)
+        except (TypeError, ValueError) as error:
+            raise self._unusable(parameter, error) from error
+
+    def _schema(
+        self, parameters: list[inspect.Parameter], descriptions: dict[str, str]
+    ) -> JsonObject:
+        foreign = _ForeignSchemas()
+        annotations = [parameter.annotation for parameter in parameters]
+        # All at once: classes of one name then get definitions of their own.
+        schemas, components = msgspec.json.schema_components(
+            annotations, schema_hook=foreign, ref_template=_REFERENCE
+        )
+        properties = {
+            parameter.name: _described(schema, parameter, descriptions)
+            for parameter, schema in zip(parameters, schemas, strict=True)
+        }
+        definitions = components | foreign.definitions
+        required = [
+            parameter.name
+            for parameter in parameters
+            if parameter.default is inspect.Parameter.empty
+        ]
+        whole: JsonObject = {"type": "object", "properties": properties}
+        if required:
+            whole["required"] = required
+        whole["additionalProperties"] = False
+        return whole | ({"$defs": definitions} if definitions else {})
+
+    def _unusable(self, parameter: inspect.Parameter, error: Exception) -> UsageError:
+        return UsageError(
+            f"the parameter {parameter.name!r} of the tool {self.name!r} cannot be offered to a "
+            f"model: {error}"
+        )
+
+
+def _decode(decoder: "msgspec.json.Decoder[Any]", value: Any) -> Any:
+    try:
+        return decoder.decode(compact_json(value))
+    except msgspec.ValidationError:
+        return decoder.decode(compact_json(_whole_numbers(value)))
+
+
+def _whole_numbers(value: Any) -> Any:
+    """``5.0`` as ``5``: an integer to JSON Schema, but not to the decoder."""
+    match value:
+        case float() if value.is_integer():
+            return int(value)
+        case list():
+            return [_whole_numbers(item) for item in cast("list[Any]", value)]
+        case dict():
+            return {key: _whole_numbers(item) for key, item in cast("JsonObject", value).items()}
+        case _:
+            return value
+
+
+def _slot(parameter: inspect.Parameter, decoder: "msgspec.json.Decoder[Any] | None") -> _Slot:
+    return _Slot(parameter.name, parameter.kind is inspect.Parameter.POSITIONAL_ONLY, decoder)
+
+
+def _parameters(function: Function, name: str) -> list[inspect.Parameter]:
+    """The parameters with their annotations resolved and ``Annotated`` strings made descriptions."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+        hints = typing.get_type_hints(_annotated_part(function), include_extras=True)
+    except (NameError, TypeError, ValueError) as error:
+        raise UsageError(f"the signature of the tool {name!r} cannot be read: {error}") from error
+    for parameter in parameters:
+        if parameter.kind in _VARIADIC:
+            raise UsageError(
+                f"the tool {name!r} takes {parameter}; a model needs named parameters: "
+                "list them, or take one dict"
+            )
+    return [
+        parameter.replace(annotation=_with_description(hints.get(parameter.name, Any)))
+        for parameter in parameters
+    ]
+
+
+def _annotated_part(function: Function) -> Function:
+    while isinstance(function, partial):
+        function = cast("partial[Any]", function).func
+    if inspect.isroutine(function) or inspect.isclass(function):
+        return function
+    return type(function).__call__
+
+
+def _with_description(annotation: Any) -> Any:
+    """``Annotated[type, "text"]`` said in msgspec's words."""
+    if typing.get_origin(annotation) is not Annotated:
+        return annotation
+    inner, *metadata = typing.get_args(annotation)
+    known = [item for item in metadata if isinstance(item, msgspec.Meta)]
+    if any(item.description is not None for item in known):
+        return annotation
+    description = next(filter(None, map(_description_in, metadata)), None)
+    if description is None:
+        return annotation
+    return Annotated[inner, *known, msgspec.Meta(description=description)]
+
+
+def _description_in(item: object) -> str | None:
+    if isinstance(item, str):
+        return item
+    found = (getattr(item, name, None) for name in _DESCRIBING)
+    return next((text for text in found if isinstance(text, str)), None)
+
+
+def _described(
+    schema: JsonObject, parameter: inspect.Parameter, descriptions: dict[str, str]
+) -> JsonObject:
+    described = dict(schema)
+    if "description" not in described and parameter.name in descriptions:
+        described["description"] = descriptions[parameter.name]
+    if parameter.default is not inspect.Parameter.empty:
+        try:
+            described["default"] = msgspec.to_builtins(
+                parameter.default, str_keys=True, enc_hook=_encode_foreign
+            )
+        except (TypeError, ValueError, RecursionError):
+            return described  # a default that is not JSON is the function's own affair
+    return described
+
+
+class _Documentation(Struct, frozen=True):
+    description: str
+    parameters: dict[str, str]
+
+
+def _docstring(function: Function) -> _Documentation:
+    text = inspect.getdoc(_annotated_part(function)) or ""
+    try:
+        parsed = docstring_parser.parse(text)
+    except docstring_parser.ParseError:
+        return _Documentation(text.strip(), {})
+    described = {item.arg_name: item.description or "" for item in parsed.params}
+    whole = [parsed.short_description, parsed.long_description]
+    return _Documentation(
+        "\n\n".join(part.strip() for part in whole if part),
+        {name: words for name, words in described.items() if words},
+    )
+
+
+class _ForeignSchemas:
+    """Schemas of types that msgspec does not know; their definitions move to the root."""
+
+    def __init__(self) -> None:
+        self.definitions: JsonObject = {}
+        self._prefixes: dict[str, object] = {}
+
+    def __call__(self, kind: Any) -> JsonObject:
+        if _is_path(kind):
+            return {"type": "string", "format": "path"}
+        describe = getattr(kind, "model_json_schema", None)
+        if not callable(describe):
+            raise NotImplementedError
+        prefix = self._prefix(kind)
+        template = f"#/$defs/{prefix}.{{model}}"
+        schema = cast("JsonObject", describe(ref_template=template))
+        for name, definition in cast("JsonObject", schema.pop("$defs", {})).items():
+            self.definitions[f"{prefix}.{name}"] = definition
+        return schema
+
+    def _prefix(self, kind: Any) -> str:
+        """The class's name; two classes of one name are told apart."""
+        name: str = kind.__name__
+        while self._prefixes.setdefault(name, kind) is not kind:
+            name += "_"
+        return name
+
+
+def _decode_foreign(kind: Any, value: Any) -> Any:
+    if _is_path(kind):
+        if not isinstance(value, str):
+            raise ValueError("expected a path as a string")
+        return kind(value)
+    validate = getattr(kind, "model_validate", None)
+    if callable(validate):
+        return validate(value)
+    raise NotImplementedError
+
+
+def _encode_foreign(value: Any) -> Any:
+    dump = getattr(value, "model_dump", None)
+    if callable(dump):
+        return dump(mode="json")
+    if isinstance(value, pathlib.PurePath):
+        return str(value)
+    raise NotImplementedError
+
+
+def _is_path(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, pathlib.PurePath)

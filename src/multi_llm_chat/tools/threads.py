@@ -1,0 +1,42 @@
+"""Run a blocking function beside an event loop.
+
+Rules:
+1. Each function has a thread of its own: one that hangs holds up nobody, and neither does it hold up
+   the end of the program.
+2. Whoever waits may stop waiting; what the function gives after that is discarded.
+3. The function sees the context variables of whoever waits.
+"""
+
+import asyncio
+import concurrent.futures
+import contextvars
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+_Value = TypeVar("_Value")
+
+
+async def in_thread(function: Callable[[], _Value], name: str) -> _Value:
+    """Call the function in a new thread and wait for what it gives or raises."""
+    outcome: concurrent.futures.Future[_Value] = concurrent.futures.Future()
+    outcome.set_running_or_notify_cancel()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        try:
+            value = context.run(function)
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            outcome.set_exception(_raisable(error))
+        else:
+            outcome.set_result(value)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return await asyncio.wrap_future(outcome)
+
+
+def _raisable(error: BaseException) -> BaseException:
+    """A future of asyncio cannot carry StopIteration."""
+    if isinstance(error, StopIteration):
+        return RuntimeError(f"StopIteration: {error.value}")
+    return error

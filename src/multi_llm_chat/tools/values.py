@@ -1,0 +1,140 @@
+"""What a tool is, and what passes between it and whoever runs it.
+
+Rules:
+1. A ``Tool`` is data and one coroutine function; it does not know the registry it is in.
+2. ``run`` gives any value, or a ``ToolOutput`` where it has to say that the value is an error.
+3. ``progress`` may be called from any thread, at any time; it never raises and never waits, and it
+   is silent once the call has been answered.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import ToolError
+from multi_llm_chat.history.values import JsonObject, ToolCall
+
+#: Run without asking, ask each time, or never run.
+Approval: TypeAlias = Literal["always", "ask", "never"]
+
+#: What to do with a call that was interrupted, when its conversation is taken up again.
+Resume: TypeAlias = Literal["retry", "ask", "never"]
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class NotRun(ToolError):
+    """The call is answered in the tool's place; the text is for the model."""
+
+
+class ToolProgress(Struct, frozen=True):
+    """A running tool tells how far it is."""
+
+    tool_call_id: str
+    name: str
+    progress: float
+    total: float | None = None
+    message: str = ""
+    request_id: str | None = None
+    conversation: str | None = None
+
+
+ProgressCallback: TypeAlias = Callable[[ToolProgress], object]
+
+
+class ToolOutput(Struct, frozen=True):
+    """A tool's answer, where it must say more than a value can.
+
+    ``content`` is a string, JSON, ``Media``, or a list of strings, ``Text`` and ``Media``.
+    """
+
+    content: Any
+    is_error: bool = False
+
+
+class ToolContext:
+    """The call a tool answers; a function that has a parameter of this type is given it."""
+
+    def __init__(
+        self,
+        call: ToolCall,
+        *,
+        conversation: str | None = None,
+        request_id: str | None = None,
+        on_progress: ProgressCallback | None = None,
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        self.call = call
+        self.conversation = conversation
+        self.request_id = request_id
+        self._on_progress = on_progress
+        self._loop = loop
+
+    @property
+    def wants_progress(self) -> bool:
+        """Whether anybody listens."""
+        return self._on_progress is not None
+
+    def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
+        """Tell how far the work is."""
+        if self._on_progress is None or self._loop is None:
+            return
+        event = ToolProgress(
+            self.call.tool_call_id,
+            self.call.name,
+            progress,
+            total,
+            message,
+            self.request_id,
+            self.conversation,
+        )
+        try:
+            self._loop.call_soon_threadsafe(self._deliver, event)
+        except RuntimeError:
+            return  # the loop has ended, and with it whoever listened
+
+    def close(self) -> None:
+        """The call is answered: nothing more is told."""
+        self._on_progress = None
+
+    def _deliver(self, event: ToolProgress) -> None:
+        if self._on_progress is None:
+            return
+        try:
+            self._on_progress(event)
+        except Exception:  # a listener's mistake is not the tool's
+            _LOGGER.warning("a progress callback failed", exc_info=True)
+
+
+ToolRun: TypeAlias = Callable[[JsonObject, ToolContext], Awaitable[object]]
+
+
+class Tool(Struct, frozen=True):
+    """Something a model can call.
+
+    Attributes:
+        name: As its source calls it.
+        run: Called with the validated arguments and the context.
+        description: What the model is told about it.
+        schema: JSON Schema of its arguments.
+        source: The server it comes from; empty for a function of this program.
+        timeout: Seconds; ``None`` takes the registry's.
+        approval: Whether the user is asked first.
+        resume: What happens to an interrupted call.
+        max_output: Characters of text; ``None`` takes the registry's.
+        stoppable: Whether cancelling it stops it; a thread cannot be stopped.
+    """
+
+    name: str
+    run: ToolRun
+    description: str = ""
+    schema: JsonObject = {}
+    source: str = ""
+    timeout: float | None = None
+    approval: Approval = "always"
+    resume: Resume = "ask"
+    max_output: int | None = None
+    stoppable: bool = True
