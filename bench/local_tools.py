@@ -4,7 +4,8 @@
 
 Each prompt counts as *routed* when the right tool (or none) was chosen, as *filled* when the
 arguments hold what they must, and as *worded* when the final sentence shows the result's key
-figure. The prompts were written before they were first measured, and nothing was tuned on them.
+figure, be it the model's own or, where that failed the check, the plain facts. The prompts were written before they were first
+measured; routing and filling were not tuned on them.
 """
 
 import sys
@@ -152,14 +153,18 @@ FIVE_TOOLS = (
 
 class Score:
     def __init__(self) -> None:
-        self.cases = self.routed = self.calls = self.filled = self.results = self.worded = 0
+        self.cases = self.routed = self.calls = self.filled = self.results = self.worded = (
+            self.own
+        ) = 0
 
 
 def measure(model: LocalModel, tools: tuple[ToolDefinition, ...], cases: tuple[Case, ...]) -> Score:
     score = Score()
     for case in cases:
         asked = Turn("user", (Text(case.message),))
-        turn = model.complete([asked], tools=tools, options={"temperature": 0, "max_tokens": 8}).turn
+        turn = model.complete(
+            [asked], tools=tools, options={"temperature": 0, "max_tokens": 8}
+        ).turn
         call = next((part for part in turn.parts if isinstance(part, ToolCall)), None)
         chosen = call.name if call else "none"
         score.cases += 1
@@ -173,6 +178,7 @@ def measure(model: LocalModel, tools: tuple[ToolDefinition, ...], cases: tuple[C
             sentence = _sentence(model, asked, case)
             worded = case.figure in sentence
             score.worded += worded
+            score.own += worded and not sentence.startswith(f"{case.tool}:")
             shown += f"  {'' if worded else '!'}{sentence!r}"
         wrong = chosen != case.tool or (call is not None and not good)
         print(f"  {'x' if wrong else ' '} {case.message}  ->  {shown}")
@@ -194,7 +200,8 @@ def main() -> None:
         score = measure(model, tools, cases)
         print(
             f"{model.row.name}, {name}: routed {score.routed}/{score.cases}, "
-            f"filled {score.filled}/{score.calls}, worded {score.worded}/{score.results}, "
+            f"filled {score.filled}/{score.calls}, worded {score.worded}/{score.results} "
+            f"(in its own words {score.own}), "
             f"{time.perf_counter() - began:.0f} s"
         )
 

@@ -37,15 +37,35 @@ def _chat() -> Iterable[tuple[str, Any]]:
         "system_fingerprint": "fp_50cad350e4",
     }
     for number in range(DELTAS):
-        choice = {"index": 0, "delta": {"content": f" word{number}"}, "logprobs": None, "finish_reason": None}
+        choice = {
+            "index": 0,
+            "delta": {"content": f" word{number}"},
+            "logprobs": None,
+            "finish_reason": None,
+        }
         yield "", frame | {"choices": [choice], "usage": None}
     yield "", frame | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
 
 
 def _responses() -> Iterable[tuple[str, Any]]:
-    item = {"id": "msg_1", "type": "message", "role": "assistant", "status": "in_progress", "content": []}
-    yield "response.created", {"type": "response.created", "response": {"id": "resp_1", "status": "in_progress", "output": []}}
-    yield "response.output_item.added", {"type": "response.output_item.added", "output_index": 0, "item": item}
+    item: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "status": "in_progress",
+        "content": [],
+    }
+    yield (
+        "response.created",
+        {
+            "type": "response.created",
+            "response": {"id": "resp_1", "status": "in_progress", "output": []},
+        },
+    )
+    yield (
+        "response.output_item.added",
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+    )
     text = ""
     for number in range(DELTAS):
         text += f" word{number}"
@@ -62,31 +82,98 @@ def _responses() -> Iterable[tuple[str, Any]]:
                 "obfuscation": "k3mQ9xZt",
             },
         )
-    done = item | {"status": "completed", "content": [{"type": "output_text", "text": text, "annotations": []}]}
-    yield "response.output_item.done", {"type": "response.output_item.done", "output_index": 0, "item": done}
-    yield "response.completed", {"type": "response.completed", "response": {"id": "resp_1", "status": "completed", "output": [done], "usage": {"input_tokens": 9, "output_tokens": DELTAS}}}
+    done: dict[str, Any] = item | {
+        "status": "completed",
+        "content": [{"type": "output_text", "text": text, "annotations": []}],
+    }
+    yield (
+        "response.output_item.done",
+        {"type": "response.output_item.done", "output_index": 0, "item": done},
+    )
+    yield (
+        "response.completed",
+        {
+            "type": "response.completed",
+            "response": {
+                "id": "resp_1",
+                "status": "completed",
+                "output": [done],
+                "usage": {"input_tokens": 9, "output_tokens": DELTAS},
+            },
+        },
+    )
 
 
 def _anthropic() -> Iterable[tuple[str, Any]]:
-    message = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "model": "claude-sonnet-5", "stop_reason": None, "usage": {"input_tokens": 9, "output_tokens": 1}}
+    message: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "content": [],
+        "model": "claude-sonnet-5",
+        "stop_reason": None,
+        "usage": {"input_tokens": 9, "output_tokens": 1},
+    }
     yield "message_start", {"type": "message_start", "message": message}
-    yield "content_block_start", {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
+    yield (
+        "content_block_start",
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    )
     for number in range(DELTAS):
-        yield "content_block_delta", {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": f" word{number}"}}
+        yield (
+            "content_block_delta",
+            {
+                "type": "content_block_delta",
+                "index": 0,
+                "delta": {"type": "text_delta", "text": f" word{number}"},
+            },
+        )
     yield "content_block_stop", {"type": "content_block_stop", "index": 0}
-    yield "message_delta", {"type": "message_delta", "delta": {"stop_reason": "end_turn", "stop_sequence": None}, "usage": {"output_tokens": DELTAS}}
+    yield (
+        "message_delta",
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
+            "usage": {"output_tokens": DELTAS},
+        },
+    )
     yield "message_stop", {"type": "message_stop"}
 
 
 def _gemini() -> Iterable[tuple[str, Any]]:
     for number in range(DELTAS):
-        yield "", {
-            "candidates": [{"content": {"parts": [{"text": f" word{number}"}], "role": "model"}, "index": 0}],
-            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": number, "totalTokenCount": number + 9, "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 9}]},
-            "modelVersion": "gemini-3.7-flash",
-            "responseId": "9h0WaJ3yH5TqvdIP1_nJsAo",
-        }
-    yield "", {"candidates": [{"content": {"parts": [{"text": ""}], "role": "model"}, "finishReason": "STOP", "index": 0}], "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": DELTAS}}
+        yield (
+            "",
+            {
+                "candidates": [
+                    {
+                        "content": {"parts": [{"text": f" word{number}"}], "role": "model"},
+                        "index": 0,
+                    }
+                ],
+                "usageMetadata": {
+                    "promptTokenCount": 9,
+                    "candidatesTokenCount": number,
+                    "totalTokenCount": number + 9,
+                    "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 9}],
+                },
+                "modelVersion": "gemini-3.7-flash",
+                "responseId": "9h0WaJ3yH5TqvdIP1_nJsAo",
+            },
+        )
+    yield (
+        "",
+        {
+            "candidates": [
+                {
+                    "content": {"parts": [{"text": ""}], "role": "model"},
+                    "finishReason": "STOP",
+                    "index": 0,
+                }
+            ],
+            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": DELTAS},
+        },
+    )
 
 
 STREAMS: dict[str, Callable[[], Iterable[tuple[str, Any]]]] = {
@@ -115,7 +202,9 @@ async def _serve() -> None:
         chunks = [f"{len(frame):x}\r\n".encode() + frame + b"\r\n" for frame in frames(provider)]
         replies["paced", provider] = chunks
         replies["burst", provider] = [b"".join(chunks)]
-    start = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    start = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -132,7 +221,9 @@ async def _serve() -> None:
                 for chunk in replies[pace, provider]:
                     writer.write(chunk)
                     if pace == "paced":
-                        await asyncio.sleep(0)  # lets the other side read: one segment for each event
+                        await asyncio.sleep(
+                            0
+                        )  # lets the other side read: one segment for each event
                 writer.write(b"0\r\n\r\n")
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -149,7 +240,9 @@ async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> int:
     decode = msgspec.json.decode
     count = 0
     rest = b""
-    async with session.post(url, data=body, headers={"Content-Type": "application/json"}) as response:
+    async with session.post(
+        url, data=body, headers={"Content-Type": "application/json"}
+    ) as response:
         async for data in response.content.iter_any():
             *whole, rest = (rest + data).split(b"\n\n")
             for frame in whole:
@@ -177,21 +270,26 @@ async def _cpu(task: Callable[[], Awaitable[int]]) -> float:
     return spent
 
 
+async def _compare(session: aiohttp.ClientSession, name: str, base: str) -> tuple[float, float]:
+    """The least CPU of ours and of the limit; both take turns."""
+    body = json.dumps({"messages": HISTORY}).encode()
+    mine = least = float("inf")
+    async with create_provider(name, api_key="none", base_url=base) as provider:
+        for _ in range(ROUNDS):
+            mine = min(mine, await _cpu(lambda: ours(provider)))
+            least = min(least, await _cpu(lambda: limit(session, f"{base}/x", body)))
+    return mine, least
+
+
 async def _measure(port: int) -> dict[str, tuple[float, float]]:
-    """The least CPU of ours and of the limit, by pace and provider."""
-    found: dict[str, tuple[float, float]] = {}
     async with aiohttp.ClientSession() as session:
-        for pace in PACES:
-            for name in STREAMS:
-                base = f"http://127.0.0.1:{port}/{pace}/{name}"
-                async with create_provider(name, api_key="none", base_url=base) as provider:
-                    body = json.dumps({"messages": HISTORY}).encode()
-                    best = [float("inf"), float("inf")]
-                    for _ in range(ROUNDS):
-                        best[0] = min(best[0], await _cpu(lambda: ours(provider)))  # noqa: B023
-                        best[1] = min(best[1], await _cpu(lambda: limit(session, f"{base}/x", body)))  # noqa: B023
-                    found[f"{pace} {name}"] = (best[0], best[1])
-    return found
+        return {
+            f"{pace} {name}": await _compare(
+                session, name, f"http://127.0.0.1:{port}/{pace}/{name}"
+            )
+            for pace in PACES
+            for name in STREAMS
+        }
 
 
 def run() -> list[str]:

@@ -19,17 +19,22 @@ def _sse(*events: tuple[str, Any]) -> bytes:
 
 
 def _chat_stream() -> bytes:
-    call = {"index": 0, "id": "call_1", "function": {"name": "get_weather", "arguments": _ARGUMENTS}}
+    call = {
+        "index": 0,
+        "id": "call_1",
+        "function": {"name": "get_weather", "arguments": _ARGUMENTS},
+    }
     deltas: list[Any] = [{"content": "Hello, "}, {"content": "世界"}, {"tool_calls": [call]}]
+    end: dict[str, Any] = {"index": 0, "delta": {}, "finish_reason": "tool_calls"}
     return _sse(
         *(("", {"choices": [{"index": 0, "delta": delta}]}) for delta in deltas),
-        ("", {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}),
+        ("", {"choices": [end]}),
         ("", {"choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5}}),
         ("", "[DONE]"),
     )
 
 
-_CHAT = {
+_CHAT: dict[str, Any] = {
     "choices": [
         {
             "index": 0,
@@ -50,7 +55,7 @@ _CHAT = {
     "usage": {"prompt_tokens": 7, "completion_tokens": 5},
 }
 
-_MESSAGE = {
+_MESSAGE: dict[str, Any] = {
     "type": "message",
     "id": "msg_1",
     "role": "assistant",
@@ -65,7 +70,7 @@ _FUNCTION_CALL = {
     "arguments": _ARGUMENTS,
     "status": "completed",
 }
-_RESPONSE = {
+_RESPONSE: dict[str, Any] = {
     "id": "resp_1",
     "object": "response",
     "status": "completed",
@@ -89,7 +94,7 @@ def _responses_stream() -> bytes:
     return _sse(*((event["type"], event) for event in events))
 
 
-_ANTHROPIC = {
+_ANTHROPIC: dict[str, Any] = {
     "id": "msg_1",
     "type": "message",
     "role": "assistant",
@@ -104,7 +109,11 @@ _ANTHROPIC = {
 
 
 def _anthropic_stream() -> bytes:
-    start = _ANTHROPIC | {"content": [], "stop_reason": None, "usage": {"input_tokens": 7, "output_tokens": 1}}
+    start: dict[str, Any] = _ANTHROPIC | {
+        "content": [],
+        "stop_reason": None,
+        "usage": {"input_tokens": 7, "output_tokens": 1},
+    }
     events: list[Any] = [
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
@@ -143,7 +152,7 @@ STREAMS = {
     "anthropic": _anthropic_stream(),
     "gemini": _gemini_stream(),
 }
-WHOLES = {
+WHOLES: dict[str, Any] = {
     "openai_chat": _CHAT,
     "openai_responses": _RESPONSE,
     "anthropic": _ANTHROPIC,

@@ -1,7 +1,7 @@
 """Every provider of the table, streamed and not, with and without ``async``."""
 
 import pytest
-from tests.asking import ASKERS, HISTORY, Asker
+from tests.asking import HISTORY, Asker
 from tests.client.replies import CALL, TEXT, stream_of, whole_of
 from tests.servers import ScriptedServer, serving
 
@@ -16,11 +16,6 @@ TOOLS = [
         "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}},
     }
 ]
-
-
-@pytest.fixture(params=ASKERS.values(), ids=ASKERS.keys())
-def asker(request: pytest.FixtureRequest) -> Asker:
-    return request.param
 
 
 @pytest.fixture(params=ROW_LIST, ids=[row.name for row in ROW_LIST])

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.asking import ASKERS, Asker
+from tests.asking import Asker
 from tests.servers import PATIENCE, AwaitEnd, Reset, Script, Send, head, serving, streamed, whole
 
 from multi_llm_chat.client import LLMProvider, create_provider
@@ -39,12 +39,8 @@ def error(status: int, message: str, **headers: str) -> Script:
 
 
 def provider(url: str, name: str = "openai-chat", **settings: Any) -> LLMProvider:
-    return create_provider(name, base_url=url, api_key="k", **{"retry": SWIFT} | settings)
-
-
-@pytest.fixture(params=ASKERS.values(), ids=ASKERS.keys())
-def asker(request: pytest.FixtureRequest) -> Asker:
-    return request.param
+    settings.setdefault("retry", SWIFT)
+    return create_provider(name, base_url=url, api_key="k", **settings)
 
 
 @pytest.mark.parametrize(
@@ -141,8 +137,13 @@ def test_a_whole_reply_that_is_cut_is_asked_again(asker: Asker) -> None:
 
 def test_a_known_rejection_is_repaired_once_and_noted(asker: Asker) -> None:
     rejected = error(400, "'tool_calls[0].id': string too long")
-    call = {"name": "f", "arguments": {}, "tool_call_id": "abcdefghijklmnop"}
-    result = {"type": "tool_result", "name": "f", "content": "1", "tool_call_id": "abcdefghijklmnop"}
+    call: dict[str, Any] = {"name": "f", "arguments": {}, "tool_call_id": "abcdefghijklmnop"}
+    result = {
+        "type": "tool_result",
+        "name": "f",
+        "content": "1",
+        "tool_call_id": "abcdefghijklmnop",
+    }
     history = [
         {"role": "user", "content": "go"},
         {"role": "chatgpt", "content": [{"type": "tool_call", "content": call}]},

@@ -53,6 +53,12 @@ def test_nothing_is_asked_again_after_the_first_byte_unless_wanted(failure: Prov
     assert not isinstance(decide(1, failure, policy=wanted, streamed=True), GiveUp)
 
 
+@pytest.mark.parametrize("code", ["certificate", "proxy", "closed"])
+def test_a_loss_that_is_no_accident_is_not_asked_again(code: str) -> None:
+    lost = ConnectionFailed("x", before_first_byte=True, code=code)
+    assert isinstance(decide(1, lost, policy=PATIENT, streamed=False), GiveUp)
+
+
 def test_a_told_waiting_time_is_kept_to_the_letter() -> None:
     told = RateLimited("slow down", retry_after=12.5)
     assert decide(3, told, policy=PATIENT, streamed=False, jitter=0.9) == Wait(12.5)
@@ -130,6 +136,8 @@ def test_a_chain_goes_on_after_a_providers_failure_only() -> None:
     assert not hands_over(Overloaded("o"), streamed=True)
     assert not hands_over(Refused("r"), streamed=False)
     assert not hands_over(UsageError("u"), streamed=False)
+    stopped = ConnectionFailed("s", before_first_byte=True, code="closed")
+    assert not hands_over(stopped, streamed=False)
 
 
 def test_a_history_that_is_handed_over_keeps_the_rest_of_its_policy() -> None:

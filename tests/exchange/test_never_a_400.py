@@ -1,20 +1,19 @@
 """The promise: any history, any tools, any provider, and the request is accepted and complete."""
 
-import copy
 import json
 from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies.histories import Marked, marked_histories, nasty_histories
+from tests.strategies.schemas import nasty_schemas, tool_definitions
 
-from multi_llm_chat import RepairPolicy, Rendered, history_from, render
+from multi_llm_chat import Rendered, RepairPolicy, history_from, render
 from multi_llm_chat.exchange.conversion import MESSAGES_KEYS
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.providers import ROWS, provider_row
 from multi_llm_chat.testing.validators import validate
-from tests.strategies.histories import Marked, marked_histories, nasty_histories
-from tests.strategies.schemas import nasty_schemas, tool_definitions
 
 MODELS: dict[str, list[str]] = {
     "openai": ["gpt-5.6-terra", "gpt-4.1", "o3"],

@@ -5,12 +5,12 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies.histories import ARGUMENTS, IDS, NAMES, WORDS
 
 from multi_llm_chat import MessageNormalizer
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.providers import ROWS
 from multi_llm_chat.testing.validators import validate
-from tests.strategies.histories import ARGUMENTS, IDS, NAMES, WORDS
 
 CALLS = st.builds(
     lambda identifier, name, arguments: {

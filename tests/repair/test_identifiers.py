@@ -20,7 +20,7 @@ LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 @pytest.mark.parametrize(
     ("name", "sent"),
     [
-        ("get_weather", "get_weather"), ("fs.read", "fs_read"), ("a b!", "a_b_"), ("7up", "7up"), ("検索", "tool_5e80b6ef"),
+        ("get_weather", "get_weather"), ("fs.read", "fs_read"), ("a b!", "a_b_"), ("7up", "7up"), ("検索", "tool_1b6b1a6f"),
         ("", "tool_e3b0c442"), ("...", "tool_ab5df625"), ("tool", "tool"),
     ],
 )  # fmt: skip

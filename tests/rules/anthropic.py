@@ -31,8 +31,17 @@ _IMAGE = {
     "source": {"type": "base64", "media_type": "image/png", "data": PNG_DATA},
 }
 _BLOCK = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
-_SEARCH: dict[str, Any] = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
-_FOUND: dict[str, Any] = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+_SEARCH: dict[str, Any] = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_1",
+    "name": "web_search",
+    "input": {},
+}
+_FOUND: dict[str, Any] = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [],
+}
 
 
 def _thought(model: str = _OLD, **opaque: Any) -> dict[str, Any]:

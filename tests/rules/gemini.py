@@ -132,7 +132,7 @@ CASES = [
         gemini_schema(_property({"type": "string", "anyOf": [{"type": "string"}]})),
         tools=[offer(schema=_property({"$ref": "#/$defs/x", "title": "t"}) | {"$defs": {"x": {"type": "string"}}})], model=_NEW),
     RuleCase("GEM-18", "arguments-and-responses-are-objects", _P, [HI, speaks(wants(arguments="[1]")), tells(gave(content=[1, 2]))],
-        {"contents": [_USER, content("model", fcall(args={"_raw": "[1]"})), content("user", fresponse(response={"result": "[1,2]"}))]},
+        {"contents": [_USER, content("model", fcall(args={"_raw": "[1]"})), content("user", fresponse(response={"result": [1, 2]}))]},
         gemini_loop([fcall(args=[1])], [fresponse()]), ("VLL-01",), model=_NEW),
     RuleCase("GEM-18", "json-text-is-sent-as-the-object-it-is", _P, [HI, speaks(wants()), tells(gave(content='{"t": 25}'))],
         {"contents": [_USER, content("model", fcall()), content("user", fresponse(response={"t": 25}))]},

@@ -19,7 +19,11 @@ class AIServiceProvider(enum.Enum):
 
 
 def call(identifier: str, name: str = "test", arguments: str = "{}") -> dict[str, Any]:
-    return {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {
+        "id": identifier,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+    }
 
 
 def sanitize(messages: list[dict[str, Any]], provider: Any = AIServiceProvider.OpenAI) -> Any:

@@ -93,7 +93,9 @@ def _body(exchange: Exchange) -> Iterator[bytes]:
     request = exchange.request()
     address = urlsplit(request.url)
     path = f"{address.path}?{address.query}" if address.query else address.path
-    with closing(http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)) as connection:
+    with closing(
+        http.client.HTTPConnection(str(address.hostname), address.port, timeout=30)
+    ) as connection:
         try:
             connection.request(request.method, path, request.body, request.headers)
             with connection.getresponse() as response:

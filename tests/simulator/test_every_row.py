@@ -1,11 +1,11 @@
 """Every reply, from every provider, streamed and not, is read back as it was meant."""
 
 import pytest
+from tests.simulator.asking import ALL_ROWS, Outcome, ask
 
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import FinishReason, Usage
 from multi_llm_chat.history.values import Media, Thinking, ToolCall
 from multi_llm_chat.testing.simulator import Call, Say, Simulator
-from tests.simulator.asking import ALL_ROWS, Outcome, ask
 
 #: Who has no way to show its reasoning.
 SILENT_THINKERS = {"openai-chat", "azure"}
@@ -56,6 +56,32 @@ def test_a_reply_is_read_back_as_it_was_said(provider: str, name: str, stream: b
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
+@pytest.mark.parametrize(
+    ("provider", "finish", "read"),
+    [
+        ("openai", "refusal", "refusal"),
+        ("openai", "safety", "safety"),
+        ("openai-chat", "refusal", "refusal"),
+        ("openai-chat", "safety", "safety"),
+        ("azure", "refusal", "refusal"),
+        ("anthropic", "refusal", "refusal"),
+        ("anthropic", "safety", "refusal"),  # it has one word for both
+        ("gemini", "refusal", "safety"),  # and so has this one
+        ("gemini", "safety", "safety"),
+        ("gemini", "other", "other"),
+    ],
+)
+def test_a_refusal_is_read_back_as_one(
+    provider: str, finish: FinishReason, read: str, stream: bool
+) -> None:
+    with Simulator([Say("I would rather not.", finish=finish)]) as simulator:
+        outcome = ask(simulator, provider, stream=stream)
+    assert outcome.text == "I would rather not."
+    assert outcome.finish is not None
+    assert outcome.finish.reason == read
+
+
+@pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("provider", ALL_ROWS)
 def test_an_answered_call_is_accepted_by_the_same_provider(provider: str, stream: bool) -> None:
     first = Say("I look.", thinking="Hm.", calls=[Call("get_weather", {"city": "Rome"})])
@@ -82,7 +108,9 @@ def test_an_answered_call_is_accepted_by_the_same_provider(provider: str, stream
 
 
 def _question() -> list[object]:
-    return [{"role": "user", "content": [{"type": "text", "content": "What is the weather in Rome?"}]}]
+    return [
+        {"role": "user", "content": [{"type": "text", "content": "What is the weather in Rome?"}]}
+    ]
 
 
 @pytest.mark.parametrize("provider", ALL_ROWS)

@@ -7,6 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
+from tests.simulator.asking import ALL_ROWS, ask
 
 from multi_llm_chat.errors import (
     AuthError,
@@ -31,7 +32,6 @@ from multi_llm_chat.testing.simulator import (
     Status,
     encode_reply,
 )
-from tests.simulator.asking import ALL_ROWS, ask
 
 LONG = Say("A rather long answer, which takes its time and its frames.", delta_size=4)
 HELLO: dict[str, Any] = {
@@ -59,13 +59,11 @@ def _connect(simulator: Simulator) -> closing[http.client.HTTPConnection]:
     ("status", "kind"),
     [(429, RateLimited), (500, Overloaded), (503, Overloaded), (529, Overloaded), (401, AuthError)],
 )
-def test_an_http_error_is_told_apart(
-    provider: str, status: int, kind: type[ProviderError]
-) -> None:
+def test_an_http_error_is_told_apart(provider: str, status: int, kind: type[ProviderError]) -> None:
     with Simulator([Status(status, headers={"retry-after": "3"})]) as simulator:
         outcome = ask(simulator, provider)
         assert simulator.requests[0].status == status
-    assert type(outcome.error) is kind
+    assert isinstance(outcome.error, kind)
     assert outcome.error.status == status
     assert outcome.error.retry_after == 3.0
 
@@ -213,6 +211,18 @@ def test_a_client_that_vanishes_is_recorded() -> None:
             )
             assert client.recv(1)
         simulator.requests.wait_for(1)[0].disconnected.wait()
+
+
+def test_a_client_that_does_not_read_is_waited_for_and_its_leaving_noticed() -> None:
+    with Simulator([Say("x" * 40_000_000, delta_size=100_000)]) as simulator:
+        with _connect(simulator) as connection:
+            _post(simulator, connection)
+            request = simulator.requests.wait_for(1)[0]
+            with connection.getresponse() as response:
+                assert response.read1(1)
+                assert not request.ended.given
+        request.disconnected.wait()
+        assert request.frames_sent < 400
 
 
 def test_stopping_ends_replies_that_hang() -> None:

@@ -1,12 +1,12 @@
 """Every quirk of the rule catalogue, from every server that may have it, is read as it was meant."""
 
 import pytest
+from tests.simulator.asking import ALL_ROWS, ask
 
 from multi_llm_chat.errors import Overloaded, ProviderError, StreamBroken, UsageError
 from multi_llm_chat.providers import ROWS
 from multi_llm_chat.testing.simulator import Call, Quirk, Say, Simulator
 from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
-from tests.simulator.asking import ALL_ROWS, ask
 
 CALLS = [Call("get_weather", {"city": f"City {number}"}) for number in range(3)]
 SAY = Say("Let me see.", thinking="Three cities.", calls=CALLS, delta_size=5)
@@ -81,7 +81,9 @@ def test_a_call_without_arguments_is_a_call(provider: str, stream: bool) -> None
 def test_null_arguments_are_none(provider: str) -> None:
     with Simulator([Say(calls=[Call("now")], faults=[Quirk("STR-12", "null")])]) as simulator:
         outcome = ask(simulator, provider)
-    assert [(call.name, call.arguments, call.error) for call in outcome.calls] == [("now", {}, None)]
+    assert [(call.name, call.arguments, call.error) for call in outcome.calls] == [
+        ("now", {}, None)
+    ]
 
 
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])

@@ -18,6 +18,7 @@ from tests.servers import (
     AwaitEnd,
     Hold,
     Reset,
+    ScriptedServer,
     Send,
     Tunnel,
     chunk,
@@ -31,6 +32,7 @@ from multi_llm_chat.errors import ConnectionFailed, UsageError
 from multi_llm_chat.exchange.exchange import HttpRequest
 from multi_llm_chat.transport import Timeouts, TransportSettings
 from multi_llm_chat.transport.aio import AsyncTransport
+from multi_llm_chat.transport.pool import ConnectionPool
 from multi_llm_chat.transport.sync import SyncTransport
 
 
@@ -476,3 +478,105 @@ def test_a_proxy_that_refuses_is_told_as_such(open_client: Open) -> None:
             client.ask(post("https://api.example/"))
     assert raised.value.before_first_byte
     assert raised.value.code == "proxy"
+
+
+def test_a_transport_that_is_forgotten_closes_its_connections() -> None:
+    async def run(server: ScriptedServer) -> None:
+        transport = AsyncTransport(TransportSettings())
+        async with transport.send(post(server.url)) as reply:
+            assert [piece async for piece in reply.body] == [b"{}"]
+        del transport
+        assert await asyncio.to_thread(server.client_gone.wait, PATIENCE)
+
+    with serving([*whole({}), AwaitEnd()]) as server:
+        asyncio.run(run(server))
+    with serving([*whole({}), AwaitEnd()]) as server:
+        transport = SyncTransport(TransportSettings())
+        with transport.send(post(server.url)) as reply:
+            assert b"".join(reply.body) == b"{}"
+        del transport, reply
+        assert server.client_gone.wait(PATIENCE)
+
+
+def test_closing_also_ends_what_another_event_loop_reads() -> None:
+    transport = AsyncTransport(TransportSettings())
+    reading = threading.Event()
+
+    async def read(url: str) -> None:
+        async with transport.send(post(url)) as reply:
+            async for _ in reply.body:
+                reading.set()
+
+    def elsewhere(url: str) -> None:
+        with pytest.raises(ConnectionFailed, match="stopped here"):
+            asyncio.run(read(url))
+
+    with serving(streamed([b"a"], ending=[AwaitEnd()])) as server:
+        reader = threading.Thread(target=elsewhere, args=(server.url,))
+        reader.start()
+        assert reading.wait(PATIENCE)
+        asyncio.run(transport.aclose())
+        reader.join(PATIENCE)
+        assert not reader.is_alive()
+
+
+@pytest.mark.parametrize("sent", [b"", head(Transfer_Encoding="chunked") + chunk(b"abc")])
+def test_closing_ends_what_other_tasks_wait_for(sent: bytes) -> None:
+    async def run(server: ScriptedServer) -> None:
+        transport = AsyncTransport(TransportSettings())
+
+        async def read() -> None:
+            async with transport.send(post(server.url)) as reply:
+                async for _ in reply.body:
+                    pass
+
+        task = asyncio.create_task(read())
+        await asyncio.to_thread(server.asked.wait, PATIENCE)
+        await transport.aclose()
+        with pytest.raises(ConnectionFailed, match="stopped here"):
+            await task
+        assert await asyncio.to_thread(server.client_gone.wait, PATIENCE)
+
+    with serving([Send(sent), AwaitEnd()]) as server:
+        asyncio.run(run(server))
+
+
+def test_the_end_of_a_finished_reply_may_be_lost(client: Client) -> None:
+    with serving(streamed([b"[DONE]"], ending=[Hold(), Reset()])) as server:
+        server.release.set()
+        client.ask_for_one_piece_then_finish(post(server.url))
+
+
+def test_a_place_in_a_full_pool_is_not_waited_for_longer_than_allowed() -> None:
+    settings = TransportSettings(timeouts=Timeouts(total=0.05), connections_per_host=1)
+    transport = SyncTransport(settings)
+    with serving(streamed([b"a"], ending=[AwaitEnd()])) as server:
+        with transport.send(post(server.url)):
+            second = transport.send(post(server.url))
+            with pytest.raises(ConnectionFailed, match="in time"):
+                second.__enter__()
+        transport.close()
+
+
+def test_a_kept_connection_grows_old() -> None:
+    now = 0.0
+    pool = ConnectionPool(TransportSettings(idle_seconds=30), clock=lambda: now)
+    with serving(whole({})) as server:
+        place = pool.place_of(server.url)
+        first = pool.take(place)
+        pool.give_back(first, reusable=True)
+        now = 29.0
+        again = pool.take(place)
+        assert again is first
+        pool.give_back(again, reusable=True)
+        now = 60.0
+        other = pool.take(place)
+        assert other is not first
+        pool.give_back(other, reusable=False)
+        pool.close()
+
+
+def test_a_proxy_that_speaks_another_protocol_is_the_users_to_mend() -> None:
+    transport = SyncTransport(TransportSettings(http_proxy="socks5://localhost:1"))
+    with pytest.raises(UsageError, match="http://host:port"):
+        transport.send(post("http://api.example")).__enter__()

@@ -11,7 +11,7 @@ Rules:
 
 import os
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import msgspec
 
@@ -47,6 +47,10 @@ from multi_llm_chat.transport import (
 if TYPE_CHECKING:  # loaded when a transport is opened
     from multi_llm_chat.transport.aio import AsyncTransport
     from multi_llm_chat.transport.sync import SyncTransport
+
+
+#: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
+Tools: TypeAlias = Iterable[Any] | ToolDefinition | None
 
 
 class LLMProvider:
@@ -114,7 +118,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
+        tools: Tools = None,
         **settings: Any,
     ) -> Generator[JsonObject]:
         """Ask; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they come."""
@@ -124,7 +128,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
+        tools: Tools = None,
         **settings: Any,
     ) -> AsyncGenerator[JsonObject]:
         """Like ``call_api``, with ``async for``."""
@@ -134,7 +138,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
+        tools: Tools = None,
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
@@ -155,7 +159,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
+        tools: Tools = None,
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
@@ -168,7 +172,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
+        tools: Tools = None,
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
@@ -184,7 +188,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
+        tools: Tools = None,
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
@@ -275,7 +279,7 @@ class LLMProvider:
         self,
         history: Iterable[Any],
         system_prompt: str | None,
-        tools: Iterable[Any] | None,
+        tools: Tools,
         options: Options | Mapping[str, Any] | None,
         schema: JsonObject | None,
         *,
@@ -339,7 +343,7 @@ class ClaudeProvider(LLMProvider):
     default_provider = "anthropic"
 
 
-def _members(tools: Any) -> tuple[Any, ...]:
+def _members(tools: Tools) -> tuple[Any, ...]:
     """A list of tools, or a single one."""
     if isinstance(tools, Mapping | ToolDefinition):
         return (cast("object", tools),)

@@ -107,6 +107,8 @@ class ReplyStream(_Course):
                         yield from events
                     return
             except ProviderError as failure:
+                if self._stop.stopped:
+                    raise
                 self._hand_over(failure)
 
 

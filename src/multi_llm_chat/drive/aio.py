@@ -14,6 +14,7 @@ import time
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from multi_llm_chat.drive.dates import with_seconds
 from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
@@ -39,7 +40,7 @@ async def answer(
         loss: ConnectionFailed | None = None
         try:
             async with transport.send(request) as reply:
-                begin(exchange, reply.status, reply.headers)
+                begin(exchange, reply.status, with_seconds(reply.headers, time.time()))
                 try:
                     async for piece in reply.body:
                         events = exchange.receive(piece)

@@ -14,6 +14,7 @@ import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from multi_llm_chat.drive.dates import with_seconds
 from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
@@ -31,6 +32,11 @@ class Stop:
         self._event = threading.Event()
         self._lock = threading.Lock()
         self._reply: SyncReply | None = None
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the end was asked for."""
+        return self._event.is_set()
 
     def stop(self) -> None:
         """End the reply now."""
@@ -66,7 +72,7 @@ def answer(
         loss: ConnectionFailed | None = None
         try:
             with transport.send(request) as reply:
-                begin(exchange, reply.status, reply.headers)
+                begin(exchange, reply.status, with_seconds(reply.headers, time.time()))
                 stop.watch(reply)
                 try:
                     for piece in reply.body:

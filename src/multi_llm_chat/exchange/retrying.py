@@ -71,6 +71,9 @@ Decision: TypeAlias = Wait | RepairAndRetry | GiveUp
 #: What may be different the next time.
 _PASSING = (RateLimited, Overloaded, ConnectionFailed, StreamBroken)
 
+#: Losses of a connection that are no accident: settings to be mended, or our own doing.
+_LASTING = frozenset({"certificate", "proxy", "closed"})
+
 
 def decide(
     attempt: int,
@@ -95,7 +98,7 @@ def decide(
         return GiveUp("part of the reply was handed out already")
     if isinstance(failure, BadRequest):
         return _after_rejection(failure, policy, repaired)
-    if not isinstance(failure, _PASSING):
+    if not isinstance(failure, _PASSING) or failure.code in _LASTING:
         return GiveUp("asking again would not help")
     if attempt >= policy.attempts:
         return GiveUp(f"asked {attempt} times" if attempt > 1 else "no retry was wanted")
@@ -122,9 +125,11 @@ def _backoff(attempt: int, policy: RetryPolicy, jitter: float) -> float:
 def hands_over(failure: MultiLLMChatError, *, streamed: bool) -> bool:
     """Tell whether the next provider of a chain is asked after this failure of the one before.
 
-    A refusal is an answer, and the caller's own mistake is the same everywhere.
+    A refusal is an answer, a stop is a wish, and the caller's own mistake is the same everywhere.
     """
-    return isinstance(failure, ProviderError) and not isinstance(failure, Refused) and not streamed
+    if streamed or not isinstance(failure, ProviderError) or isinstance(failure, Refused):
+        return False
+    return failure.code != "closed"
 
 
 def handed_over(

@@ -1,14 +1,29 @@
 """A real model inside the process: no key, no network.
 
-Importing this package loads neither the runtime nor a model.
+Names are loaded when they are first used; neither the runtime nor a model is loaded with them.
 """
 
-from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, NOTICE
-from multi_llm_chat.local.choosing import Choice, choose_local
-from multi_llm_chat.local.fetching import Progress
-from multi_llm_chat.local.installing import ListedModel, install, list_models, use
-from multi_llm_chat.local.model import Completed, LocalModel
-from multi_llm_chat.local.tool_examples import Example
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, NOTICE
+    from multi_llm_chat.local.choosing import Choice, choose_local
+    from multi_llm_chat.local.fetching import Progress
+    from multi_llm_chat.local.installing import ListedModel, install, list_models, use
+    from multi_llm_chat.local.model import Completed, LocalModel
+    from multi_llm_chat.local.tool_examples import Example
+
+_HOMES = {
+    "catalogue": ("DEFAULT_MODEL", "KNOWN_MODELS", "NOTICE"),
+    "choosing": ("Choice", "choose_local"),
+    "fetching": ("Progress",),
+    "installing": ("ListedModel", "install", "list_models", "use"),
+    "model": ("Completed", "LocalModel"),
+    "tool_examples": ("Example",),
+}
+
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
     "DEFAULT_MODEL",
@@ -25,3 +40,16 @@ __all__ = [
     "list_models",
     "use",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOME_OF.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f"{__name__}.{home}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -47,9 +47,7 @@ class Task(Struct, frozen=True):
     tool_call_id: str
     tools: Sequence[ToolDefinition] = ()
     tool_choice: str | None = None
-    examples: Mapping[str, Sequence[Example]] = field(
-        default_factory=dict[str, Sequence[Example]]
-    )
+    examples: Mapping[str, Sequence[Example]] = field(default_factory=dict[str, Sequence[Example]])
 
 
 def answer(task: Task, router: Router, asking: Asking, voice: Voice) -> None:

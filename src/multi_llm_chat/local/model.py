@@ -8,7 +8,7 @@ Rules:
 """
 
 import threading
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,21 @@ class LocalModel:
         return self._located.row
 
     @property
+    def path(self) -> Path:
+        """The model's file, which may not be there yet."""
+        return self._located.path
+
+    @property
+    def context(self) -> int:
+        """How many tokens a prompt and its answer may have together."""
+        return self._context
+
+    @property
+    def runtime(self) -> Runtime:
+        """The runtime that all models of this file share; it loads the file when it is used."""
+        return self._loaded().runtime
+
+    @property
     def notice(self) -> str:
         """The line to show wherever this model speaks."""
         return notice_of(self.row)
@@ -102,8 +117,8 @@ class LocalModel:
         tools: Iterable[Any] | None = None,
         options: Options | Mapping[str, Any] | None = None,
         speaker: str = PROVIDER,
-    ) -> Iterator[Event]:
-        """Answer the history; closing the iterator stops the model.
+    ) -> Generator[Event]:
+        """Answer the history; closing the generator stops the model.
 
         Args:
             history: Turns in the serialised form (read liberally) or ``Turn`` values.
@@ -123,7 +138,7 @@ class LocalModel:
         tools: Iterable[Any] | None = None,
         options: Options | Mapping[str, Any] | None = None,
         speaker: str = PROVIDER,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncGenerator[Event]:
         """Answer the history as ``stream`` does, without blocking the event loop."""
         runtime, work = self._work(history, system_prompt, tools, options, speaker)
         return runtime.listen_async(work)
@@ -162,7 +177,7 @@ class LocalModel:
             asking = Asking(engine, voice, self._context)
             asking.ask(prompt.messages(), {"max_tokens": 1, "temperature": 0})
 
-        for _ in self._loaded().runtime.listen(work):
+        for _ in self.runtime.listen(work):
             pass
 
     def _loaded(self) -> _Loaded:

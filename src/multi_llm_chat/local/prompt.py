@@ -27,7 +27,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.local.machine import PROVIDER
-from multi_llm_chat.repair import Note, Target, frame, repair
+from multi_llm_chat.repair import Target, frame, repair
 from multi_llm_chat.wire.encoding import media_label, system_text
 
 Role = Literal["system", "user", "assistant"]
@@ -63,7 +63,6 @@ class Prompt(Struct, frozen=True):
     exchanges: tuple[tuple[Message, ...], ...]
     question: str
     told: tuple[Told, ...]
-    notes: tuple[Note, ...]
 
     def messages(self) -> list[JsonObject]:
         """The messages of the request."""
@@ -83,7 +82,7 @@ class Prompt(Struct, frozen=True):
         if dropped == 0:
             return None
         kept = self.exchanges[dropped:]
-        return Prompt(self.system, kept, self.question, self.told, self.notes)
+        return Prompt(self.system, kept, self.question, self.told)
 
 
 def read_prompt(
@@ -110,8 +109,7 @@ def read_prompt(
         alternates=True,
     )
     repaired = repair(read_history(history), target, tool_names=tool_names)
-    notes = list(repaired.notes)
-    turns = [turn for _, turn in frame(repaired.placed, target, notes)]
+    turns = [turn for _, turn in frame(repaired.placed, target, [])]
     texts, body = system_text(turns)
     prompt = [system_prompt.strip()] if system_prompt and system_prompt.strip() else []
     newest = max((at for at, turn in enumerate(body) if turn.role == "user"), default=0)
@@ -120,7 +118,6 @@ def read_prompt(
         exchanges=_exchanges(_alternating(body)),
         question=_words(body[newest]),
         told=tuple(_told(body[newest:])),
-        notes=tuple(notes),
     )
 
 

@@ -168,7 +168,9 @@ class _Spelling(Protocol):
 def _examples(offers: Sequence[Offer], spell: _Spelling) -> list[JsonObject]:
     """The prompt up to the question: what each label means, and examples in turn."""
     lines = [f"{offer.label}: {offer.tool.description or offer.tool.name}" for offer in offers]
-    intro = "\n".join(["Choose the right tool for the message.", *lines, f"{NO_TOOL}: Anything else."])
+    intro = "\n".join(
+        ["Choose the right tool for the message.", *lines, f"{NO_TOOL}: Anything else."]
+    )
     messages: list[JsonObject] = [{"role": "system", "content": intro}]
     count = max(len(offer.examples) for offer in offers)
     for at in range(count):

@@ -10,7 +10,7 @@ Rules:
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from queue import SimpleQueue
@@ -20,7 +20,7 @@ from multi_llm_chat.events import Event
 from multi_llm_chat.local.engine import Engine
 
 
-class Stopped(Exception):  # noqa: N818 - nobody listens any more: no error
+class Stopped(Exception):
     """Ends a generation to which nobody listens."""
 
 
@@ -62,7 +62,7 @@ class Runtime:
         self._engine: Engine | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
 
-    def listen(self, work: Work) -> Iterator[Event]:
+    def listen(self, work: Work) -> Generator[Event]:
         """Run a generation and yield what it says."""
         said: SimpleQueue[_Said] = SimpleQueue()
         voice = Voice(said.put)
@@ -76,7 +76,7 @@ class Runtime:
             voice.stop()
             running.cancel()
 
-    async def listen_async(self, work: Work) -> AsyncIterator[Event]:
+    async def listen_async(self, work: Work) -> AsyncGenerator[Event]:
         """Run a generation and yield what it says, without blocking the event loop."""
         loop = asyncio.get_running_loop()
         said: asyncio.Queue[_Said] = asyncio.Queue()
@@ -113,4 +113,3 @@ class Runtime:
                 put(None)
 
         return self._worker.submit(run)
-

@@ -70,7 +70,11 @@ def make_offers(
         own = tuple((examples or {}).get(tool.name, ()))
         made = (f"{purpose.capitalize()}.", f"Can you {purpose}?", f"Please {purpose} for me.")
         shown = (*(example.message for example in own), *made)[:count]
-        anchors = (f"I want to {purpose}.", f"{purpose.capitalize()}, please.", f"Could you {purpose} now?")
+        anchors = (
+            f"I want to {purpose}.",
+            f"{purpose.capitalize()}, please.",
+            f"Could you {purpose} now?",
+        )
         offers.append(Offer(tool, label, shown, anchors[:count], own))
     return tuple(offers)
 

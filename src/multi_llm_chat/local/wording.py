@@ -22,8 +22,12 @@ _LONGEST = 120
 _MOST_FACTS = 1200
 
 _EXAMPLES = (
-    ("What time is it in Tokyo?", "14:05", "It is 14:05 in Tokyo."),
-    ("How tall is Ann?", "name Ann, height 170 cm", "Ann is 170 cm tall."),
+    ("What is 3 + 4?", "7", "3 + 4 is 7."),
+    (
+        "How is the sea at Nice?",
+        "waves 2 m, wind strong",
+        "At Nice the waves are 2 m and the wind is strong.",
+    ),
 )
 
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")

@@ -34,10 +34,13 @@ async def run_tool(
     """
     task = asyncio.ensure_future(_guarded(tool, arguments, context))
     try:
-        await asyncio.wait({task}, timeout=seconds)
-        if not task.done():
-            await _stop(task)
-            raise NotRun(_late(context.call.name, seconds, stopped=tool.stoppable and task.done()))
+        async with asyncio.timeout(seconds) as clock:
+            context.limited_by(clock)
+            await asyncio.wait({task})
+    except TimeoutError:
+        await _stop(task)
+        late = _late(context.call.name, seconds, stopped=tool.stoppable and task.done())
+        raise NotRun(late) from None
     except asyncio.CancelledError:
         await _stop(task)
         raise

@@ -3,8 +3,9 @@
 Rules:
 1. A ``Tool`` is data and one coroutine function; it does not know the registry it is in.
 2. ``run`` gives any value, or a ``ToolOutput`` where it has to say that the value is an error.
-3. ``progress`` may be called from any thread, at any time; it never raises and never waits, and it
-   is silent once the call has been answered.
+3. ``progress``, ``hold`` and ``release`` may be called from any thread, at any time; they never raise
+   and never wait, and they do nothing once the call has been answered.
+4. The time in which a tool waits for a person is not counted against it.
 """
 
 import asyncio
@@ -72,6 +73,9 @@ class ToolContext:
         self.request_id = request_id
         self._on_progress = on_progress
         self._loop = loop
+        self._limit: asyncio.Timeout | None = None
+        self._holds = 0
+        self._left = 0.0
 
     @property
     def wants_progress(self) -> bool:
@@ -91,14 +95,44 @@ class ToolContext:
             self.request_id,
             self.conversation,
         )
-        try:
-            self._loop.call_soon_threadsafe(self._deliver, event)
-        except RuntimeError:
-            return  # the loop has ended, and with it whoever listened
+        self._soon(lambda: self._deliver(event))
+
+    def hold(self) -> None:
+        """A person is asked: the clock stands still until ``release``."""
+        self._soon(lambda: self._held(1))
+
+    def release(self) -> None:
+        """The person has answered."""
+        self._soon(lambda: self._held(-1))
+
+    def limited_by(self, limit: asyncio.Timeout) -> None:
+        """The clock of this call."""
+        self._limit = limit
 
     def close(self) -> None:
         """The call is answered: nothing more is told."""
         self._on_progress = None
+        self._limit = None
+
+    def _soon(self, action: Callable[[], None]) -> None:
+        if self._loop is None:
+            return
+        try:
+            self._loop.call_soon_threadsafe(action)
+        except RuntimeError:
+            return  # the loop has ended, and with it whoever listened
+
+    def _held(self, change: int) -> None:
+        self._holds += change
+        limit, loop = self._limit, self._loop
+        if limit is None or loop is None or limit.expired():
+            return
+        deadline = limit.when()
+        if self._holds and deadline is not None:
+            self._left = max(0.0, deadline - loop.time())
+            limit.reschedule(None)
+        elif not self._holds and deadline is None:
+            limit.reschedule(loop.time() + self._left)
 
     def _deliver(self, event: ToolProgress) -> None:
         if self._on_progress is None:

@@ -22,7 +22,7 @@ from yarl import URL
 from multi_llm_chat.errors import ConnectionFailed, UsageError
 from multi_llm_chat.exchange.exchange import HttpRequest
 from multi_llm_chat.transport.certificates import tls_context
-from multi_llm_chat.transport.failures import connection_failed
+from multi_llm_chat.transport.failures import Closed, connection_failed
 from multi_llm_chat.transport.settings import TransportSettings
 
 #: Above this size aiohttp wants a body as a file, to send it in pieces.
@@ -51,29 +51,89 @@ class AsyncReply(Struct, frozen=True):
             return
 
 
+class _Connections:
+    """The connections of one event loop, and the bodies that are being read there."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:
+        self._loop = loop
+        self.session = session
+        self.bodies: set[aiohttp.StreamReader] = set()
+
+    async def close(self) -> None:
+        """Close them, in their own loop."""
+        for body in self.bodies:
+            body.set_exception(Closed())  # aiohttp would let its readers wait for ever
+        await self.session.close()
+
+    def abandon(self) -> None:
+        """Close them from outside of their loop; without this aiohttp complains at the end."""
+        if not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._close_soon)
+            return
+        # The sockets went with their loop. What is left never waits: one step is all of it.
+        with contextlib.suppress(StopIteration):
+            self.session.close().send(None)
+
+    def _close_soon(self) -> None:
+        task = asyncio.ensure_future(self.close())
+        _CLOSING.add(task)
+        task.add_done_callback(_CLOSING.discard)
+
+
+_CLOSING: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly
+
+
 class AsyncTransport:
     """Sends requests and keeps connections."""
 
     def __init__(self, settings: TransportSettings) -> None:
         self._settings = settings
-        self._sessions: dict[asyncio.AbstractEventLoop, aiohttp.ClientSession] = {}
+        self._connections: dict[asyncio.AbstractEventLoop, _Connections] = {}
         self._closed = False
 
     def __repr__(self) -> str:
         return f"AsyncTransport({self._settings!r})"
 
     def __del__(self) -> None:
-        for loop, session in self._sessions.items():
-            _abandon(loop, session)
+        for connections in self._connections.values():
+            connections.abandon()
 
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[AsyncReply]:
         """Send the request; the block begins when the reply's head is there."""
         if self._closed:
             raise UsageError("This transport is closed")
+        connections = self._here()
+        response = await self._head(request, connections.session)
+        if self._closed:  # in the moment in which the head arrived
+            response.close()
+            raise connection_failed("closed", request.url, before_first_byte=True)
+        content = response.content
+        connections.bodies.add(content)
+        try:
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            yield AsyncReply(response.status, headers, _Body(content.readany, request.url))
+        finally:
+            connections.bodies.discard(content)
+            response.close()
+
+    async def aclose(self) -> None:
+        """Close all connections; replies that are being read end with ``ConnectionFailed``."""
+        self._closed = True
+        all_connections, self._connections = self._connections, {}
+        here = asyncio.get_running_loop()
+        for loop, connections in all_connections.items():
+            if loop is here:
+                await connections.close()
+            else:
+                connections.abandon()
+
+    async def _head(
+        self, request: HttpRequest, session: aiohttp.ClientSession
+    ) -> aiohttp.ClientResponse:
         url = request.url
         try:
-            response = await self._session().request(
+            return await session.request(
                 request.method,
                 URL(url, encoded=True),
                 data=BytesIO(request.body) if len(request.body) > _LARGE_BODY else request.body,
@@ -83,34 +143,23 @@ class AsyncTransport:
                 ssl=self._tls(url),
             )
         except aiohttp.ClientHttpProxyError:
-            raise connection_failed("proxy", url, before_first_byte=True) from None
+            failure = connection_failed("proxy", url, before_first_byte=True)
         except _FAILURES as error:
-            raise connection_failed(error, url, before_first_byte=True) from None
-        try:
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            yield AsyncReply(response.status, headers, _Body(response.content.readany, url))
-        finally:
-            response.close()
+            code = "closed" if self._closed else error
+            failure = connection_failed(code, url, before_first_byte=True)
+        # Outside of the handlers: aiohttp's errors hold the request's headers, and must not be
+        # found behind ours by somebody who follows ``__context__``.
+        raise failure
 
-    async def aclose(self) -> None:
-        """Close all connections; replies that are being read end with ``ConnectionFailed``."""
-        self._closed = True
-        sessions, self._sessions = self._sessions, {}
-        here = asyncio.get_running_loop()
-        for loop, session in sessions.items():
-            if loop is here:
-                await session.close()
-            else:
-                _abandon(loop, session)
-
-    def _session(self) -> aiohttp.ClientSession:
+    def _here(self) -> _Connections:
+        """The connections of the running loop."""
         loop = asyncio.get_running_loop()
-        session = self._sessions.get(loop)
-        if session is None:
-            for other in [loop for loop in self._sessions if loop.is_closed()]:
-                _abandon(other, self._sessions.pop(other))
-            session = self._sessions[loop] = self._open()
-        return session
+        connections = self._connections.get(loop)
+        if connections is None:
+            for other in [known for known in self._connections if known.is_closed()]:
+                self._connections.pop(other).abandon()
+            connections = self._connections[loop] = _Connections(loop, self._open())
+        return connections
 
     def _open(self) -> aiohttp.ClientSession:
         settings, timeouts = self._settings, self._settings.timeouts
@@ -150,27 +199,10 @@ class _Body:
         try:
             data = await self._read()
         except _FAILURES as error:
-            raise connection_failed(error, self._url, before_first_byte=not self._begun) from None
-        if not data:
+            failure = connection_failed(error, self._url, before_first_byte=not self._begun)
+        else:
+            if data:
+                self._begun = True
+                return data
             raise StopAsyncIteration
-        self._begun = True
-        return data
-
-
-def _abandon(loop: asyncio.AbstractEventLoop, session: aiohttp.ClientSession) -> None:
-    """Close the connections of a loop from outside; without this aiohttp complains at the end."""
-    if not loop.is_closed():
-        loop.call_soon_threadsafe(_close_soon, session)
-        return
-    # The sockets went with their loop. What is left to do never waits, so that one step is all.
-    with contextlib.suppress(StopIteration):
-        session.close().send(None)
-
-
-_CLOSING: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly
-
-
-def _close_soon(session: aiohttp.ClientSession) -> None:
-    task = asyncio.ensure_future(session.close())
-    _CLOSING.add(task)
-    task.add_done_callback(_CLOSING.discard)
+        raise failure

@@ -2,7 +2,7 @@
 
 Rules:
 1. The words are ours. The text of a library's exception is not repeated, for it may quote a header.
-2. ``code`` is one of ``unknown_host``, ``refused``, ``certificate``, ``tls``, ``timeout``, ``lost``.
+2. ``code`` is a key of the table of words; ``closed`` is our own doing, all others are not.
 """
 
 import socket
@@ -25,7 +25,13 @@ _WORDS = {
     "closed": "The reply of {host} was stopped here.",
 }
 
+
+class Closed(ConnectionAbortedError):
+    """What a reader gets whose transport was closed under it."""
+
+
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
+    (Closed, "closed"),
     (socket.gaierror, "unknown_host"),
     (ssl.SSLCertVerificationError, "certificate"),
     (ssl.SSLError, "tls"),

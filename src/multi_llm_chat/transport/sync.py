@@ -100,6 +100,7 @@ class SyncReply:
 
     def _pieces(self) -> Iterator[bytes]:
         begun = False
+        trouble: BaseException | str | None = None
         window = _WINDOWS.get(self.headers.get("content-encoding", "").lower())
         unpack = zlib.decompressobj(window).decompress if window else None
         read, renew = self._response.read1, self._limits.renew
@@ -112,11 +113,13 @@ class SyncReply:
                 begun = True
                 yield unpack(data) if unpack else data
         except (*_FAILURES, zlib.error) as error:
-            code = "closed" if self._stopped else error
-            raise connection_failed(code, self._url, before_first_byte=not begun) from None
-        if self._stopped or self._response.length:  # http.client takes a short body for a whole one
-            code = "closed" if self._stopped else "lost"
-            raise connection_failed(code, self._url, before_first_byte=not begun)
+            trouble = error
+        if trouble is None and self._response.length:
+            trouble = "lost"  # http.client takes a short body for a whole one
+        if self._stopped:
+            trouble = "closed"
+        if trouble is not None:
+            raise connection_failed(trouble, self._url, before_first_byte=not begun)
         self.complete = True
 
 
@@ -160,9 +163,9 @@ class SyncTransport:
             return self._pool.take(self._pool.place_of(url))
         except OSError as error:
             refused = str(error).startswith("Tunnel connection failed")
-            raise connection_failed(
-                "proxy" if refused else error, url, before_first_byte=True
-            ) from None
+            failure = connection_failed("proxy" if refused else error, url, before_first_byte=True)
+        # Outside of the handler, so that nobody finds the library's error behind ours.
+        raise failure
 
     def _ask(self, connection: Connection, request: HttpRequest, limits: _Limits) -> SyncReply:
         place, http = connection.place, connection.http
@@ -176,8 +179,8 @@ class SyncTransport:
         try:
             limits.watch(connection.socket)
             http.request(request.method, target, request.body or None, headers)
-            response = http.getresponse()
+            return SyncReply(http.getresponse(), connection, request.url, limits)
         except _FAILURES as error:
             code = "closed" if self._pool.closed else error
-            raise connection_failed(code, request.url, before_first_byte=True) from None
-        return SyncReply(response, connection, request.url, limits)
+            failure = connection_failed(code, request.url, before_first_byte=True)
+        raise failure

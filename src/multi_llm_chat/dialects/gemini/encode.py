@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from multi_llm_chat.dialects.gemini.models import generation, signs_calls
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.json_values import as_object, compact_json
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -189,7 +189,10 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
         structured, written, error = parse_arguments(part.content)
         return structured if structured and written and not error else {"result": text}
     structured = as_object(part.content)
-    return structured if structured is not None else {"result": text}
+    if structured is not None:
+        return structured
+    # A list of our own parts is told as their text; any other value goes as it is.
+    return {"result": part.content if compact_json(part.content) == text else text}
 
 
 def _tools(draft: Draft) -> JsonObject:

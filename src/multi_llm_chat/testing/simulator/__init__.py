@@ -7,6 +7,7 @@ It is strict in what it accepts (a request that the provider would refuse gets t
 text), scripted or ruled in what it answers, and as faulty as a test wants it.
 """
 
+from multi_llm_chat.testing.simulator.demonstration import demo
 from multi_llm_chat.testing.simulator.faults import (
     Cut,
     Drop,
@@ -20,6 +21,7 @@ from multi_llm_chat.testing.simulator.faults import (
     Status,
 )
 from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
+from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
 from multi_llm_chat.testing.simulator.reading import Conversation, OfferedTool
 from multi_llm_chat.testing.simulator.recording import RecordedRequest, RequestLog
 from multi_llm_chat.testing.simulator.replying import encode_reply
@@ -29,6 +31,7 @@ from multi_llm_chat.testing.simulator.service import Simulator
 from multi_llm_chat.testing.simulator.signals import Signal
 
 __all__ = [
+    "QUIRKS",
     "Call",
     "Conversation",
     "Cut",
@@ -52,6 +55,8 @@ __all__ = [
     "Slow",
     "Status",
     "always",
+    "demo",
     "echo",
     "encode_reply",
+    "has_effect",
 ]

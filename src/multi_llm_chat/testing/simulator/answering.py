@@ -12,7 +12,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import Request
 from multi_llm_chat.testing.simulator.faults import Drop, Garbage, Hang, Status
@@ -26,7 +25,7 @@ from multi_llm_chat.testing.simulator.routing import Route, find_route
 from multi_llm_chat.testing.simulator.says import Say
 from multi_llm_chat.testing.simulator.script import Reply, Script
 from multi_llm_chat.testing.validators import error_body, validate
-from multi_llm_chat.testing.validators.narrowing import as_object
+from multi_llm_chat.testing.validators.narrowing import members
 
 _NOWHERE = Route("openai-chat", "openai_chat", "unknown")
 
@@ -49,7 +48,7 @@ class Answerer:
             query=raw.query,
             headers=raw.headers,
             content=raw.content,
-            body=_parsed(raw.content) or {},
+            body=members(_parsed(raw.content)),
             route=route,
         )
 
@@ -85,11 +84,13 @@ class Answerer:
         """Refuse what the provider would refuse."""
         if request.provider == "anthropic" and "anthropic-version" not in request.headers:
             return _status_plan(request, Status(400, "anthropic-version: header is required"))
-        if _parsed(request.content) is None:
-            return _status_plan(request, Status(400, _NOT_JSON))
+        body = _parsed(request.content)
+        if body is _NOT_JSON:
+            words = _NOT_JSON_WORDS.get(request.provider, _OPENAI_NOT_JSON)
+            return _status_plan(request, Status(400, words))
         if request.route.operation != "generate":
             return None
-        found = validate(request.provider, request.body, model=request.route.model)
+        found = validate(request.provider, body, model=request.route.model)
         request.violations = tuple(found)
         refused = next((violation for violation in found if violation.status >= 400), None)
         if refused is None:
@@ -150,14 +151,19 @@ def _sent_key(request: RecordedRequest) -> str | None:
     return request.query.get("key")
 
 
-def _parsed(content: bytes) -> JsonObject | None:
+def _parsed(content: bytes) -> object:
     try:
-        return as_object(msgspec.json.decode(content))
+        return msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        return _NOT_JSON
 
 
-_NOT_JSON = (
+_NOT_JSON = object()
+_NOT_JSON_WORDS = {
+    "anthropic": "The request body is not valid JSON: unexpected character: line 1 column 1 (char 0)",
+    "gemini": "Invalid JSON payload received. Unexpected token.",
+}
+_OPENAI_NOT_JSON = (
     "We could not parse the JSON body of your request. (HINT: This likely means you aren't using "
     "your HTTP library correctly. The OpenAI API expects a JSON payload, but what was sent was "
     "not valid JSON. If you have trouble figuring out how to fix this, please contact us through "

@@ -4,6 +4,7 @@ Rules:
 1. Requests stand in the order in which they were complete.
 2. A record keeps headers and body as they came; its repr shows no header, no query and no key.
 3. ``answered`` and ``disconnected`` exclude each other: whichever happens first ends the request.
+   A reply that the script itself cuts is answered; one that the simulator's end cuts is not.
 """
 
 import threading

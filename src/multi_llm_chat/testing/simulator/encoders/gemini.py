@@ -69,7 +69,9 @@ def _call_part(call: Call, index: int, request: Request) -> JsonObject:
 
 def signature_of(say: Say, request: Request) -> str:
     """What signs the reply's first call."""
-    made = f"CiQB{request.identifier('signature', 52)}="
+    made = (
+        f"CiQB{request.identifier('signature', 52)}"  # a multiple of four: Base64 without padding
+    )
     return made if say.signature is None else say.signature
 
 

@@ -125,7 +125,7 @@ def trailing_signature(events: list[StreamEvent]) -> list[StreamEvent]:
             signature = part.pop("thoughtSignature", signature)
     last = members(events[-1].data)
     candidate = objects(last["candidates"])[0]
-    ending: JsonObject = {"text": "", "thoughtSignature": signature or "CiQBVKhc7vB="}
+    ending: JsonObject = {"text": "", "thoughtSignature": signature or "CiQBVKhc7vBA"}
     finish = candidate.pop("finishReason", "STOP")
     closing: JsonObject = {"content": {"parts": [ending], "role": "model"}, "finishReason": finish}
     return [*events, StreamEvent({**last, "candidates": [{**closing, "index": 0}]})]

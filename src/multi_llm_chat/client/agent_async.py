@@ -1,0 +1,174 @@
+"""Run a model with tools, with ``async``.
+
+Rules:
+1. The calls of one turn run at the same time; their results are told in the order of the calls.
+2. ``cancel`` may come from any task of the same loop: the model's socket is closed at once, running tools
+   are cancelled, what was finished is kept, and the run ends in good order.
+3. While paused nothing runs; results can be edited and tools asked again.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing
+from typing import Any, TypeVar
+
+from multi_llm_chat.client.agent_course import Course
+from multi_llm_chat.client.agent_events import (
+    AgentEvent,
+    AgenticLoopResult,
+    RunPaused,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.loop.effects import CallModel, Effect, Outcome, RunTools
+
+_Value = TypeVar("_Value")
+
+
+class _CancelledByUserError(Exception):
+    """The run was cancelled through ``cancel``, not its task."""
+
+
+class AgentRun:
+    """A run; iterate over its events with ``async for``, then read ``result``."""
+
+    def __init__(self, *arguments: Any, step: bool = False, **settings: Any) -> None:
+        """Prepare a run; the arguments are those of ``Course``. ``step`` pauses after each round of tools."""
+        self._course = Course(*arguments, **settings)
+        self._step = step
+        self._open = asyncio.Event()
+        self._open.set()
+        self._cancelled = False
+        self._waiting: asyncio.Task[Any] | None = None
+        self._outcome: Outcome | None = None
+        self._events = self._run()
+
+    def __aiter__(self) -> AsyncIterator[AgentEvent]:
+        return self._events
+
+    async def aclose(self) -> None:
+        """Leave the run; whatever is under way is ended."""
+        await self._events.aclose()
+
+    @property
+    def result(self) -> AgenticLoopResult:
+        """How the run ended."""
+        return self._course.result
+
+    def cancel(self) -> None:
+        """Stop the run; it ends with ``stop_reason`` ``cancelled``."""
+        if self._cancelled:
+            return
+        self._cancelled = True
+        self._open.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def pause(self) -> None:
+        """Wait before the next step."""
+        self._open.clear()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._open.set()
+
+    def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
+        """Tell the model something else than the tool did; while paused after tools."""
+        return self._course.modify_tool_result(tool_call_id, content)
+
+    async def reexecute_tool(self, tool_call_id: str) -> ToolResult:
+        """Run a tool again and take its new result; while paused after tools."""
+        call = self._course.call_of(tool_call_id)
+        result = await self._course.tools.execute(call, conversation=self._course.conversation)
+        self._course.found(call, result)
+        return result
+
+    async def _run(self) -> AsyncGenerator[AgentEvent]:
+        effect: Effect | None = self._course.begin()
+        while effect is not None:
+            self._outcome = None
+            try:
+                await self._interruptible(self._open.wait())
+                steps = self._call(effect) if isinstance(effect, CallModel) else self._use(effect)
+                async with aclosing(steps):
+                    async for event in steps:
+                        yield self._course.seen(event)
+            except _CancelledByUserError:
+                self._outcome = self._course.cancelled()
+            assert self._outcome is not None
+            effect = self._course.advance(self._outcome)
+
+    async def _interruptible(self, awaited: Any) -> Any:
+        """Await something that ``cancel`` may interrupt."""
+        task = asyncio.current_task()
+        assert task is not None
+        if self._cancelled:
+            awaited.close()
+            raise _CancelledByUserError
+        self._waiting = task
+        try:
+            return await awaited
+        except asyncio.CancelledError:
+            if not self._cancelled or task.uncancel() > 0:
+                raise
+            raise _CancelledByUserError from None
+        finally:
+            self._waiting = None
+
+    async def _call(self, effect: CallModel) -> AsyncGenerator[AgentEvent]:
+        stream = self._course.provider.astream(**self._course.question(effect))
+        try:
+            async with stream:
+                events = aiter(stream)
+                while True:
+                    try:
+                        event = await self._interruptible(anext(events))
+                    except StopAsyncIteration:
+                        break
+                    yield event
+                reply = stream.reply
+        except ProviderError as error:
+            self._outcome = self._course.failed(error)
+            return
+        yield TurnFinished(reply.turn)
+        self._outcome = self._course.answered(reply)
+
+    async def _use(self, effect: RunTools) -> AsyncGenerator[AgentEvent]:
+        self._course.expect(effect.calls)
+        for call in effect.calls:
+            yield ToolStarted(call)
+        async with aclosing(self._together(effect.calls)) as finished:
+            async for event in finished:
+                yield event
+        if self._step:
+            self.pause()
+        if not self._open.is_set():
+            yield RunPaused(self._course.results)
+            await self._interruptible(self._open.wait())
+        self._outcome = self._course.ran()
+
+    async def _together(self, calls: Sequence[ToolCall]) -> AsyncGenerator[AgentEvent]:
+        """Run all calls at once; tell each result when it is there."""
+        began = time.monotonic()
+        running = {asyncio.ensure_future(self._execute(call)): call for call in calls}
+        try:
+            while running:
+                done, _ = await self._interruptible(
+                    asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                )
+                for task in [task for task in running if task in done]:
+                    call = running.pop(task)
+                    result = task.result()
+                    self._course.found(call, result)
+                    yield ToolFinished(call, result, time.monotonic() - began)
+        finally:
+            for task in running:
+                task.cancel()
+            await asyncio.gather(*running, return_exceptions=True)
+
+    def _execute(self, call: ToolCall) -> Any:
+        return self._course.tools.execute(call, conversation=self._course.conversation)

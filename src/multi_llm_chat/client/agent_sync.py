@@ -1,0 +1,170 @@
+"""Run a model with tools, without ``async``; the events are those of ``AgentRun``.
+
+Rules:
+1. The calls of one turn run at the same time, in the background; results are told in the order of the calls.
+2. ``cancel``, ``pause`` and ``resume`` may come from any thread.
+3. While paused nothing runs; results can be edited and tools asked again.
+"""
+
+import concurrent.futures
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from typing import Any
+
+from multi_llm_chat.client.agent_course import Course
+from multi_llm_chat.client.agent_events import (
+    AgentEvent,
+    AgenticLoopResult,
+    RunPaused,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from multi_llm_chat.client.streams import ReplyStream
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.loop.effects import CallModel, Effect, Outcome, RunTools
+
+
+class _CancelledByUserError(Exception):
+    """The run was cancelled through ``cancel``."""
+
+
+class SyncAgentRun:
+    """A run; iterate over its events, then read ``result``."""
+
+    def __init__(self, *arguments: Any, step: bool = False, **settings: Any) -> None:
+        """Prepare a run; the arguments are those of ``Course``. ``step`` pauses after each round of tools."""
+        self._course = Course(*arguments, **settings)
+        self._step = step
+        self._open = threading.Event()
+        self._open.set()
+        self._lock = threading.Lock()
+        self._cancelled = False
+        self._stream: ReplyStream | None = None
+        self._running: dict[concurrent.futures.Future[ToolResult], ToolCall] = {}
+        self._outcome: Outcome | None = None
+        self._events = self._run()
+
+    def __iter__(self) -> Iterator[AgentEvent]:
+        return self._events
+
+    def close(self) -> None:
+        """Leave the run; whatever is under way is ended."""
+        self._events.close()
+
+    @property
+    def result(self) -> AgenticLoopResult:
+        """How the run ended."""
+        return self._course.result
+
+    def cancel(self) -> None:
+        """Stop the run, from any thread; it ends with ``stop_reason`` ``cancelled``."""
+        with self._lock:
+            self._cancelled = True
+            stream, running = self._stream, list(self._running)
+        self._open.set()
+        if stream is not None:
+            stream.stop()
+        for future in running:
+            future.cancel()
+
+    def pause(self) -> None:
+        """Wait before the next step."""
+        self._open.clear()
+
+    def resume(self) -> None:
+        """Go on."""
+        self._open.set()
+
+    def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
+        """Tell the model something else than the tool did; while paused after tools."""
+        return self._course.modify_tool_result(tool_call_id, content)
+
+    def reexecute_tool(self, tool_call_id: str) -> ToolResult:
+        """Run a tool again and take its new result; while paused after tools."""
+        call = self._course.call_of(tool_call_id)
+        result = self._submit(call).result()
+        self._course.found(call, result)
+        return result
+
+    def _run(self) -> Generator[AgentEvent]:
+        effect: Effect | None = self._course.begin()
+        while effect is not None:
+            self._outcome = None
+            try:
+                self._wait()
+                steps = self._call(effect) if isinstance(effect, CallModel) else self._use(effect)
+                with closing(steps):
+                    for event in steps:
+                        yield self._course.seen(event)
+            except _CancelledByUserError:
+                self._outcome = self._course.cancelled()
+            assert self._outcome is not None
+            effect = self._course.advance(self._outcome)
+
+    def _wait(self) -> None:
+        self._open.wait()
+        if self._cancelled:
+            raise _CancelledByUserError
+
+    def _call(self, effect: CallModel) -> Generator[AgentEvent]:
+        with self._course.provider.stream(**self._course.question(effect)) as stream:
+            with self._lock:
+                self._stream = stream
+            try:
+                for event in stream:
+                    self._check()
+                    yield event
+                reply = stream.reply
+            except ProviderError as error:
+                self._check()
+                self._outcome = self._course.failed(error)
+                return
+            finally:
+                with self._lock:
+                    self._stream = None
+        yield TurnFinished(reply.turn)
+        self._outcome = self._course.answered(reply)
+
+    def _check(self) -> None:
+        if self._cancelled:
+            raise _CancelledByUserError
+
+    def _use(self, effect: RunTools) -> Generator[AgentEvent]:
+        self._course.expect(effect.calls)
+        for call in effect.calls:
+            yield ToolStarted(call)
+        yield from self._together(effect.calls)
+        if self._step:
+            self.pause()
+        if not self._open.is_set():
+            yield RunPaused(self._course.results)
+            self._wait()
+        self._outcome = self._course.ran()
+
+    def _together(self, calls: Sequence[ToolCall]) -> Generator[AgentEvent]:
+        """Run all calls at once; tell each result when it is there."""
+        began = time.monotonic()
+        self._running = {self._submit(call): call for call in calls}
+        try:
+            while self._running:
+                self._check()
+                done, _ = concurrent.futures.wait(
+                    self._running, return_when=concurrent.futures.FIRST_COMPLETED
+                )
+                for future in [future for future in self._running if future in done]:
+                    call = self._running.pop(future)
+                    if future.cancelled():
+                        raise _CancelledByUserError
+                    self._course.found(call, future.result())
+                    yield ToolFinished(call, future.result(), time.monotonic() - began)
+        finally:
+            for future in self._running:
+                future.cancel()
+            self._running = {}
+
+    def _submit(self, call: ToolCall) -> "concurrent.futures.Future[ToolResult]":
+        return self._course.tools.submit(call, conversation=self._course.conversation)

@@ -1,0 +1,98 @@
+"""Run a model with tools to the end: the first seed system's functions."""
+
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from typing import Any
+
+import msgspec
+
+from multi_llm_chat.client.agent_async import AgentRun
+from multi_llm_chat.client.agent_events import AgenticLoopResult, ToolRunner, chunk_of
+from multi_llm_chat.client.agent_sync import SyncAgentRun
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.loop.limits import LoopLimits
+
+
+def _limits(
+    limits: LoopLimits | None, max_iterations: int | None, timeout: float | None
+) -> LoopLimits:
+    chosen = limits or LoopLimits()
+    if max_iterations is not None:
+        chosen = msgspec.structs.replace(chosen, iterations=max_iterations)
+    if timeout is not None:
+        chosen = msgspec.structs.replace(chosen, seconds=timeout)
+    return chosen
+
+
+async def execute_with_tools_stream(
+    provider: LLMProvider,
+    history: Iterable[Any],
+    tools: ToolRunner,
+    *,
+    system_prompt: str | None = None,
+    max_iterations: int | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  it winds the run up, it does not break it off
+    limits: LoopLimits | None = None,
+    **settings: Any,
+) -> AsyncGenerator[JsonObject | AgenticLoopResult]:
+    """Yield texts, calls and results as plain dicts while they come; last of all the result.
+
+    Args:
+        provider: Who answers.
+        history: The conversation so far; not changed.
+        tools: Who runs the tools, such as a ``ToolRegistry``.
+        system_prompt: Put before everything else.
+        max_iterations: How often the model may ask for tools; 10 if not given.
+        timeout: Seconds after which the model is asked for its last word.
+        limits: All limits at once.
+        settings: The further arguments of ``AgentRun``.
+    """
+    run = AgentRun(
+        provider,
+        history,
+        tools,
+        system_prompt=system_prompt,
+        limits=_limits(limits, max_iterations, timeout),
+        **settings,
+    )
+    async with aclosing(run):
+        async for event in run:
+            chunk = chunk_of(event)
+            if chunk is not None:
+                yield chunk
+    yield run.result
+
+
+async def execute_with_tools(
+    provider: LLMProvider, history: Iterable[Any], tools: ToolRunner, **settings: Any
+) -> AgenticLoopResult:
+    """Run to the end; the arguments are those of ``execute_with_tools_stream``."""
+    async with aclosing(execute_with_tools_stream(provider, history, tools, **settings)) as chunks:
+        results = [chunk async for chunk in chunks if isinstance(chunk, AgenticLoopResult)]
+    return results[-1]
+
+
+def execute_with_tools_sync(
+    provider: LLMProvider,
+    history: Iterable[Any],
+    tools: ToolRunner,
+    *,
+    system_prompt: str | None = None,
+    max_iterations: int | None = None,
+    timeout: float | None = None,
+    limits: LoopLimits | None = None,
+    **settings: Any,
+) -> AgenticLoopResult:
+    """Run to the end without ``async``."""
+    run = SyncAgentRun(
+        provider,
+        history,
+        tools,
+        system_prompt=system_prompt,
+        limits=_limits(limits, max_iterations, timeout),
+        **settings,
+    )
+    for _ in run:
+        pass
+    return run.result

@@ -1,0 +1,162 @@
+"""Reading files and folders, within bounds.
+
+Rules:
+1. Every answer is bounded: bytes of a file, entries of a folder, files visited by a search.
+2. What was left out is said.
+3. Paths in answers are relative to the first root where they can be, else absolute: both can be given back.
+"""
+
+import fnmatch
+import os
+import stat
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from multi_llm_chat.tools.filesystem.roots import NotAllowed, Roots
+
+READ_LIMIT: Final = 1_000_000
+MOST_LINES: Final = 2_000
+MOST_ENTRIES: Final = 1_000
+MOST_HITS: Final = 200
+MOST_VISITED: Final = 50_000
+_SEARCHED_BYTES: Final = 1_000_000
+_PICTURE_LIMIT: Final = 5_000_000
+_PICTURES: Final = {
+    ".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".webp": "webp",
+}  # fmt: skip
+_KINDS: Final = (
+    (stat.S_ISLNK, "link"),
+    (stat.S_ISDIR, "folder"),
+    (stat.S_ISREG, "file"),
+)
+
+
+class Picture(Struct, frozen=True):
+    """A picture's bytes."""
+
+    data: bytes
+    format: str
+
+
+def read_file(
+    roots: Roots, path: str, first_line: int = 1, lines: int = MOST_LINES
+) -> str | Picture:
+    """Lines of a text file, or a picture."""
+    format_name = _PICTURES.get(Path(path).suffix.lower())
+    limit = READ_LIMIT if format_name is None else _PICTURE_LIMIT
+    data = _bytes(roots, path, limit)
+    if format_name is not None:
+        if len(data) > limit:
+            raise NotAllowed(f"{path} is a picture of more than {limit:,} bytes")
+        return Picture(data, format_name)
+    if b"\0" in data[:8192]:
+        raise NotAllowed(f"{path} is not a text file")
+    text = data[:limit].decode(errors="replace").splitlines()
+    start = max(1, first_line) - 1
+    shown = text[start : start + max(1, min(lines, MOST_LINES))]
+    rest = len(text) - start - len(shown)
+    notes = [f"[{rest} more lines]"] if rest > 0 else []
+    if len(data) > limit:
+        notes.append(f"[only the first {limit:,} bytes were read]")
+    return "\n".join(shown + notes)
+
+
+def list_directory(roots: Roots, path: str = "") -> list[str]:
+    """One line for each entry: its kind, its size, its name."""
+    descriptor = roots.open(path, folder=True)
+    try:
+        names = sorted(os.listdir(_listable(roots, path, descriptor)))
+        entries = [_entry(roots, path, name) for name in names[:MOST_ENTRIES]]
+    finally:
+        os.close(descriptor)
+    if len(names) > MOST_ENTRIES:
+        entries.append(f"[{len(names) - MOST_ENTRIES} more entries]")
+    if not path and len(roots.folders) > 1:
+        entries += [f"other folder that may be read: {folder}" for folder in roots.folders[1:]]
+    return entries
+
+
+def search_files(roots: Roots, pattern: str = "*", path: str = "", text: str = "") -> list[str]:
+    """Paths of files whose name fits the pattern and that contain the text."""
+    hits: list[str] = []
+    for visited, file in enumerate(_files(roots, path)):
+        if visited >= MOST_VISITED:
+            return [*hits, f"[stopped after {MOST_VISITED:,} files; search in a smaller folder]"]
+        if not fnmatch.fnmatch(file.name, pattern):
+            continue
+        found = _hit(roots, file, text)
+        if found is not None:
+            hits.append(found)
+        if len(hits) >= MOST_HITS:
+            return [*hits, f"[stopped after {MOST_HITS} hits; be more specific]"]
+    return hits
+
+
+def file_info(roots: Roots, path: str) -> dict[str, str | int]:
+    """Kind, size and time of the last change."""
+    root, inside = roots.resolve(path)
+    facts = os.lstat(root / inside)
+    changed = datetime.fromtimestamp(facts.st_mtime, UTC).isoformat(timespec="seconds")
+    return {
+        "path": _shown(roots, root / inside),
+        "kind": _kind(facts.st_mode),
+        "size": facts.st_size,
+        "changed": changed,
+    }
+
+
+def _bytes(roots: Roots, path: str, limit: int) -> bytes:
+    with os.fdopen(roots.open(path), "rb") as file:
+        return file.read(limit + 1)
+
+
+def _listable(roots: Roots, path: str, descriptor: int) -> int | Path:
+    """What to list: the open descriptor where the system can, else the resolved path."""
+    if os.listdir in os.supports_fd:
+        return descriptor
+    root, inside = roots.resolve(path)
+    return root / inside
+
+
+def _entry(roots: Roots, path: str, name: str) -> str:
+    root, inside = roots.resolve(path)
+    try:
+        facts = os.lstat(root / inside / name)
+    except OSError:
+        return f"gone  {name}"
+    size = f"{facts.st_size:,} bytes" if stat.S_ISREG(facts.st_mode) else ""
+    return f"{_kind(facts.st_mode):6}  {name}  {size}".rstrip()
+
+
+def _kind(mode: int) -> str:
+    return next((name for fits, name in _KINDS if fits(mode)), "other")
+
+
+def _files(roots: Roots, path: str) -> Iterator[Path]:
+    root, inside = roots.resolve(path)
+    for folder, folders, files in os.walk(root / inside, followlinks=False):
+        folders.sort()
+        yield from (Path(folder) / name for name in sorted(files))
+
+
+def _hit(roots: Roots, file: Path, text: str) -> str | None:
+    shown = _shown(roots, file)
+    if not text:
+        return shown
+    try:
+        data = _bytes(roots, str(file), _SEARCHED_BYTES)
+    except (OSError, NotAllowed):
+        return None
+    for number, line in enumerate(data.decode(errors="replace").splitlines(), start=1):
+        if text in line:
+            return f"{shown}:{number}: {line.strip()[:200]}"
+    return None
+
+
+def _shown(roots: Roots, path: Path) -> str:
+    first = roots.folders[0]
+    return str(path.relative_to(first)) if path.is_relative_to(first) else str(path)

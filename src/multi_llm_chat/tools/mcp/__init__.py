@@ -1,0 +1,67 @@
+"""MCP servers as tools; the official package is loaded with ``McpServers``, not before."""
+
+from typing import TYPE_CHECKING, Any
+
+from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
+from multi_llm_chat.tools.mcp.tokens import FileTokens, MemoryTokens, TokenStore, open_tokens
+from multi_llm_chat.tools.mcp.values import (
+    Elicitation,
+    ElicitationAnswer,
+    ElicitationCallback,
+    EventCallback,
+    ListChanged,
+    Prompt,
+    PromptArgument,
+    Resource,
+    SamplingAnswer,
+    SamplingCallback,
+    SamplingRequest,
+    ServerEvent,
+    ServerLogged,
+    StateChanged,
+)
+
+if TYPE_CHECKING:
+    from multi_llm_chat.tools.mcp.servers import McpServers
+
+__all__ = [
+    "Elicitation",
+    "ElicitationAnswer",
+    "ElicitationCallback",
+    "EventCallback",
+    "FileTokens",
+    "ListChanged",
+    "McpServers",
+    "MemoryTokens",
+    "Prompt",
+    "PromptArgument",
+    "ReadServers",
+    "Resource",
+    "SamplingAnswer",
+    "SamplingCallback",
+    "SamplingRequest",
+    "ServerEvent",
+    "ServerLogged",
+    "ServerSettings",
+    "StateChanged",
+    "TokenStore",
+    "open_tokens",
+    "read_servers",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "McpServers":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # The door to a heavy dependency: a second to import, and optional.
+    try:
+        from multi_llm_chat.tools.mcp.servers import McpServers  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        if error.name not in {"mcp", "mcp_types"}:
+            raise
+        from multi_llm_chat.errors import UsageError  # noqa: PLC0415
+
+        raise UsageError(
+            "MCP servers need the official package: pip install 'multi_llm_chat[mcp]'"
+        ) from error
+    return McpServers

@@ -1,0 +1,176 @@
+"""What a server asks of us, answered by the user's callbacks or refused.
+
+Rules:
+1. No callback means no: an elicitation is declined, sampling is neither offered nor done.
+2. A callback that fails means no as well; the server learns no more than that.
+3. While a person is asked, the clocks of the calls under way stand still.
+4. Roots are the folders the program names, nothing else.
+"""
+
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+import mcp_types
+from mcp.client import ClientRequestContext
+from pydantic import ValidationError
+
+from multi_llm_chat.tools.mcp.settings import ServerSettings
+from multi_llm_chat.tools.mcp.values import (
+    Elicitation,
+    ElicitationAnswer,
+    ElicitationCallback,
+    EventCallback,
+    SamplingAnswer,
+    SamplingCallback,
+    SamplingRequest,
+    ServerEvent,
+    ServerLogged,
+)
+from multi_llm_chat.tools.threads import in_thread
+
+_LOGGER = logging.getLogger(__name__)
+_Question = TypeVar("_Question")
+_DECLINED = ElicitationAnswer("decline")
+
+
+class Callbacks:
+    """The user's callbacks, shared by all servers."""
+
+    def __init__(
+        self,
+        *,
+        elicit: ElicitationCallback | None = None,
+        sample: SamplingCallback | None = None,
+        on_event: EventCallback | None = None,
+        roots: Sequence[Path] = (),
+    ) -> None:
+        self.elicit = elicit
+        self.sample = sample
+        self.on_event = on_event
+        self.roots = tuple(roots)
+
+    def tell(self, event: ServerEvent) -> None:
+        """Pass an event on; a listener's mistake harms nobody."""
+        if self.on_event is None:
+            return
+        try:
+            self.on_event(event)
+        except Exception:  # a listener's mistake is not the server's
+            _LOGGER.warning("a callback for server events failed", exc_info=True)
+
+
+class Answers:
+    """One server's questions."""
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        callbacks: Callbacks,
+        asking: Callable[[], AbstractContextManager[None]],
+    ) -> None:
+        self._settings = settings
+        self._callbacks = callbacks
+        self._asking = asking
+
+    @property
+    def may_sample(self) -> bool:
+        """Whether both the program and the settings of this server allow it."""
+        return self._settings.sampling and self._callbacks.sample is not None
+
+    async def elicit(
+        self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+    ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+        """Answer an elicitation as the protocol has it."""
+        del context
+        if isinstance(params, mcp_types.ElicitRequestURLParams):
+            question = Elicitation(self._settings.name, params.message, "url", url=params.url)
+        else:
+            question = Elicitation(
+                self._settings.name, params.message, "form", params.requested_schema
+            )
+        answer = await self.ask(question)
+        content = answer.content if answer.action == "accept" and question.mode == "form" else None
+        try:
+            return mcp_types.ElicitResult(action=answer.action, content=content)
+        except ValidationError:
+            _LOGGER.warning("the answer to an elicitation has fields that no form can have")
+            return mcp_types.ElicitResult(action="cancel")
+
+    async def ask(self, question: Elicitation) -> ElicitationAnswer:
+        """The user's answer; declined where there is nobody to ask."""
+        callback = self._callbacks.elicit
+        if callback is None:
+            return _DECLINED
+        with self._asking():
+            answer = await _asked(callback, question)
+        return answer if isinstance(answer, ElicitationAnswer) else _DECLINED
+
+    async def sample(
+        self, context: ClientRequestContext, params: mcp_types.CreateMessageRequestParams
+    ) -> mcp_types.CreateMessageResult | mcp_types.ErrorData:
+        """Have a model write for the server, if that is allowed."""
+        del context
+        callback = self._callbacks.sample
+        if callback is None or not self._settings.sampling:
+            return _refused("sampling is not allowed")
+        plain = params.model_dump(mode="json", by_alias=True, exclude_none=True)
+        with self._asking():
+            answer = await _asked(callback, SamplingRequest(self._settings.name, plain))
+        if not isinstance(answer, SamplingAnswer):
+            return _refused("sampling was refused")
+        return mcp_types.CreateMessageResult(
+            role="assistant",
+            content=mcp_types.TextContent(type="text", text=answer.text),
+            model=answer.model,
+            stop_reason=answer.stop_reason,
+        )
+
+    async def roots(
+        self, context: ClientRequestContext
+    ) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
+        """The folders the program is about."""
+        del context
+        folders = [
+            mcp_types.Root.model_validate({"uri": path.resolve().as_uri(), "name": path.name})
+            for path in self._callbacks.roots
+        ]
+        return mcp_types.ListRootsResult(roots=folders)
+
+    async def log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
+        """Pass on what the server wants people to read."""
+        self._callbacks.tell(
+            ServerLogged(self._settings.name, params.level, params.data, params.logger)
+        )
+
+
+@contextmanager
+def holding(contexts: Callable[[], Sequence[Any]]) -> Generator[None]:
+    """Hold the clocks of these calls."""
+    held = list(contexts())
+    for context in held:
+        context.hold()
+    try:
+        yield
+    finally:
+        for context in held:
+            context.release()
+
+
+async def _asked(callback: Callable[[_Question], object], question: _Question) -> object:
+    """What the callback answered; None where it failed."""
+    try:
+        if inspect.iscoroutinefunction(callback):
+            return cast("object", await callback(question))
+        answer = await in_thread(lambda: callback(question), "question")
+        return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
+    except Exception:  # fail closed
+        _LOGGER.warning("a callback for a server's question failed", exc_info=True)
+        return None
+
+
+def _refused(words: str) -> mcp_types.ErrorData:
+    return mcp_types.ErrorData(code=mcp_types.INVALID_REQUEST, message=words)

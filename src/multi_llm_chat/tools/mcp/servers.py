@@ -1,0 +1,250 @@
+"""Several MCP servers at once, their tools in one registry.
+
+Rules:
+1. All servers start at the same time; tools are registered in the order of the configuration, so that names
+   do not depend on which server was quicker.
+2. Every method exists for code with and without an event loop; the servers live in the background thread
+   either way.
+3. What cannot be started is told, by ``states`` and as an event, and hinders nothing else.
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+from mcp.client import Client
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import Media, Text, Turn
+from multi_llm_chat.tools.mcp.answering import Answers, Callbacks
+from multi_llm_chat.tools.mcp.connection import BACKOFF, Connection
+from multi_llm_chat.tools.mcp.listing import list_all
+from multi_llm_chat.tools.mcp.oauth import sign_in
+from multi_llm_chat.tools.mcp.results import content_parts, resource_part
+from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
+from multi_llm_chat.tools.mcp.tokens import MemoryTokens, TokenStore
+from multi_llm_chat.tools.mcp.values import (
+    ElicitationCallback,
+    EventCallback,
+    Prompt,
+    PromptArgument,
+    Resource,
+    SamplingCallback,
+    StateChanged,
+)
+from multi_llm_chat.tools.portal import through_portal, wait_for
+from multi_llm_chat.tools.registry import ToolRegistry
+from multi_llm_chat.tools.values import Tool
+
+_Value = TypeVar("_Value")
+
+
+class McpServers:
+    """The servers of a configuration.
+
+    Args:
+        servers: What ``read_servers`` gave, or the ``mcpServers`` JSON itself.
+        registry: Where the tools go.
+        elicit: Answers servers' questions to the user, and shows the addresses for signing in.
+        sample: Lets servers that the settings allow it have a model write something.
+        on_event: Told of states, logs and changes, in the background thread.
+        roots: The folders that servers are told about.
+        tokens: Where sign-in tokens are kept; in memory when not given (see ``open_tokens``).
+        redirect_port: The port to which a browser returns after a sign-in; any free one when 0.
+        backoff: Seconds before each new start of a server that ended.
+    """
+
+    def __init__(
+        self,
+        servers: ReadServers | str | bytes | Mapping[str, Any],
+        registry: ToolRegistry,
+        *,
+        elicit: ElicitationCallback | None = None,
+        sample: SamplingCallback | None = None,
+        on_event: EventCallback | None = None,
+        roots: Sequence[Path] = (),
+        tokens: TokenStore | None = None,
+        redirect_port: int = 0,
+        backoff: tuple[float, ...] = BACKOFF,
+    ) -> None:
+        read = servers if isinstance(servers, ReadServers) else read_servers(servers)
+        self.problems = read.problems
+        self.registry = registry
+        self._callbacks = Callbacks(elicit=elicit, sample=sample, on_event=on_event, roots=roots)
+        self._tokens = MemoryTokens() if tokens is None else tokens
+        self._port = redirect_port
+        self._early: dict[str, list[Tool]] | None = {}
+        self._connections = {
+            settings.name: Connection(
+                settings, self._callbacks, self._publish, self._sign_in, backoff
+            )
+            for settings in read.servers
+            if not settings.disabled
+        }
+
+    # Life.
+
+    async def start(self) -> None:
+        """Start all servers and wait until each is ready or has failed."""
+        await through_portal(self._start())
+
+    def start_sync(self) -> None:
+        """``start`` for code without an event loop."""
+        wait_for(self._start())
+
+    async def stop(self) -> None:
+        """End all servers."""
+        await through_portal(self._stop())
+
+    def stop_sync(self) -> None:
+        """``stop`` for code without an event loop."""
+        wait_for(self._stop())
+
+    async def restart(self, server: str) -> None:
+        """Start a server again that was given up."""
+        await through_portal(self._restart(self._connection(server)))
+
+    async def __aenter__(self) -> "McpServers":
+        await self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.stop()
+
+    def __enter__(self) -> "McpServers":
+        self.start_sync()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop_sync()
+
+    def states(self) -> list[StateChanged]:
+        """How each server is doing."""
+        return [
+            StateChanged(name, connection.state, connection.message)
+            for name, connection in self._connections.items()
+        ]
+
+    # Resources and prompts.
+
+    async def resources(self, server: str) -> list[Resource]:
+        """What the server lets one read, with its templates."""
+        return await self._use(server, lambda client: _resources(server, client))
+
+    async def read_resource(self, server: str, uri: str) -> list[Text | Media]:
+        """A resource's content."""
+
+        async def read(client: Client) -> list[Text | Media]:
+            result = await client.read_resource(uri)
+            return [resource_part(content) for content in result.contents]
+
+        return await self._use(server, read)
+
+    async def prompts(self, server: str) -> list[Prompt]:
+        """The prompts the server offers."""
+        return await self._use(server, lambda client: _prompts(server, client))
+
+    async def get_prompt(
+        self, server: str, name: str, arguments: Mapping[str, str] | None = None
+    ) -> list[Turn]:
+        """A prompt, filled in; its turns are the user's and ``assistant``'s."""
+
+        async def get(client: Client) -> list[Turn]:
+            result = await client.get_prompt(name, dict(arguments or {}))
+            return [
+                Turn(message.role, tuple(content_parts([message.content])))
+                for message in result.messages
+            ]
+
+        return await self._use(server, get)
+
+    # Within the background loop.
+
+    async def _start(self) -> None:
+        connections = list(self._connections.values())
+        for connection in connections:
+            connection.start()
+        await asyncio.gather(*(connection.settled() for connection in connections))
+        early, self._early = self._early or {}, None
+        for name in self._connections:
+            if name in early:
+                self.registry.replace_source(name, early[name])
+
+    async def _stop(self) -> None:
+        await asyncio.gather(*(connection.stop() for connection in self._connections.values()))
+
+    async def _restart(self, connection: Connection) -> None:
+        connection.start()
+        await connection.settled()
+
+    def _publish(self, server: str, tools: list[Tool]) -> None:
+        if self._early is not None:
+            self._early[server] = tools
+        else:
+            self.registry.replace_source(server, tools)
+
+    def _sign_in(self, settings: ServerSettings, answers: Answers) -> Any:
+        self._port = self._port or _free_port()
+        return sign_in(settings, answers, self._tokens, self._port)
+
+    def _connection(self, server: str) -> Connection:
+        if server not in self._connections:
+            raise UsageError(f"there is no MCP server named {server!r}")
+        return self._connections[server]
+
+    async def _use(self, server: str, work: Callable[[Client], Awaitable[_Value]]) -> _Value:
+        return await through_portal(self._connection(server).use(work))
+
+
+async def _resources(server: str, client: Client) -> list[Resource]:
+    listed, _ = await list_all(
+        lambda cursor: client.list_resources(cursor=cursor), lambda page: page.resources
+    )
+    templates, _ = await list_all(
+        lambda cursor: client.list_resource_templates(cursor=cursor),
+        lambda page: page.resource_templates,
+    )
+    return [
+        Resource(server, str(item.uri), item.name, item.description or "", item.mime_type)
+        for item in listed
+    ] + [
+        Resource(server, item.uri_template, item.name, item.description or "", item.mime_type, True)
+        for item in templates
+    ]
+
+
+async def _prompts(server: str, client: Client) -> list[Prompt]:
+    listed, _ = await list_all(
+        lambda cursor: client.list_prompts(cursor=cursor), lambda page: page.prompts
+    )
+    return [
+        Prompt(
+            server,
+            item.name,
+            item.description or "",
+            tuple(
+                PromptArgument(blank.name, blank.description or "", bool(blank.required))
+                for blank in item.arguments or ()
+            ),
+        )
+        for item in listed
+    ]
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,206 @@
+"""The ``mcpServers`` JSON that many programs share.
+
+Rules:
+1. One wrong entry spoils only itself; each that cannot be used is told in ``problems``.
+2. ``${NAME}`` and ``${NAME:-default}`` are replaced in every string of an entry; a name that is not set
+   and has no default makes the entry unusable, rather than sending a server half a secret.
+3. An entry has a ``command`` (a program of this machine) or a ``url`` (streamable HTTP), not both.
+4. Unknown keys are other programs' and ignored. Nothing here starts or contacts anything.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any, Final, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct, field
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import as_object
+
+_VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+_SECTIONS: Final = ("mcpServers", "mcp_servers", "servers")
+_HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
+
+
+class ServerSettings(Struct, frozen=True):
+    """One server.
+
+    Attributes:
+        name: As the user calls it.
+        command: The program; empty for a remote server.
+        args: Its arguments.
+        env: Variables for it; of ours it gets only harmless ones such as ``PATH``.
+        cwd: The folder it runs in.
+        url: The address of a remote server.
+        headers: Sent with each request to a remote server.
+        disabled: Not started.
+        disabled_tools: Tools that are not offered.
+        always_allow: Tools that run without asking.
+        timeout: Seconds a call may take; ``None`` takes the registry's.
+        startup_timeout: Seconds until it must have answered.
+        sampling: Whether it may ask the model, if the program allows that at all.
+        oauth: Whether to sign in where the server demands it.
+    """
+
+    name: str
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    disabled: bool = False
+    disabled_tools: frozenset[str] = frozenset()
+    always_allow: frozenset[str] = frozenset()
+    timeout: float | None = None
+    startup_timeout: float = 30.0
+    sampling: bool = False
+    oauth: bool = True
+
+
+class ReadServers(Struct, frozen=True):
+    """The servers that can be started, and a line about each that cannot."""
+
+    servers: tuple[ServerSettings, ...] = ()
+    problems: tuple[str, ...] = ()
+
+
+class _Entry(Struct, rename="camel"):
+    """The shared form; spellings of other programs are translated before."""
+
+    type: str | None = None
+    command: str = ""
+    args: tuple[str, ...] = ()
+    env: dict[str, str | int | float | bool] = field(default_factory=dict)
+    cwd: str | None = None
+    url: str = ""
+    headers: dict[str, str] = field(default_factory=dict)
+    disabled: bool = False
+    disabled_tools: frozenset[str] = frozenset()
+    always_allow: frozenset[str] = frozenset()
+    timeout: float | None = None
+    startup_timeout: float = 30.0
+    sampling: bool = False
+    oauth: Any = True
+
+
+#: Other programs' words for our keys.
+_SPELLINGS: Final = {
+    "disabled_tools": "disabledTools",
+    "serverUrl": "url",
+    "httpUrl": "url",
+    "transport": "type",
+    "autoApprove": "alwaysAllow",
+    "always_allow": "alwaysAllow",
+    "startup_timeout": "startupTimeout",
+}
+
+
+def read_servers(
+    document: str | bytes | Mapping[str, Any], environment: Mapping[str, str] | None = None
+) -> ReadServers:
+    """Read a configuration.
+
+    Args:
+        document: The JSON text, or its content; the servers stand under ``mcpServers``.
+        environment: Where ``${NAME}`` is looked up; the process's own when not given.
+
+    Raises:
+        UsageError: It is no such configuration at all.
+    """
+    variables = os.environ if environment is None else environment
+    servers: list[ServerSettings] = []
+    problems: list[str] = []
+    for name, entry in _section(document).items():
+        try:
+            servers.append(_read(name, entry, variables))
+        except (UsageError, msgspec.ValidationError) as error:
+            problems.append(f"MCP server {name!r} cannot be used: {error}")
+    return ReadServers(tuple(servers), tuple(problems))
+
+
+def _section(document: str | bytes | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(document, str | bytes):
+        try:
+            content = as_object(msgspec.json.decode(document))
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise UsageError(f"the MCP configuration is not JSON: {error}") from error
+    else:
+        content = dict(document)
+    for key in _SECTIONS:
+        section = as_object((content or {}).get(key))
+        if section is not None:
+            return section
+    raise UsageError('the MCP configuration has no servers: expected {"mcpServers": {"name": {…}}}')
+
+
+def _read(name: str, entry: object, variables: Mapping[str, str]) -> ServerSettings:
+    fields = as_object(entry)
+    if fields is None:
+        raise UsageError("expected an object with a command or a url")
+    expanded = {
+        _SPELLINGS.get(key, key): _expand(value, variables) for key, value in fields.items()
+    }
+    read = msgspec.convert(expanded, _Entry)
+    _require_one_way(read)
+    return ServerSettings(
+        name,
+        _home(read.command),
+        read.args,
+        {key: _as_variable(value) for key, value in read.env.items()},
+        None if read.cwd is None else _home(read.cwd),
+        read.url,
+        read.headers,
+        read.disabled,
+        read.disabled_tools,
+        read.always_allow,
+        read.timeout,
+        read.startup_timeout,
+        read.sampling,
+        read.oauth is not False,
+    )
+
+
+def _require_one_way(entry: _Entry) -> None:
+    if entry.type == "sse":
+        raise UsageError("the old SSE transport is not supported; use the server's HTTP address")
+    if bool(entry.command) == bool(entry.url):
+        raise UsageError("expected either a command or a url")
+    if entry.url and urlsplit(entry.url).scheme not in {"http", "https"}:
+        raise UsageError("its url is not an http or https address")
+    if entry.command and entry.type in _HTTP_TYPES:
+        raise UsageError(f"its type is {entry.type!r}, but it has a command")
+
+
+def _expand(value: Any, variables: Mapping[str, str]) -> Any:
+    match value:
+        case str():
+            return _VARIABLE.sub(lambda match: _look_up(match, variables), value)
+        case list():
+            return [_expand(item, variables) for item in cast("list[Any]", value)]
+        case dict():
+            items = cast("dict[str, Any]", value).items()
+            return {key: _expand(item, variables) for key, item in items}
+        case _:
+            return value
+
+
+def _look_up(match: re.Match[str], variables: Mapping[str, str]) -> str:
+    name, default = match[1], match[2]
+    value = variables.get(name)
+    if value or (value is not None and default is None):
+        return value
+    if default is None:
+        raise UsageError(f"the environment variable {name} is not set")
+    return default
+
+
+def _as_variable(value: str | float | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _home(path: str) -> str:
+    return os.path.expanduser(path) if path.startswith("~") else path

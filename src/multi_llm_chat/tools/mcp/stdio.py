@@ -1,0 +1,219 @@
+"""A server that runs on this machine, spoken to over its standard input and output.
+
+Rules:
+1. One line is one message, at most ``MESSAGE_LIMIT`` bytes. A longer one, or too many lines that are no
+   messages at all, ends the connection: such a server cannot be understood, and must not fill the memory.
+2. Of our environment it gets only what the official client considers harmless, and its own settings.
+3. It gets a process group of its own, and none of it survives the connection: its input is closed,
+   then it is asked to end, then it is killed.
+4. What it writes to its error output is passed on, and the last of it is kept to explain its end.
+"""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Final
+
+import anyio
+import mcp_types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+
+from multi_llm_chat.tools.mcp.settings import ServerSettings
+
+#: Bytes of one message; a picture in base64 fits.
+MESSAGE_LIMIT: Final = 32 * 1024 * 1024
+#: Lines that are no messages before the server is given up.
+MOST_GARBAGE: Final = 1_000
+_CHUNK: Final = 256 * 1024
+_LONGEST_LINE: Final = 2_000
+_LAST_LINES: Final = 10
+#: Seconds to end by itself, and again after being asked to.
+_GRACE: Final = 2.0
+_KILL: Final = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
+
+_Incoming = SessionMessage | Exception
+_Streams = tuple[MemoryObjectReceiveStream[_Incoming], MemoryObjectSendStream[SessionMessage]]
+
+
+class StdioTransport:
+    """Starts the program when entered; ``closed`` is set when it can no longer be spoken to."""
+
+    def __init__(self, settings: ServerSettings, on_error_line: Callable[[str], None]) -> None:
+        self.closed = asyncio.Event()
+        self._settings = settings
+        self._on_error_line = on_error_line
+        self._reason = ""
+        self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
+        self._garbage = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def __aenter__(self) -> _Streams:
+        settings = self._settings
+        self._process = await asyncio.create_subprocess_exec(
+            settings.command,
+            *settings.args,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            env=get_default_environment() | settings.env,
+            cwd=settings.cwd,
+            start_new_session=True,
+        )
+        self._incoming, receive = anyio.create_memory_object_stream[_Incoming](0)
+        send, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+        self._ours = (receive, send)
+        self._tasks = [
+            asyncio.ensure_future(work) for work in (self._read(), self._write(), self._listen())
+        ]
+        return receive, send
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Neither a cancelled caller nor a cancelled scope may leave the process behind.
+        with anyio.CancelScope(shield=True):
+            await asyncio.shield(asyncio.ensure_future(self._shut_down()))
+
+    def reason(self) -> str:
+        """Why the connection ended, in words, with the last the server had to say."""
+        code = self._process.returncode
+        ended = "" if code is None else f"the program ended with code {code}"
+        words = self._reason or ended or "the program closed its output"
+        said = "\n".join(self._last_lines)
+        return f"{words}; it said:\n{said}" if said else words
+
+    async def _read(self) -> None:
+        stdout = self._process.stdout
+        assert stdout is not None
+        pending: list[bytes] = []
+        size = 0
+        try:
+            while chunk := await stdout.read(_CHUNK):
+                *lines, rest = chunk.split(b"\n")
+                for line in lines:
+                    pending.append(line)
+                    await self._deliver(b"".join(pending))
+                    pending, size = [], 0
+                pending.append(rest)
+                size += len(rest)
+                if size > MESSAGE_LIMIT:
+                    self._reason = f"it sent a message of more than {MESSAGE_LIMIT:,} bytes"
+                    return
+                if self._garbage > MOST_GARBAGE:
+                    self._reason = "it writes something other than messages to its output"
+                    return
+            await self._see_end()
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
+            return  # nobody listens any more
+        finally:
+            self.closed.set()
+            self._incoming.close()
+
+    async def _see_end(self) -> None:
+        """Learn the exit code and the last words, where they come soon."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_GRACE):
+                await self._process.wait()
+                await asyncio.wait(self._tasks[2:])
+
+    async def _deliver(self, line: bytes) -> None:
+        if not line.strip():
+            return
+        try:
+            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+        except ValueError:
+            # Programs print to their output by mistake; said once, then only counted.
+            self._garbage += 1
+            if self._garbage == 1:
+                self._tell(f"[not a message: {line[:200].decode(errors='replace')}]")
+            return
+        await self._incoming.send(SessionMessage(message))
+
+    async def _write(self) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        try:
+            async for message in self._outgoing:
+                text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+                stdin.write(text.encode() + b"\n")
+                await stdin.drain()
+        except OSError:
+            return  # the program is gone; its closed output tells the rest
+        finally:
+            self._outgoing.close()
+
+    async def _listen(self) -> None:
+        stderr = self._process.stderr
+        assert stderr is not None
+        rest = b""
+        while chunk := await stderr.read(_CHUNK):
+            *lines, rest = (rest + chunk).split(b"\n")
+            rest = rest[-_LONGEST_LINE:]
+            for line in lines:
+                self._tell(line[:_LONGEST_LINE].decode(errors="replace"))
+        if rest:
+            self._tell(rest.decode(errors="replace"))
+
+    def _tell(self, line: str) -> None:
+        self._last_lines.append(line)
+        self._on_error_line(line)
+
+    async def _shut_down(self) -> None:
+        for stream in (*self._ours, self._incoming, self._outgoing):
+            stream.close()
+        await _cancel(self._tasks)
+        process = self._process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.close()
+        # A full pipe must not keep the program from ending.
+        drains = [asyncio.ensure_future(_drain(pipe)) for pipe in (process.stdout, process.stderr)]
+        if not await self._ended():
+            self._signal(signal.SIGTERM)
+            if not await self._ended():
+                self._signal(_KILL)
+                await self._ended()
+        self._signal(_KILL)  # what it may have left behind in its group
+        await _cancel(drains)
+        self.closed.set()
+        # A grandchild that escaped may hold the pipes open; our ends are closed all the same.
+        transport = getattr(process, "_transport", None)
+        if transport is not None:
+            transport.close()
+
+    async def _ended(self) -> bool:
+        # The waiting includes the end of the pipes, which may never come: the code decides.
+        waiting = asyncio.ensure_future(self._process.wait())
+        await asyncio.wait({waiting}, timeout=_GRACE)
+        await _cancel([waiting])
+        return self._process.returncode is not None
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if sys.platform == "win32":
+                self._process.terminate()
+            else:
+                os.killpg(self._process.pid, number)
+
+
+async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _drain(pipe: asyncio.StreamReader) -> None:
+    with contextlib.suppress(OSError):
+        while await pipe.read(_CHUNK):
+            continue

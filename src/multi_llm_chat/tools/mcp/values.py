@@ -1,0 +1,119 @@
+"""What servers tell and ask, as values of our own.
+
+Rules:
+1. Callbacks for events are called in the background thread: they must be quick and must not wait.
+2. Questions are answered by the user's callback, which may be ``async``; a plain function is called in
+   a thread of its own. No callback, or one that fails, means no.
+3. A URL is only ever shown: nothing here opens it.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+from multi_llm_chat.history.values import JsonObject
+
+ServerState: TypeAlias = Literal["stopped", "starting", "ready", "restarting", "failed"]
+
+
+class StateChanged(Struct, frozen=True):
+    """A server came, went, or failed; ``message`` says why."""
+
+    server: str
+    state: ServerState
+    message: str = ""
+
+
+class ServerLogged(Struct, frozen=True):
+    """A server has something to say to people; ``logger`` is ``stderr`` for its error output."""
+
+    server: str
+    level: str
+    data: Any
+    logger: str | None = None
+
+
+class ListChanged(Struct, frozen=True):
+    """What a server offers has changed; tools are already up to date."""
+
+    server: str
+    kind: Literal["tools", "resources", "prompts"]
+
+
+ServerEvent: TypeAlias = StateChanged | ServerLogged | ListChanged
+EventCallback: TypeAlias = Callable[[ServerEvent], object]
+
+
+class Elicitation(Struct, frozen=True):
+    """A server asks the user: to fill in a form, or to visit a URL.
+
+    ``schema`` describes the form's flat fields. A ``url`` must be shown in full and opened only by
+    the user's own decision.
+    """
+
+    server: str
+    message: str
+    mode: Literal["form", "url"] = "form"
+    schema: JsonObject = field(default_factory=dict)
+    url: str | None = None
+
+
+class ElicitationAnswer(Struct, frozen=True):
+    """The user's answer; ``content`` holds the form's fields."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: JsonObject | None = None
+
+
+ElicitationCallback: TypeAlias = Callable[
+    [Elicitation], ElicitationAnswer | Awaitable[ElicitationAnswer]
+]
+
+
+class SamplingRequest(Struct, frozen=True):
+    """A server asks to have a model write something; ``params`` as in the protocol."""
+
+    server: str
+    params: JsonObject
+
+
+class SamplingAnswer(Struct, frozen=True):
+    """What the model wrote."""
+
+    text: str
+    model: str
+    stop_reason: str = "endTurn"
+
+
+SamplingCallback: TypeAlias = Callable[
+    [SamplingRequest], "SamplingAnswer | Awaitable[SamplingAnswer]"
+]
+
+
+class Resource(Struct, frozen=True):
+    """Something a server lets one read; a ``template`` is a pattern of URIs."""
+
+    server: str
+    uri: str
+    name: str
+    description: str = ""
+    mime: str | None = None
+    template: bool = False
+
+
+class PromptArgument(Struct, frozen=True):
+    """A blank in a prompt."""
+
+    name: str
+    description: str = ""
+    required: bool = False
+
+
+class Prompt(Struct, frozen=True):
+    """A prepared prompt that a server offers to people."""
+
+    server: str
+    name: str
+    description: str = ""
+    arguments: tuple[PromptArgument, ...] = ()

@@ -1,0 +1,10 @@
+"""Every test that takes an ``asker`` runs with and without ``async``."""
+
+import pytest
+from tests.asking import ASKERS, Asker
+
+
+@pytest.fixture(params=list(ASKERS.values()), ids=list(ASKERS))
+def asker(request: pytest.FixtureRequest) -> Asker:
+    """One way of asking."""
+    return request.param

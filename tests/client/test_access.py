@@ -1,0 +1,168 @@
+"""Keys and addresses: where they come from, and that keys are shown nowhere."""
+
+import asyncio
+import traceback
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.asking import HISTORY, Asker
+from tests.client.replies import whole_of
+from tests.servers import Reset, Script, Send, serving, streamed, whole
+
+from multi_llm_chat.client import ChatGPTProvider, ClaudeProvider, GeminiProvider, create_provider
+from multi_llm_chat.client.access import Access
+from multi_llm_chat.errors import MultiLLMChatError, UsageError
+from multi_llm_chat.exchange.retrying import ONCE
+from multi_llm_chat.providers import ROWS, provider_row
+
+MARKER = "sk-m4rk3r-0123456789"
+
+
+@pytest.fixture
+def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for row in ROWS.values():
+        if row.key_variable:
+            monkeypatch.delenv(row.key_variable, raising=False)
+
+
+@pytest.mark.usefixtures("no_keys")
+@pytest.mark.parametrize(
+    ("made", "message"),
+    [
+        (ChatGPTProvider, "OPENAI_API_KEY is not set"),
+        (GeminiProvider, "GEMINI_API_KEY is not set"),
+        (ClaudeProvider, "ANTHROPIC_API_KEY is not set"),
+    ],
+)
+def test_without_a_key_every_call_fails_before_any_network(
+    made: Callable[..., Any], message: str
+) -> None:
+    with serving(whole({})) as server:
+        provider = made(base_url=server.url)
+        for call in (
+            provider.call_api,
+            provider.acall_api,
+            provider.stream,
+            provider.astream,
+            provider.complete,
+        ):
+            with pytest.raises(ValueError, match=message):
+                call(HISTORY)
+        with pytest.raises(ValueError, match=message):
+            asyncio.run(provider.acomplete(HISTORY))
+        with pytest.raises(ValueError, match=message):
+            provider.list_models()
+        assert server.connections == 0
+
+
+@pytest.mark.usefixtures("no_keys")
+def test_a_key_set_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(whole_of("anthropic")) as server, ClaudeProvider(base_url=server.url) as provider:
+        with pytest.raises(UsageError):
+            provider.complete(HISTORY)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", " from-environment\n")
+        provider.complete(HISTORY)
+        assert server.requests[0].headers["x-api-key"] == "from-environment"
+
+
+def test_an_argument_wins_over_the_environment() -> None:
+    row = provider_row("openai")
+    environment = {"OPENAI_API_KEY": "environment", "OPENAI_BASE_URL": "http://environment/v9"}
+    told = Access(row, api_key="argument", base_url="http://argument/v9", environment=environment)
+    assert (told.key(), told.base_url()) == ("argument", "http://argument/v9")
+    untold = Access(row, environment=environment)
+    assert (untold.key(), untold.base_url()) == ("environment", "http://environment/v9")
+    assert Access(row, environment={}).base_url() == "https://api.openai.com/v1"
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [("openai-chat", "OPENAI_CHAT_BASE_URL"), ("anthropic", "ANTHROPIC_BASE_URL"), ("vllm", "VLLM_BASE_URL")],
+)  # fmt: skip
+def test_every_provider_has_a_variable_for_its_address(name: str, variable: str) -> None:
+    access = Access(provider_row(name), environment={variable: "http://here/x"})
+    assert access.base_url() == "http://here/x"
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "expected"),
+    [
+        ("openai", "http://localhost:8000", "http://localhost:8000/v1"),
+        ("gemini", "http://localhost:8000", "http://localhost:8000/v1beta"),
+        ("anthropic", "https://api.anthropic.com", "https://api.anthropic.com/v1"),
+        ("deepseek", "http://localhost", "http://localhost"),
+        ("openai", "http://localhost:8000/", "http://localhost:8000/"),
+        ("openai", "http://localhost:8000/v2", "http://localhost:8000/v2"),
+    ],
+)
+def test_an_address_without_a_path_gets_the_providers(name: str, url: str, expected: str) -> None:
+    assert Access(provider_row(name), base_url=url, environment={}).base_url() == expected
+
+
+@pytest.mark.parametrize(
+    "url", ["localhost:8000", "ftp://x", "http://", "http://[::1", "http://me:secret@host/v1", "x"]
+)
+def test_an_unusable_address_is_the_callers_mistake(url: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        Access(provider_row("openai"), base_url=url, environment={}).base_url()
+    assert "secret" not in str(raised.value)
+
+
+def test_azure_needs_an_address_of_its_own() -> None:
+    with pytest.raises(UsageError, match="AZURE_BASE_URL"):
+        Access(provider_row("azure"), environment={}).base_url()
+
+
+@pytest.mark.parametrize("key", ["a b", "schlüssel", "a\nb", "“quoted”"])
+def test_what_cannot_be_a_key_is_not_sent_and_not_shown(key: str) -> None:
+    with pytest.raises(UsageError, match="OPENAI_API_KEY") as raised:
+        Access(provider_row("openai"), api_key=key, environment={}).key()
+    assert key not in str(raised.value)
+
+
+def test_a_local_server_needs_no_key_and_may_have_one() -> None:
+    assert Access(provider_row("ollama"), environment={}).key() is None
+    assert Access(provider_row("ollama"), api_key="k", environment={}).key() == "k"
+
+
+def texts(failure: BaseException) -> Iterator[str]:
+    """Everything that a log or a screen could show of an error."""
+    yield from traceback.format_exception(failure)
+    seen: BaseException | None = failure
+    while seen is not None:
+        yield repr(seen)
+        yield str(vars(seen))
+        yield str(seen.args)
+        seen = seen.__cause__ or seen.__context__
+
+
+ECHO = {"error": {"message": f"Incorrect API key provided: {MARKER}. Check https://x."}}
+TROUBLES: dict[str, Script] = {
+    "key refused and echoed": whole(ECHO, 401),
+    "rejected": whole(ECHO, 400),
+    "lost": [Reset()],
+    "cut": streamed([b"data: x"], ending=[Reset()]),
+    "no HTTP": [Send(f"{MARKER} is no status line\r\n\r\n".encode()), Reset()],
+    "redirected": whole({}, 302, Location=f"http://x/?key={MARKER}"),
+    "error inside": streamed(b'data: {"error":{"message":"no %s"}}\n\n' % MARKER.encode()),
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES.values(), ids=TROUBLES.keys())
+@pytest.mark.parametrize("name", ["openai", "openai-chat", "anthropic", "gemini"])
+def test_no_error_shows_the_key(asker: Asker, name: str, trouble: Script) -> None:
+    with serving(trouble) as server:
+        provider = create_provider(name, base_url=server.url, api_key=MARKER, retry=ONCE)
+        failure = asker.stream(provider).failure
+    assert isinstance(failure, MultiLLMChatError)
+    assert [text for text in texts(failure) if MARKER in text] == []
+
+
+def test_no_object_shows_the_key() -> None:
+    with serving(whole_of("openai_chat")) as server:
+        provider = create_provider("openai-chat", base_url=server.url, api_key=MARKER)
+        with provider, provider.stream(HISTORY) as stream:
+            next(stream)
+            shown = [provider, stream, vars(provider), vars(stream), stream.reply]
+            assert [item for item in shown if MARKER in repr(item)] == []

@@ -1,0 +1,303 @@
+"""Models with tools over real HTTP: the simulator answers, real functions run."""
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.client.agent_async import AgentRun
+from multi_llm_chat.client.agent_events import RunPaused, ToolFinished, ToolStarted
+from multi_llm_chat.client.agent_sync import SyncAgentRun
+from multi_llm_chat.client.agentic import (
+    execute_with_tools,
+    execute_with_tools_stream,
+    execute_with_tools_sync,
+)
+from multi_llm_chat.events import TextDelta
+from multi_llm_chat.history.values import Text, ToolResult
+from multi_llm_chat.testing.simulator import Call, ErrorInStream, Gate, Say, Simulator
+from multi_llm_chat.tools import ToolRegistry
+
+DIALECTS = ["openai", "openai-chat", "anthropic", "gemini"]
+ASKED = [{"role": "user", "content": "What is the weather in Paris?"}]
+
+
+@contextmanager
+def simulated(provider: str, *replies: Say) -> Iterator[tuple[LLMProvider, Simulator]]:
+    with (
+        Simulator(list(replies)) as simulator,
+        create_provider(provider, api_key="key", base_url=simulator.base_url(provider)) as asked,
+    ):
+        yield asked, simulator
+
+
+@pytest.fixture
+def registry() -> ToolRegistry:
+    tools = ToolRegistry()
+
+    @tools.tool
+    def get_weather(location: str) -> str:
+        """The weather in a place."""
+        return f"sunny in {location}"
+
+    @tools.tool
+    async def add(a: int, b: int) -> int:
+        """Add two numbers."""
+        return a + b
+
+    @tools.tool
+    def fails() -> str:
+        """Never works."""
+        raise RuntimeError("no luck")
+
+    return tools
+
+
+def weather(location: str = "Paris", identifier: str | None = None) -> Call:
+    return Call("get_weather", {"location": location}, identifier)
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_single_tool_call(provider: str, registry: ToolRegistry):
+    with simulated(provider, Say(calls=[weather()]), Say("It is sunny.")) as (asked, simulator):
+        result = execute_with_tools_sync(asked, ASKED, registry)
+    assert (result.final_text, result.stop_reason, result.iterations_used) == (
+        "It is sunny.",
+        "answered",
+        2,
+    )
+    assert [turn.role for turn in result.history_delta] == [asked.speaker, "tool", asked.speaker]
+    assert "sunny in Paris" in str(simulator.requests[1].body)
+    assert result.usage.output_tokens > 0
+    assert not result.timed_out
+    assert result.error is None
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_multiple_tool_calls(provider: str, registry: ToolRegistry):
+    calls = [
+        weather("Paris"),
+        Call("add", {"a": 2, "b": 3}),
+        Call("fails", {}),
+        Call("unknown", {"x": 1}),
+        Call("add", {"a": "two"}),
+    ]
+    with simulated(provider, Say(calls=calls), Say("Done.")) as (asked, _):
+        result = execute_with_tools_sync(asked, ASKED, registry)
+    results = [part for part in result.history_delta[1].parts if isinstance(part, ToolResult)]
+    assert [part.is_error for part in results] == [False, False, True, True, True]
+    assert results[0].content == "sunny in Paris"
+    assert str(results[1].content) == "5"
+    assert "no luck" in str(results[2].content)
+    assert "unknown" in str(results[3].content)
+    assert result.final_text == "Done."
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_multi_iteration(provider: str, registry: ToolRegistry):
+    rounds = [
+        Say("Let me look.", calls=[weather("Paris")]),
+        Say(calls=[weather("Rome")]),
+        Say("Both are sunny."),
+    ]
+    with simulated(provider, *rounds) as (asked, simulator):
+        result = asyncio.run(_execute(asked, registry))
+    assert result.final_text == "Both are sunny."
+    third = str(simulator.requests[2].body)
+    assert "sunny in Paris" in third
+    assert "sunny in Rome" in third
+    assert [chunk["type"] for chunk in result.chunks if chunk["type"] != "text"] == [
+        "tool_call",
+        "tool_result",
+    ] * 2
+
+
+async def _execute(asked: LLMProvider, registry: ToolRegistry, **settings: Any) -> Any:
+    async with asked:
+        return await execute_with_tools(asked, ASKED, registry, **settings)
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_at_the_limit_the_user_gets_an_answer(provider: str, registry: ToolRegistry):
+    rounds = [
+        Say(calls=[weather("Paris")]),
+        Say(calls=[weather("Rome")]),
+        Say("That is all I know."),
+    ]
+    with simulated(provider, *rounds) as (asked, simulator):
+        result = execute_with_tools_sync(asked, ASKED, registry, max_iterations=2)
+    assert (result.final_text, result.stop_reason) == ("That is all I know.", "iterations")
+    assert [bool(request.violations) for request in simulator.requests] == [False] * 3
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_sync_and_async_runs_tell_the_same(provider: str, registry: ToolRegistry):
+    called = [weather("Paris", "call_1"), Call("add", {"a": 1, "b": 2}, "call_2")]
+    looks = Say("Look:", thinking="hm", signature="c2lnbmF0dXJl", calls=called)
+    rounds = [looks, Say("Sunny and 3.")]
+
+    def told(event: Any) -> Any:
+        return (event.call, event.result) if isinstance(event, ToolFinished) else event
+
+    async def run() -> tuple[list[Any], AgentRun]:
+        async with asked:
+            other = AgentRun(asked, ASKED, registry)
+            return [told(event) async for event in other], other
+
+    with simulated(provider, *rounds, *rounds) as (asked, _):
+        one = SyncAgentRun(asked, ASKED, registry)
+        events = [told(event) for event in one]
+        async_events, other = asyncio.run(run())
+    finished = {repr(event) for event in events if isinstance(event, tuple)}
+    assert [event for event in events if not isinstance(event, tuple)] == [
+        event for event in async_events if not isinstance(event, tuple)
+    ]
+    assert finished == {repr(event) for event in async_events if isinstance(event, tuple)}
+    assert one.result.history_delta == other.result.history_delta
+
+
+def test_a_failure_in_the_middle_keeps_what_was_said(registry: ToolRegistry):
+    broken = Say("It is sun", faults=[ErrorInStream()])
+    with simulated("anthropic", Say(calls=[weather()]), broken, *[broken] * 5) as (asked, _):
+        result = execute_with_tools_sync(asked, ASKED, registry)
+    assert result.stop_reason == "error"
+    assert result.error is not None
+    assert [turn.role for turn in result.history_delta][:2] == ["claude", "tool"]
+
+
+def test_step_mode_lets_results_be_edited_and_tools_be_run_again(registry: ToolRegistry):
+    with simulated(
+        "openai-chat", Say(calls=[weather(identifier="call_1")]), Say("Rain, then.")
+    ) as (asked, simulator):
+        run = SyncAgentRun(asked, ASKED, registry, step=True)
+        for event in run:
+            if isinstance(event, RunPaused):
+                assert [result.content for result in event.results] == ["sunny in Paris"]
+                run.modify_tool_result("call_1", "rain in Paris")
+                assert run.reexecute_tool("call_1").content == "sunny in Paris"
+                run.modify_tool_result("call_1", "rain in Paris")
+                run.resume()
+    assert simulator.requests[1].body["messages"][-1]["content"] == "rain in Paris"
+    assert run.result.final_text == "Rain, then."
+
+
+def test_cancelling_while_the_model_speaks_keeps_the_words_and_closes_the_socket(
+    registry: ToolRegistry,
+):
+    gate = Gate(after_frames=5)
+
+    async def run() -> AgentRun:
+        async with asked:
+            going = AgentRun(asked, ASKED, registry)
+            said = ""
+            async for event in going:
+                if isinstance(event, TextDelta):
+                    said += event.text
+                    if said.startswith("Once upon"):
+                        asyncio.get_running_loop().call_soon(going.cancel)
+            return going
+
+    say = Say("Once upon a time there was", delta_size=9, faults=[gate])
+    with simulated("anthropic", say) as (asked, simulator):
+        ended = asyncio.run(run())
+        gate.open()
+    assert ended.result.stop_reason == "cancelled"
+    assert simulator.requests[0].was_disconnected
+    assert isinstance(ended.result.history_delta[0].parts[0], Text)
+
+
+def test_cancelling_while_tools_run_answers_every_call():
+    tools = ToolRegistry()
+    started, release = threading.Event(), asyncio.Event()
+
+    @tools.tool
+    async def quick() -> str:
+        return "done"
+
+    @tools.tool
+    async def slow() -> str:
+        started.set()
+        await release.wait()
+        return "never"
+
+    async def run() -> AgentRun:
+        async with asked:
+            going = AgentRun(asked, ASKED, tools)
+            async for event in going:
+                if isinstance(event, ToolFinished):
+                    asyncio.get_running_loop().call_soon(going.cancel)
+            return going
+
+    with simulated("gemini", Say(calls=[Call("slow"), Call("quick")])) as (asked, _):
+        ended = asyncio.run(run())
+    results = [part for part in ended.result.history_delta[1].parts if isinstance(part, ToolResult)]
+    assert ended.result.stop_reason == "cancelled"
+    assert "cancelled" in str(results[0].content)
+    assert results[1].content == "done"
+
+
+def test_a_sync_run_is_cancelled_from_another_thread():
+    tools = ToolRegistry()
+    runs: list[SyncAgentRun] = []
+
+    @tools.tool
+    async def slow() -> str:
+        runs[0].cancel()
+        await asyncio.Event().wait()
+        return "never"
+
+    with simulated("openai", Say(calls=[Call("slow")])) as (asked, _):
+        runs.append(SyncAgentRun(asked, ASKED, tools))
+        events = list(runs[0])
+    assert isinstance(events[-1], ToolStarted)
+    assert runs[0].result.stop_reason == "cancelled"
+
+
+def test_two_runs_at_once_never_mix_their_results():
+    tools = ToolRegistry()
+    first_in = asyncio.Event()
+
+    @tools.tool
+    async def look(name: str) -> str:
+        """Look something up; the first run's answer comes after the second's."""
+        if name == "first":
+            await first_in.wait()
+        else:
+            first_in.set()
+        return f"found {name}"
+
+    async def one(asked: LLMProvider) -> Any:
+        async with asked:
+            return await execute_with_tools(asked, ASKED, tools)
+
+    async def both(one_asked: LLMProvider, other_asked: LLMProvider) -> list[Any]:
+        return await asyncio.gather(one(one_asked), one(other_asked))
+
+    say_first = [Say(calls=[Call("look", {"name": "first"}, "call_1")]), Say("one")]
+    say_second = [Say(calls=[Call("look", {"name": "second"}, "call_1")]), Say("two")]
+    with (
+        simulated("openai-chat", *say_first) as (asked, _),
+        simulated("openai-chat", *say_second) as (other, _),
+    ):
+        results = asyncio.run(both(asked, other))
+    assert [result.history_delta[1].parts[0].content for result in results] == [
+        "found first",
+        "found second",
+    ]
+
+
+def test_the_stream_ends_with_the_result(registry: ToolRegistry):
+    async def run() -> list[Any]:
+        async with asked:
+            stream: AsyncIterator[Any] = execute_with_tools_stream(asked, ASKED, registry)
+            return [chunk async for chunk in stream]
+
+    with simulated("anthropic", Say(calls=[weather()]), Say("Sunny.")) as (asked, _):
+        chunks = asyncio.run(run())
+    kinds = [chunk["type"] for chunk in chunks[:-1]]
+    assert kinds[:2] == ["tool_call", "tool_result"]
+    assert chunks[-1].final_text == "Sunny."

@@ -1,0 +1,47 @@
+"""Mistral's own request validator takes our requests for Mistral."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from mistral_common.protocol.instruct import request as request_module
+from mistral_common.protocol.instruct import validator as oracle
+from mistral_common.tokens.tokenizers.base import TokenizerVersion
+from tests.exchange.test_never_a_400 import REQUESTS
+from tests.strategies.histories import nasty_histories
+
+from multi_llm_chat import RepairPolicy, render
+
+# The library leaves its generics open, which a strict type checker cannot follow.
+_REQUEST: Any = getattr(request_module, "ChatCompletionRequest")  # noqa: B009
+_VALIDATOR: Any = getattr(oracle, "get_validator")  # noqa: B009
+
+#: Members of the hosted API that the library does not model.
+_HOSTED = ("stream", "stream_options", "stop", "response_format")
+
+
+@pytest.mark.parametrize(
+    ("version", "model"),
+    [
+        (TokenizerVersion.v3, "open-mistral-7b"),
+        (TokenizerVersion.v7, "mistral-large-2411"),
+        (TokenizerVersion.v11, "mistral-large-latest"),
+        (TokenizerVersion.v13, "mistral-medium-latest"),
+    ],
+)
+@pytest.mark.parametrize("foreign", ["label", "adopt"])
+@settings(max_examples=100)
+@given(history=nasty_histories, request_=REQUESTS)
+def test_mistrals_validator_takes_every_request(
+    version: TokenizerVersion,
+    model: str,
+    foreign: Any,
+    history: list[Any],
+    request_: dict[str, Any],
+):
+    body = render(
+        history, "mistral", model=model, policy=RepairPolicy(foreign=foreign), **request_
+    ).body
+    asked = {key: value for key, value in body.items() if key not in _HOSTED}
+    request = _REQUEST.model_validate(asked)
+    _VALIDATOR(version, oracle.ValidationMode.serving).validate_request(request)
