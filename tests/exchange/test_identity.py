@@ -13,7 +13,7 @@ from tests.strategies.native import (
 from multi_llm_chat import history_from, render
 from multi_llm_chat.testing.validators import validate
 
-TOOLS = [
+TOOLS: list[Any] = [
     {"name": name, "inputSchema": {"type": "object", "properties": {}}}
     for name in ("get_weather", "search", "f")
 ]

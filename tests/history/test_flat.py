@@ -37,13 +37,16 @@ def test_legacy_calls_and_listed_ones_are_read_together():
 
 
 def test_several_legacy_calls():
-    legacy = [{"id": "t1", "name": "g", "input": {}}, {"id": "t2", "name": "g", "input": {}}]
+    legacy: list[Any] = [
+        {"id": "t1", "name": "g", "input": {}},
+        {"id": "t2", "name": "g", "input": {}},
+    ]
     (turn,) = read_flat([{"role": "assistant", "content": "", "tool_use": legacy}])
     assert [part.tool_call_id for part in turn.parts if isinstance(part, ToolCall)] == ["t1", "t2"]
 
 
 def test_legacy_keys_do_not_go_out():
-    message = {
+    message: dict[str, Any] = {
         "id": "1",
         "role": "assistant",
         "content": "x",

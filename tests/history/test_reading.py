@@ -168,9 +168,17 @@ def test_what_is_not_a_turn_at_all_becomes_a_placeholder(value: Any):
 
 
 def test_ids_are_made_from_the_place_and_unique_in_the_history():
-    call = {"type": "tool_call", "name": "f", "arguments": {}}
-    taken = {"type": "tool_call", "name": "f", "arguments": {}, "tool_call_id": "call_1_1"}
-    history = [{"role": "gemini", "content": [taken]}, {"role": "gemini", "content": [call, call]}]
+    call: dict[str, Any] = {"type": "tool_call", "name": "f", "arguments": {}}
+    taken: dict[str, Any] = {
+        "type": "tool_call",
+        "name": "f",
+        "arguments": {},
+        "tool_call_id": "call_1_1",
+    }
+    history: list[Any] = [
+        {"role": "gemini", "content": [taken]},
+        {"role": "gemini", "content": [call, call]},
+    ]
     turns = read_history(history)
     identifiers = [
         part.tool_call_id for turn in turns for part in turn.parts if isinstance(part, ToolCall)
@@ -180,7 +188,10 @@ def test_ids_are_made_from_the_place_and_unique_in_the_history():
 
 
 def test_ids_that_are_there_are_never_changed_on_reading():
-    call = {"type": "tool_call", "content": {"name": "f", "arguments": {}, "tool_call_id": "x y"}}
+    call: dict[str, Any] = {
+        "type": "tool_call",
+        "content": {"name": "f", "arguments": {}, "tool_call_id": "x y"},
+    }
     turns = read_history([{"role": "a", "content": [call]}, {"role": "a", "content": [call]}])
     assert [
         turn.parts[0].tool_call_id for turn in turns if isinstance(turn.parts[0], ToolCall)

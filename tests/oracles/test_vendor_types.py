@@ -62,7 +62,9 @@ def _walked_dict(value: Any, seen: dict[Any, Any]) -> Any:
         )
         mark = typing_extensions.Required if required else typing_extensions.NotRequired
         fields[name] = mark[_walked(_bare(hint), seen)]
-    made = typing_extensions.TypedDict(value.__name__, fields)
+    # Made at run time, which a type checker cannot follow.
+    make: Any = typing_extensions.TypedDict
+    made: Any = make(value.__name__, fields)
     made.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=True)
     seen[value] = made
     return made
@@ -89,7 +91,8 @@ MODEST = settings(max_examples=100)
 def body_of(
     provider: str, model: str, history: list[Any], request: dict[str, Any]
 ) -> dict[str, Any]:
-    return render(history, provider, model=model, **request | {"stream": False}).body
+    whole: dict[str, Any] = request | {"stream": False}
+    return render(history, provider, model=model, **whole).body
 
 
 @MODEST

@@ -37,7 +37,8 @@ def user(text: str) -> dict[str, Any]:
 
 
 def repaired(*turns: Any, **policy: Any) -> Repaired:
-    return repair(read_history(turns), TARGET, RepairPolicy(**({"foreign": "adopt"} | policy)))
+    chosen: dict[str, Any] = {"foreign": "adopt"} | policy
+    return repair(read_history(turns), TARGET, RepairPolicy(**chosen))
 
 
 def told(made: Repaired) -> list[str]:

@@ -53,7 +53,9 @@ def delta(
 
 def stream(*deltas: dict[str, Any], finish: str = "tool_calls") -> bytes:
     """The bytes that OpenAI sends for these deltas."""
-    bodies = [{"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas]
+    bodies: list[Any] = [
+        {"choices": [{"index": 0, "delta": one, "finish_reason": None}]} for one in deltas
+    ]
     bodies.append({"choices": [{"index": 0, "delta": {}, "finish_reason": finish}]})
     frames = [
         f"data: {json.dumps({'id': 'chatcmpl-1', 'object': 'chat.completion.chunk', **body})}\n\n"

@@ -61,14 +61,15 @@ async def steps(context: Context[Any, Any]) -> str:
     """Tells its progress and logs."""
     for step in range(3):
         await context.report_progress(step + 1, 3, f"step {step + 1}")
-    await context.info("walked three steps")
+    await context.info("walked three steps")  # pyright: ignore[reportDeprecated]
     return "arrived"
 
 
 @server.tool(annotations=mcp_types.ToolAnnotations(read_only_hint=True))
 def die() -> str:
     """Ends the whole server."""
-    print("goodbye, cruel world", file=sys.stderr, flush=True)
+    sys.stderr.write("goodbye, cruel world\n")
+    sys.stderr.flush()
     os._exit(3)
 
 

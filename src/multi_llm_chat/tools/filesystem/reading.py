@@ -69,8 +69,9 @@ def list_directory(roots: Roots, path: str = "") -> list[str]:
     """One line for each entry: its kind, its size, its name."""
     descriptor = roots.open(path, folder=True)
     try:
-        names = sorted(os.listdir(_listable(roots, path, descriptor)))
-        entries = [_entry(roots, path, name) for name in names[:MOST_ENTRIES]]
+        folder = _listable(roots, path, descriptor)
+        names = sorted(os.listdir(folder))
+        entries = [_entry(folder, name) for name in names[:MOST_ENTRIES]]
     finally:
         os.close(descriptor)
     if len(names) > MOST_ENTRIES:
@@ -122,12 +123,14 @@ def _listable(roots: Roots, path: str, descriptor: int) -> int | Path:
     return root / inside
 
 
-def _entry(roots: Roots, path: str, name: str) -> str:
-    root, inside = roots.resolve(path)
+def _entry(folder: int | Path, name: str) -> str:
     try:
-        facts = os.lstat(root / inside / name)
+        if isinstance(folder, int):
+            facts = os.stat(name, dir_fd=folder, follow_symlinks=False)
+        else:
+            facts = os.lstat(folder / name)
     except OSError:
-        return f"gone  {name}"
+        return f"gone    {name}"
     size = f"{facts.st_size:,} bytes" if stat.S_ISREG(facts.st_mode) else ""
     return f"{_kind(facts.st_mode):6}  {name}  {size}".rstrip()
 
