@@ -11,16 +11,16 @@ $(BIN)/uv:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8,<1"
 
 $(READY): pyproject.toml $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable . --group dev
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[all]" --group dev
 	touch $@
 
 # Start the product.
 run: $(READY)
 	$(BIN)/python -m multi_llm_chat
 
-# A broken history, repaired for every provider.
+# Two speakers and a tool on the embedded model.
 demo: $(READY)
-	$(BIN)/python -m multi_llm_chat
+	$(BIN)/python -m multi_llm_chat.local.demo
 
 # The tests, quick profile.
 test: $(READY)

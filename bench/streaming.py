@@ -3,16 +3,18 @@
 The limit is what any client pays: aiohttp, a naive split at blank lines and ``msgspec`` decoding to
 dicts, nothing assembled, no error noticed. The server is another process that sends prebuilt
 bytes, either at once (``burst``: the harshest, for all that is left is our own work) or one write for
-each event (``paced``: as a model speaks).
+each event (``paced``: as a model speaks). Besides: one call in 4,000 fragments (``call``), and the time
+until the first delta when 50 streams begin at once (``short``: a reply of few deltas).
 """
 
 import asyncio
 import json
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import aiohttp
 import msgspec
@@ -25,26 +27,37 @@ DELTAS = 3000
 ROUNDS = 9
 HISTORY = [{"role": "user", "content": "Tell me a long story."}]
 PACES = ("burst", "paced")
+FRAGMENTS = 4000
+STREAMS_AT_ONCE = 50
+
+
+class Marks(NamedTuple):
+    """What a reply showed: how many events, and when the first came."""
+
+    events: int
+    first: float
+
+
+#: What every chunk of Chat Completions says besides its choices.
+_CHUNK = {
+    "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
+    "object": "chat.completion.chunk",
+    "created": 1741569952,
+    "model": "gpt-4.1-2025-04-14",
+    "service_tier": "default",
+    "system_fingerprint": "fp_50cad350e4",
+}
+
+
+def _chunk(delta: Any, reason: str | None = None) -> tuple[str, Any]:
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
+    return "", _CHUNK | {"choices": [choice], "usage": None}
 
 
 def _chat() -> Iterable[tuple[str, Any]]:
-    frame = {
-        "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
-        "object": "chat.completion.chunk",
-        "created": 1741569952,
-        "model": "gpt-4.1-2025-04-14",
-        "service_tier": "default",
-        "system_fingerprint": "fp_50cad350e4",
-    }
     for number in range(DELTAS):
-        choice = {
-            "index": 0,
-            "delta": {"content": f" word{number}"},
-            "logprobs": None,
-            "finish_reason": None,
-        }
-        yield "", frame | {"choices": [choice], "usage": None}
-    yield "", frame | {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+        yield _chunk({"content": f" word{number}"})
+    yield _chunk({}, "stop")
 
 
 def _responses() -> Iterable[tuple[str, Any]]:
@@ -176,6 +189,16 @@ def _gemini() -> Iterable[tuple[str, Any]]:
     )
 
 
+def _call() -> Iterable[tuple[str, Any]]:
+    """One call of Chat Completions, its arguments in many pieces."""
+    first = {"index": 0, "id": "call_1", "function": {"name": "write", "arguments": '{"text":"'}}
+    rest = {"index": 0, "function": {"arguments": "word "}}
+    last = {"index": 0, "function": {"arguments": '"}'}}
+    for delta in (first, *[rest] * FRAGMENTS, last):
+        yield _chunk({"tool_calls": [delta]})
+    yield _chunk({}, "tool_calls")
+
+
 STREAMS: dict[str, Callable[[], Iterable[tuple[str, Any]]]] = {
     "openai-chat": _chat,
     "openai": _responses,
@@ -184,10 +207,10 @@ STREAMS: dict[str, Callable[[], Iterable[tuple[str, Any]]]] = {
 }
 
 
-def frames(provider: str) -> list[bytes]:
+def frames(provider: str, events: Iterable[tuple[str, Any]] | None = None) -> list[bytes]:
     """The events of a reply, each as it stands on the wire."""
     lines: list[bytes] = []
-    for name, data in STREAMS[provider]():
+    for name, data in events or STREAMS[provider]():
         text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
         lines.append((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
     if provider == "openai-chat":
@@ -202,6 +225,9 @@ async def _serve() -> None:
         chunks = [f"{len(frame):x}\r\n".encode() + frame + b"\r\n" for frame in frames(provider)]
         replies["paced", provider] = chunks
         replies["burst", provider] = [b"".join(chunks)]
+    for pace, events in (("call", list(_call())), ("short", list(_chat())[-20:])):
+        data = b"".join(frames("openai-chat", events))
+        replies[pace, "openai-chat"] = [f"{len(data):x}\r\n".encode() + data + b"\r\n"]
     start = (
         b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     )
@@ -235,14 +261,13 @@ async def _serve() -> None:
     server.close()
 
 
-async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> int:
-    """The least a client can do; returns the number of events."""
+async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> Marks:
+    """The least a client can do."""
     decode = msgspec.json.decode
-    count = 0
+    count, first = 0, 0.0
     rest = b""
-    async with session.post(
-        url, data=body, headers={"Content-Type": "application/json"}
-    ) as response:
+    headers = {"Content-Type": "application/json"}
+    async with session.post(url, data=body, headers=headers) as response:
         async for data in response.content.iter_any():
             *whole, rest = (rest + data).split(b"\n\n")
             for frame in whole:
@@ -250,46 +275,77 @@ async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> int:
                 if text != b"[DONE]":
                     decode(text)
                     count += 1
-    return count
+            first = first or time.perf_counter()
+    return Marks(count, first)
 
 
-async def ours(provider: LLMProvider) -> int:
-    """The same through our client; returns the number of events."""
-    count = 0
+async def ours(provider: LLMProvider) -> Marks:
+    """The same through our client."""
+    count, first = 0, 0.0
     async with provider.astream(HISTORY) as stream:
         async for _ in stream:
             count += 1
-    return count
+            first = first or time.perf_counter()
+    return Marks(count, first)
 
 
-async def _cpu(task: Callable[[], Awaitable[int]]) -> float:
+Task: TypeAlias = Callable[[], Awaitable[Marks]]
+
+
+async def _cpu(task: Task) -> float:
     before = time.process_time()
-    count = await task()
+    marks = await task()
     spent = time.process_time() - before
-    assert count >= DELTAS, f"only {count} events"
+    assert marks.events >= DELTAS, f"only {marks.events} events"
     return spent
 
 
-async def _compare(session: aiohttp.ClientSession, name: str, base: str) -> tuple[float, float]:
-    """The least CPU of ours and of the limit; both take turns."""
+async def _first_delta(task: Task) -> float:
+    """The median time until the first delta, of many streams that begin at once."""
+    before = time.perf_counter()
+    marks = await asyncio.gather(*(task() for _ in range(STREAMS_AT_ONCE)))
+    return statistics.median(mark.first for mark in marks) - before
+
+
+async def _compare(
+    measure: Callable[[Task], Awaitable[float]],
+    session: aiohttp.ClientSession,
+    name: str,
+    base: str,
+) -> tuple[float, float]:
+    """The least of ours and of the limit; both take turns."""
     body = json.dumps({"messages": HISTORY}).encode()
     mine = least = float("inf")
     async with create_provider(name, api_key="none", base_url=base) as provider:
         for _ in range(ROUNDS):
-            mine = min(mine, await _cpu(lambda: ours(provider)))
-            least = min(least, await _cpu(lambda: limit(session, f"{base}/x", body)))
+            mine = min(mine, await measure(lambda: ours(provider)))
+            least = min(least, await measure(lambda: limit(session, f"{base}/x", body)))
     return mine, least
 
 
 async def _measure(port: int) -> dict[str, tuple[float, float]]:
+    server = f"http://127.0.0.1:{port}"
+    found: dict[str, tuple[float, float]] = {}
     async with aiohttp.ClientSession() as session:
-        return {
-            f"{pace} {name}": await _compare(
-                session, name, f"http://127.0.0.1:{port}/{pace}/{name}"
-            )
-            for pace in PACES
-            for name in STREAMS
-        }
+        for pace in PACES:
+            for name in STREAMS:
+                base = f"{server}/{pace}/{name}"
+                found[f"{pace} {name}, a delta"] = _each(
+                    DELTAS, await _compare(_cpu, session, name, base)
+                )
+        base = f"{server}/call/openai-chat"
+        found[f"one call, a fragment of {FRAGMENTS}"] = _each(
+            FRAGMENTS, await _compare(_cpu, session, "openai-chat", base)
+        )
+        base = f"{server}/short/openai-chat"
+        found[f"first delta, {STREAMS_AT_ONCE} at once"] = await _compare(
+            _first_delta, session, "openai-chat", base
+        )
+    return found
+
+
+def _each(count: int, seconds: tuple[float, float]) -> tuple[float, float]:
+    return seconds[0] / count, seconds[1] / count
 
 
 def run() -> list[str]:
@@ -303,10 +359,10 @@ def run() -> list[str]:
         found = asyncio.run(_measure(int(server.stdout.readline())))
         server.communicate()
     rows = {
-        name: f"{mine / DELTAS * 1e6:5.2f} µs a delta, limit {least / DELTAS * 1e6:5.2f} µs: x{mine / least:.2f}"
+        name: f"{mine * 1e6:8.2f} µs, limit {least * 1e6:8.2f} µs: x{mine / least:.2f}"
         for name, (mine, least) in found.items()
     }
-    show(f"Streaming, CPU (limit x{LIMIT})", rows)
+    show(f"Streaming (limit x{LIMIT})", rows)
     return [f"streaming {name}" for name, (mine, least) in found.items() if mine / least > LIMIT]
 
 

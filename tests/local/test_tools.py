@@ -68,6 +68,13 @@ def test_it_calls_the_right_tool_with_valid_arguments(
     jsonschema_rs.validate(schema, call.arguments)
 
 
+def test_warm_tools_are_learnt_only_once(model: LocalModel) -> None:
+    model.warm("Be brief.", TOOLS)
+    completed = model.complete([user("What is 17 times 23?")], tools=TOOLS, options=EXACT)
+    # One score and one filling; learning would have read the examples a dozen times more.
+    assert completed.usage.input_tokens < 1000
+
+
 def test_small_talk_needs_no_tool(model: LocalModel) -> None:
     completed = model.complete([user("Hello, how are you?")], tools=TOOLS, options=EXACT)
     assert [type(part) for part in completed.turn.parts] == [Text]
@@ -150,8 +157,9 @@ def test_examples_of_the_caller_teach_an_odd_tool(model: LocalModel) -> None:
         ]
     }
     taught = LocalModel(DEFAULT_MODEL, folder=model.path.parent, examples=examples)
+    options = {**EXACT, "tool_choice": tool.name}
     call = only_call(
-        list(taught.stream([user("Is part D-44 in stock?")], tools=[tool], options=EXACT))
+        list(taught.stream([user("Is part D-44 in stock?")], tools=[tool], options=options))
     )
     assert call.arguments == {"part": "D-44"}
 

@@ -19,7 +19,8 @@ SECTIONS = {
     "XAI": 4, "ORT": 4, "OLL": 8, "VLL": 8, "LCP": 8, "AZR": 3, "STR": 17,
 }  # fmt: skip
 CATALOGUE = {f"{name}-{row:02}" for name, rows in SECTIONS.items() for row in range(1, rows + 1)}
-ID = re.compile(rf"\b(?:{'|'.join(SECTIONS)})-(?:\d\d|DOC|JSON)\b")
+#: A row 99 stands for "no such rule" in tests of lookups.
+ID = re.compile(rf"\b(?:{'|'.join(SECTIONS)})-(?:(?!99)\d\d|DOC|JSON)\b")
 
 
 class Row(Struct, frozen=True):

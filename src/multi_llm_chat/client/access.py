@@ -13,6 +13,7 @@ Rules:
 import os
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import UsageError
@@ -70,17 +71,19 @@ class Access:
         told = self._base_url or self._environment.get(variable)
         if told is None and "YOUR-" in self._row.base_url:
             raise UsageError(f"{self._row.name} needs the address of your own: set {variable}")
-        return self._row.base_url if told is None else self._settled(told.strip())
+        return self._row.base_url if told is None else _settled(told.strip(), self._row.base_url)
 
-    def _settled(self, url: str) -> str:
-        try:
-            parts = urlsplit(url)
-            usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-        except ValueError:
-            raise UsageError("The base URL is no address") from None
-        if not usable:
-            raise UsageError(f"The base URL must be like {self._row.base_url}")
-        if parts.username is not None:
-            raise UsageError("The base URL must not contain a name or password")
-        own = urlsplit(self._row.base_url).path
-        return url if parts.path else f"{parts.scheme}://{parts.netloc}{own}"
+
+@lru_cache(maxsize=64)  # the same few addresses, for every call
+def _settled(url: str, own: str) -> str:
+    """A told address, with the path of the provider's own where it has none."""
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        raise UsageError("The base URL is no address") from None
+    if not usable:
+        raise UsageError(f"The base URL must be like {own}")
+    if parts.username is not None:
+        raise UsageError("The base URL must not contain a name or password")
+    return url if parts.path else f"{parts.scheme}://{parts.netloc}{urlsplit(own).path}"

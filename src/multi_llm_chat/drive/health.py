@@ -19,6 +19,8 @@ class Health:
         Raises:
             Overloaded: The endpoint has failed too often and is left alone for a while.
         """
+        if not self._breakers:
+            return
         place = urlsplit(url).netloc
         breaker = self._breakers.get(place, self._first)
         if not breaker.allows(now):
@@ -34,7 +36,12 @@ class Health:
 
     def record(self, url: str, outcome: ProviderError | None, now: float) -> None:
         """Remember how a request ended."""
+        if outcome is None and not self._breakers:
+            return
         place = urlsplit(url).netloc
         breaker = self._breakers.get(place, self._first)
-        if outcome is not None or breaker.failures:
-            self._breakers[place] = breaker.after(outcome, now)
+        after = breaker.after(outcome, now)
+        if after.failures:
+            self._breakers[place] = after
+        else:
+            self._breakers.pop(place, None)  # only the ailing are remembered

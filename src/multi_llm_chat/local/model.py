@@ -27,7 +27,7 @@ from multi_llm_chat.local.machine import PROVIDER
 from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.routing import Router, router_for
 from multi_llm_chat.local.runtime import Runtime, Voice, Work
-from multi_llm_chat.local.tool_examples import Example
+from multi_llm_chat.local.tool_examples import Example, make_offers
 from multi_llm_chat.request import Options
 from multi_llm_chat.wire.schema import LLAMACPP, project_schema
 from multi_llm_chat.wire.tool_definitions import read_tools
@@ -169,15 +169,24 @@ class LocalModel:
         runtime, work = self._work(history, system_prompt, tools, options, speaker)
         return self._collected([event async for event in runtime.listen_async(work)], speaker)
 
-    def warm(self, system_prompt: str | None = None) -> None:
-        """Load the model and read the system prompt, so that the first answer begins sooner."""
+    def warm(self, system_prompt: str | None = None, tools: Iterable[Any] | None = None) -> None:
+        """Load the model and read what is known beforehand, so that the first answer begins sooner.
+
+        Args:
+            system_prompt: The system prompt of the questions to come.
+            tools: The tools of the questions to come.
+        """
         prompt = read_prompt((), model=self.row.name, system_prompt=system_prompt)
+        offers = make_offers(read_tools(tools).definitions, "", self._examples)
+        loaded = self._loaded()
 
         def work(engine: Engine, voice: Voice) -> None:
             asking = Asking(engine, voice, self._context)
+            if offers:
+                loaded.router.prepare(asking, offers)
             asking.ask(prompt.messages(), {"max_tokens": 1, "temperature": 0})
 
-        for _ in self.runtime.listen(work):
+        for _ in loaded.runtime.listen(work):
             pass
 
     def _loaded(self) -> _Loaded:

@@ -55,6 +55,10 @@ class Router(Protocol):
         """The tool for the question; None for none, unless one ``must`` be used."""
         ...
 
+    def prepare(self, asking: Asking, offers: Sequence[Offer]) -> None:
+        """Do beforehand what needs no question, so that the first one is answered sooner."""
+        ...
+
 
 class _Habits(Struct, frozen=True):
     """What the model's scores look like for this set of tools."""
@@ -75,13 +79,20 @@ class ScoreRouter:
     ) -> Offer | None:
         """The tool for the question."""
         prefix = _examples(offers, _plain)
-        key = json.dumps(prefix)
-        if key not in self._habits:
-            self._habits[key] = _learn(asking, offers, prefix)
-        habits = self._habits[key]
+        habits = self._learnt(asking, offers, prefix)
         scores = _score(asking, offers, prefix, question)
         best = max(offers, key=lambda offer: scores[offer.label] - habits.empty[offer.label])
         return best if must or _is_needed(best, scores, habits) else None
+
+    def prepare(self, asking: Asking, offers: Sequence[Offer]) -> None:
+        """Learn the model's habits with these tools."""
+        self._learnt(asking, offers, _examples(offers, _plain))
+
+    def _learnt(self, asking: Asking, offers: Sequence[Offer], prefix: list[JsonObject]) -> _Habits:
+        key = json.dumps(prefix)
+        if key not in self._habits:
+            self._habits[key] = _learn(asking, offers, prefix)
+        return self._habits[key]
 
 
 def _is_needed(offer: Offer, scores: Scores, habits: _Habits) -> bool:
@@ -151,6 +162,10 @@ class SchemaRouter:
         except ValueError:
             chosen = None
         return next((offer for offer in offers if offer.label == chosen), None)
+
+    def prepare(self, asking: Asking, offers: Sequence[Offer]) -> None:
+        """Read the examples, so that they are warm."""
+        asking.ask(_examples(offers, _written), {"max_tokens": 1, "temperature": 0})
 
 
 def _plain(label: str) -> str:

@@ -12,7 +12,7 @@ Rules:
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from io import BytesIO
 
 import aiohttp
@@ -43,6 +43,8 @@ class AsyncReply(Struct, frozen=True):
 
     async def finish(self) -> None:
         """Read the little that may follow the last event, if it comes soon."""
+        if self.body.at_end():  # as a rule: no timer is needed then
+            return
         try:
             async with asyncio.timeout(GRACE_SECONDS):
                 async for _ in self.body:
@@ -112,7 +114,7 @@ class AsyncTransport:
         connections.bodies.add(content)
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
-            yield AsyncReply(response.status, headers, _Body(content.readany, request.url))
+            yield AsyncReply(response.status, headers, _Body(content, request.url))
         finally:
             connections.bodies.discard(content)
             response.close()
@@ -185,10 +187,11 @@ class AsyncTransport:
 class _Body:
     """The pieces of a body; a class and not a generator, to add nothing to the cost of a piece."""
 
-    __slots__ = ("_begun", "_read", "_url")
+    __slots__ = ("_begun", "_read", "_url", "at_end")
 
-    def __init__(self, read: Callable[[], Awaitable[bytes]], url: str) -> None:
-        self._read = read
+    def __init__(self, content: aiohttp.StreamReader, url: str) -> None:
+        self._read = content.readany
+        self.at_end = content.at_eof
         self._url = url
         self._begun = False
 

@@ -49,9 +49,11 @@ class TransportSettings(Struct, frozen=True):
 
     def proxy_for(self, url: str) -> str | None:
         """The address of the proxy for this request, if it needs one."""
+        proxy = self.https_proxy if url.startswith("https:") else self.http_proxy
+        if not proxy:
+            return None
         parts = urlsplit(url)
-        proxy = self.https_proxy if parts.scheme == "https" else self.http_proxy
-        if not proxy or any(_covers(entry, parts) for entry in self.no_proxy):
+        if any(_covers(entry, parts) for entry in self.no_proxy):
             return None
         return proxy if "://" in proxy else f"http://{proxy}"
 

@@ -1,0 +1,111 @@
+"""Who may run what."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.tools import Allow, ApprovalRequest, Deny, ToolRegistry
+
+
+def saying(answer: Any) -> Callable[[ApprovalRequest], Any]:
+    def answering(request: ApprovalRequest) -> Any:
+        return answer
+
+    return answering
+
+
+def erase_with(approve: Any, approval: Any = "ask") -> ToolRegistry:
+    registry = ToolRegistry(approve=approve)
+    registry.tool(name="erase", description="Erases.", approval=approval)(lambda: "erased")
+    return registry
+
+
+def execute(registry: ToolRegistry, conversation: str | None = None) -> ToolResult:
+    return asyncio.run(
+        registry.execute(ToolCall("erase", {}, "1"), conversation=conversation, request_id="r")
+    )
+
+
+def test_without_anybody_to_ask_the_answer_is_no() -> None:
+    result = execute(erase_with(None))
+    assert result.is_error
+    assert result.synthetic
+    assert "nobody can be asked" in result.content
+
+
+def test_always_needs_no_question_and_never_no_answer() -> None:
+    assert execute(erase_with(None, "always")).content == "erased"
+    assert "not allowed to run" in execute(erase_with(saying(Allow()), "never")).content
+
+
+def test_the_question_says_what_would_run() -> None:
+    asked: list[ApprovalRequest] = []
+
+    def approve(request: ApprovalRequest) -> Allow:
+        asked.append(request)
+        return Allow()
+
+    assert execute(erase_with(approve), "c").content == "erased"
+    assert asked == [ApprovalRequest(ToolCall("erase", {}, "1"), "erase", "", "Erases.", "c", "r")]
+
+
+def test_a_denial_tells_the_model_why() -> None:
+    result = execute(erase_with(saying(Deny("not on a Sunday"))))
+    assert result.content == "The user denied this call of 'erase': not on a Sunday"
+
+
+def test_once_is_asked_again_and_in_this_conversation_is_not() -> None:
+    asked: list[str | None] = []
+    answer = [Allow()]
+
+    async def approve(request: ApprovalRequest) -> Allow:
+        asked.append(request.conversation)
+        return answer[0]
+
+    registry = erase_with(approve)
+    execute(registry, "a")
+    execute(registry, "a")
+    assert asked == ["a", "a"]
+    answer[0] = Allow("conversation")
+    execute(registry, "a")
+    execute(registry, "a")
+    execute(registry, "b")
+    assert asked == ["a", "a", "a", "b"]
+    registry.approvals.forget("a")
+    execute(registry, "a")
+    execute(registry, "b")
+    assert asked == ["a", "a", "a", "b", "a"]
+    execute(registry)
+    execute(registry)
+    assert asked[-2:] == [None, None]
+
+
+def fail(request: ApprovalRequest) -> Any:
+    raise OSError(request)
+
+
+@pytest.mark.parametrize(
+    "approve",
+    [fail, saying(True), saying(None), saying("yes")],
+    ids=["fails", "true", "nothing", "yes"],
+)
+def test_a_callback_that_fails_or_mumbles_means_no(approve: Any) -> None:
+    result = execute(erase_with(approve))
+    assert result.is_error
+    assert "was not run" in result.content
+
+
+def test_wrong_arguments_are_not_even_asked_about() -> None:
+    registry = erase_with(fail)
+    result = asyncio.run(registry.execute(ToolCall("erase", {"x": 1}, "1")))
+    assert "do not fit its schema" in result.content
+
+
+def test_the_policy_can_be_changed_by_the_user() -> None:
+    registry = erase_with(None)
+    registry.set_approval("erase", "always")
+    assert execute(registry).content == "erased"
+    assert registry.listing()[0].approval == "always"
