@@ -1,6 +1,7 @@
 """Cost must grow with the input and no faster: ten times as much may cost twelve times as much."""
 
 import json
+from functools import partial
 from typing import Any
 
 from bench.measuring import cpu_minima, show
@@ -42,8 +43,13 @@ def fragments(count: int) -> bytes:
         {"index": 0, "id": "call_1", "function": {"name": "write", "arguments": ""}},
         *({"index": 0, "function": {"arguments": piece}} for piece in pieces),
     ]
-    lines = [json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [delta]}}]}) for delta in deltas]
-    lines.append(json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
+    lines = [
+        json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [delta]}}]})
+        for delta in deltas
+    ]
+    lines.append(
+        json.dumps({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    )
     return "".join(f"data: {line}\n\n" for line in [*lines, "[DONE]"]).encode()
 
 
@@ -62,7 +68,7 @@ def run() -> list[str]:
     small, large = history(500), history(5000)
     for provider in PROVIDERS:
         best = cpu_minima(
-            {"small": lambda: render(small, provider), "large": lambda: render(large, provider)},
+            {"small": partial(render, small, provider), "large": partial(render, large, provider)},
             rounds=5,
         )
         ratio = best["large"] / best["small"]

@@ -4,8 +4,8 @@
 
 Each prompt counts as *routed* when the right tool (or none) was chosen, as *filled* when the
 arguments hold what they must, and as *worded* when the final sentence shows the result's key
-figure, be it the model's own or, where that failed the check, the plain facts. The prompts were written before they were first
-measured; routing and filling were not tuned on them.
+figure, be it the model's own or, where that failed the check, the plain facts. The prompts were
+written before they were first measured; routing and filling were not tuned on them.
 """
 
 import sys

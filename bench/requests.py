@@ -36,8 +36,12 @@ def run() -> list[str]:
     client = openai.OpenAI(api_key="none", http_client=httpx2.Client(transport=_Answers()))
     best = cpu_minima(
         {
-            "ours, in need of repair": lambda: msgspec.json.encode(render(turns, "openai-chat").body),
-            "openai SDK, already legal": lambda: client.chat.completions.create(model="gpt-4.1", messages=legal),
+            "ours, in need of repair": lambda: msgspec.json.encode(
+                render(turns, "openai-chat").body
+            ),
+            "openai SDK, already legal": lambda: client.chat.completions.create(
+                model="gpt-4.1", messages=legal
+            ),
             "json.dumps alone (limit)": lambda: json.dumps(legal),
         },
         rounds=5,
@@ -47,4 +51,8 @@ def run() -> list[str]:
     rows = {name: f"{value * 1e3:7.1f} ms" for name, value in best.items()}
     rows["ours is faster by"] = f"x{ratio:.1f} (at least x{LEAST_RATIO:.0f} wanted)"
     show(f"A request from {TURNS:,} turns, {len(legal):,} messages", rows)
-    return [] if ratio >= LEAST_RATIO else [f"a long request is only {ratio:.1f} times as fast as the openai SDK"]
+    return (
+        []
+        if ratio >= LEAST_RATIO
+        else [f"a long request is only {ratio:.1f} times as fast as the openai SDK"]
+    )

@@ -28,16 +28,28 @@ COMMANDS = {
 def cpu_milliseconds(arguments: list[str]) -> float:
     """User and system time of one child process."""
     before = os.times()
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL, cwd=Path(__file__).parents[1])
+    subprocess.run(
+        [sys.executable, *arguments],
+        check=True,
+        stdout=subprocess.DEVNULL,
+        cwd=Path(__file__).parents[1],
+    )
     after = os.times()
-    used = after.children_user + after.children_system - before.children_user - before.children_system
+    used = (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
     return used * 1e3
 
 
 def run() -> list[str]:
     """Print what each start costs; returns what was over its budget."""
-    best = {name: min(cpu_milliseconds(command) for _ in range(3)) for name, command in COMMANDS.items()}
-    show("Start-up, CPU of a fresh process", {name: f"{value:7.0f} ms" for name, value in best.items()})
+    best = {
+        name: min(cpu_milliseconds(command) for _ in range(3)) for name, command in COMMANDS.items()
+    }
+    show(
+        "Start-up, CPU of a fresh process",
+        {name: f"{value:7.0f} ms" for name, value in best.items()},
+    )
     return [
         f"{name} took {best[name]:.0f} ms CPU, {budget} are allowed"
         for name, budget in BUDGETS.items()

@@ -16,5 +16,7 @@ settings.register_profile(
     suppress_health_check=_PATIENT,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
-settings.register_profile("slow", max_examples=10_000, deadline=None, suppress_health_check=_PATIENT)
+settings.register_profile(
+    "slow", max_examples=10_000, deadline=None, suppress_health_check=_PATIENT
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))

@@ -56,7 +56,7 @@ def test_messages_in_any_known_format_become_a_legal_request(source: str):
 
 
 def test_a_whole_request_keeps_its_system_prompt_and_tools():
-    request = {
+    request: dict[str, Any] = {
         "model": "gpt-4.1",
         "messages": [{"role": "user", "content": "Hi"}],
         "system": [{"type": "text", "text": "Be kind."}],

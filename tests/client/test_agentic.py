@@ -2,9 +2,9 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -27,7 +27,7 @@ ASKED = [{"role": "user", "content": "What is the weather in Paris?"}]
 
 
 @contextmanager
-def simulated(provider: str, *replies: Say) -> Iterator[tuple[LLMProvider, Simulator]]:
+def simulated(provider: str, *replies: Say) -> Generator[tuple[LLMProvider, Simulator]]:
     with (
         Simulator(list(replies)) as simulator,
         create_provider(provider, api_key="key", base_url=simulator.base_url(provider)) as asked,
@@ -152,11 +152,13 @@ def test_sync_and_async_runs_tell_the_same(provider: str, registry: ToolRegistry
         one = SyncAgentRun(asked, ASKED, registry)
         events = [told(event) for event in one]
         async_events, other = asyncio.run(run())
-    finished = {repr(event) for event in events if isinstance(event, tuple)}
+    finished = {repr(cast(object, event)) for event in events if isinstance(event, tuple)}
     assert [event for event in events if not isinstance(event, tuple)] == [
         event for event in async_events if not isinstance(event, tuple)
     ]
-    assert finished == {repr(event) for event in async_events if isinstance(event, tuple)}
+    assert finished == {
+        repr(cast(object, event)) for event in async_events if isinstance(event, tuple)
+    }
     assert one.result.history_delta == other.result.history_delta
 
 
@@ -274,7 +276,7 @@ def test_two_runs_at_once_never_mix_their_results():
         async with asked:
             return await execute_with_tools(asked, ASKED, tools)
 
-    async def both(one_asked: LLMProvider, other_asked: LLMProvider) -> list[Any]:
+    async def both(one_asked: LLMProvider, other_asked: LLMProvider) -> tuple[Any, Any]:
         return await asyncio.gather(one(one_asked), one(other_asked))
 
     say_first = [Say(calls=[Call("look", {"name": "first"}, "call_1")]), Say("one")]

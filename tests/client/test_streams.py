@@ -10,7 +10,7 @@ from tests.client.replies import stream_of, whole_of
 from tests.servers import PATIENCE, AwaitEnd, ScriptedServer, serving, streamed, whole
 
 from multi_llm_chat.client import LLMProvider, create_provider
-from multi_llm_chat.errors import StreamBroken, UsageError
+from multi_llm_chat.errors import ConnectionFailed, ProviderError, StreamBroken, UsageError
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import Text
 
@@ -61,12 +61,32 @@ def test_stopping_from_another_thread_keeps_what_was_said() -> None:
         assert server.client_gone.wait(PATIENCE)
 
 
+def test_stopping_before_the_reply_has_begun_ends_the_wait() -> None:
+    with serving([AwaitEnd()]) as server, provider(server) as asked:
+        stream = asked.stream(HISTORY)
+        stopper = threading.Thread(target=lambda: (server.asked.wait(PATIENCE), stream.stop()))
+        stopper.start()
+        with pytest.raises(ConnectionFailed, match="stopped here"):
+            next(stream)
+        stopper.join(PATIENCE)
+        assert server.client_gone.wait(PATIENCE)
+        assert len(server.requests) == 1
+
+
+def test_a_stream_that_was_stopped_before_it_began_sends_nothing_more() -> None:
+    with serving(ENDLESS) as server, provider(server) as asked:
+        stream = asked.stream(HISTORY)
+        stream.stop()
+        with pytest.raises(ConnectionFailed, match="stopped here"):
+            next(stream)
+
+
 def test_stopping_ends_the_wait_for_the_next_attempt() -> None:
     with serving(whole({}, 429, Retry_After="50")) as server, provider(server) as asked:
         stream = asked.stream(HISTORY)
         stopper = threading.Thread(target=lambda: (server.asked.wait(PATIENCE), stream.stop()))
         stopper.start()
-        with pytest.raises(Exception, match="429"):
+        with pytest.raises(ProviderError, match=r"429|stopped here"):  # whichever comes first
             list(stream)
         stopper.join(PATIENCE)
         assert len(server.requests) == 1

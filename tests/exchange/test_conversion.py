@@ -197,3 +197,11 @@ def test_reading_back_what_was_written_changes_no_message(history: list[Any], pr
         history_from(messages, provider, provider=provider, model=row.default_model), provider
     )
     assert again == messages
+
+
+def test_reasoning_details_are_read_without_the_text_beside_them():
+    details = [{"type": "reasoning.encrypted", "data": "abc", "id": "r1"}]
+    message = {"role": "assistant", "content": "x", "reasoning_details": details}
+    history = history_from([message], "openrouter", model="z/z")
+    assert history[0]["content"][0]["opaque"] == {"reasoning_details": details}
+    assert history_to(history, "openrouter", model="z/z")[1] == message

@@ -11,7 +11,7 @@ from tests.strategies.schemas import nasty_schemas, tool_definitions
 
 from multi_llm_chat import Rendered, RepairPolicy, history_from, render
 from multi_llm_chat.exchange.conversion import MESSAGES_KEYS
-from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.json_values import as_list, as_object, clean_text
 from multi_llm_chat.providers import ROWS, provider_row
 from multi_llm_chat.testing.validators import validate
 
@@ -51,7 +51,7 @@ OPTIONS = st.fixed_dictionaries(
         ),
         "stop": st.sampled_from([(), ("END",), ("\n\n",)]),
         "schema": nasty_schemas().filter(
-            lambda schema: isinstance(schema, dict) and all(isinstance(key, str) for key in schema)
+            lambda schema: all(isinstance(key, str) for key in as_object(schema) or [None])
         ),
         "cache": st.booleans(),
     },
@@ -75,15 +75,13 @@ TARGETS = [
 ]
 
 
-def strings(value: Any) -> Iterator[str]:
+def strings(value: object) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from strings(item)
-    elif isinstance(value, list):
-        for item in value:
-            yield from strings(item)
+    for item in (as_object(value) or {}).values():
+        yield from strings(item)
+    for item in as_list(value) or []:
+        yield from strings(item)
 
 
 def everything_said(rendered: Rendered) -> str:
@@ -127,20 +125,16 @@ def test_what_was_repaired_once_needs_no_further_repair(
 
 
 def user_words(history: list[Any]) -> Iterator[str]:
-    for turn in history:
-        if isinstance(turn, dict) and turn["role"] not in ("tool", "system"):
-            content = turn["content"]
-            for part in [content] if isinstance(content, str) else content or []:
-                text = (
-                    part
-                    if isinstance(part, str)
-                    else part["content"]
-                    if part["type"] == "text"
-                    else ""
-                )
-                text = clean_text(text)
-                if text.strip():
-                    yield text
+    for value in history:
+        turn = as_object(value)
+        if turn is None or turn["role"] in ("tool", "system"):
+            continue
+        content = turn["content"]
+        for item in [content] if isinstance(content, str) else as_list(content) or []:
+            part = as_object(item) or {"type": "text", "content": item}
+            text = clean_text(part["content"]) if part["type"] == "text" else ""
+            if text.strip():
+                yield text
 
 
 @given(history=nasty_histories)

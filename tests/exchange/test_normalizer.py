@@ -8,46 +8,58 @@ from hypothesis import strategies as st
 from tests.strategies.histories import ARGUMENTS, IDS, NAMES, WORDS
 
 from multi_llm_chat import MessageNormalizer
-from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.json_values import as_list, clean_text
 from multi_llm_chat.providers import ROWS
 from multi_llm_chat.testing.validators import validate
 
-CALLS = st.builds(
-    lambda identifier, name, arguments: {
-        "id": identifier, "type": "function", "function": {"name": name, "arguments": arguments},
-    },
-    IDS, NAMES, ARGUMENTS,
-)  # fmt: skip
-LEGACY = st.builds(
-    lambda identifier, name, arguments: {"id": identifier, "name": name, "input": arguments},
-    IDS, NAMES, ARGUMENTS,
-)  # fmt: skip
-CONTENT = st.one_of(
-    WORDS,
-    st.none(),
-    st.just([]),
-    st.lists(st.builds(lambda text: {"type": "text", "text": text}, WORDS), max_size=2),
+Anything = st.SearchStrategy[Any]
+
+
+def _call(identifier: str, name: str, arguments: Any) -> dict[str, Any]:
+    function = {"name": name, "arguments": arguments}
+    return {"id": identifier, "type": "function", "function": function}
+
+
+def _legacy(identifier: str, name: str, arguments: Any) -> dict[str, Any]:
+    return {"id": identifier, "name": name, "input": arguments}
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"type": "text", "text": text}
+
+
+CALLS: Anything = st.builds(_call, IDS, NAMES, ARGUMENTS)
+LEGACY: Anything = st.builds(_legacy, IDS, NAMES, ARGUMENTS)
+CONTENT: Anything = st.one_of(
+    WORDS, st.none(), st.just([]), st.lists(st.builds(_part, WORDS), max_size=2)
 )
 
-MESSAGES = st.one_of(
-    st.fixed_dictionaries({"role": st.sampled_from(["user", "system"]), "content": CONTENT}, optional={"id": IDS, "mine": st.just({"x": 1})}),
-    st.fixed_dictionaries(
-        {"role": st.just("assistant"), "content": CONTENT},
-        optional={
-            "id": IDS, "tool_calls": st.one_of(st.none(), st.lists(CALLS, max_size=3)), "tool_use": st.one_of(st.none(), LEGACY),
-            "thinking": WORDS, "mine": st.just([1]),
-        },
+
+def _message(roles: list[str], **optional: Anything) -> Anything:
+    required: dict[str, Anything] = {"role": st.sampled_from(roles), "content": CONTENT}
+    return st.fixed_dictionaries(required, optional={"id": IDS, **optional})
+
+
+MESSAGES: Anything = st.one_of(
+    _message(["user", "system"], mine=st.just({"x": 1})),
+    _message(
+        ["assistant"],
+        tool_calls=st.one_of(st.none(), st.lists(CALLS, max_size=3)),
+        tool_use=st.one_of(st.none(), LEGACY),
+        thinking=WORDS,
+        mine=st.just([1]),
     ),
-    st.fixed_dictionaries({"role": st.just("tool"), "content": CONTENT}, optional={"id": IDS, "tool_call_id": IDS, "name": NAMES}),
-)  # fmt: skip
+    _message(["tool"], tool_call_id=IDS, name=NAMES),
+)
 
 _KNOWN = {"role", "content", "tool_calls", "tool_call_id"}
 
 
 def texts(message: dict[str, Any]) -> list[str]:
     content = message.get("content")
-    parts = [content] if isinstance(content, str) else [part["text"] for part in content or []]
-    return [text for text in map(clean_text, parts) if text.strip()]
+    parts = as_list(content) or []
+    found = [content] if isinstance(content, str) else [part["text"] for part in parts]
+    return [text for text in map(clean_text, found) if text.strip()]
 
 
 @given(st.lists(MESSAGES, max_size=10))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def counted(models: Path) -> tuple[LocalModel, list[Counting]]:
         loaded.append(Counting(load_engine(path, context)))
         return loaded[-1]
 
-    return LocalModel(DEFAULT_MODEL, folder=models, context=320, load=load), loaded
+    return LocalModel(DEFAULT_MODEL, folder=models, context=256, load=load), loaded
 
 
 def test_it_answers_in_words_and_counts_its_tokens(model: LocalModel) -> None:
@@ -79,8 +80,8 @@ def test_the_async_twin_says_the_same(model: LocalModel) -> None:
         return [event async for event in model.astream(QUESTION, options=EXACT)]
 
     assert words(asyncio.run(heard())) == words(list(model.stream(QUESTION, options=EXACT)))
-    completed = asyncio.run(model.acomplete(QUESTION, options=EXACT))
-    assert completed.turn == model.complete(QUESTION, options=EXACT).turn
+    whole = model.acomplete(QUESTION, options={**EXACT, "max_tokens": 4})
+    assert asyncio.run(whole).finish == Finish("length", "length")
 
 
 def test_closing_the_stream_stops_the_model(
@@ -118,6 +119,13 @@ def test_cancelling_the_task_stops_the_model(
         return engines[0].chunks[at]
 
     assert asyncio.run(leave_early()) < 100
+
+
+def test_three_threads_at_once_each_get_their_whole_answer(model: LocalModel) -> None:
+    with ThreadPoolExecutor(3) as threads:
+        asked = [threads.submit(model.complete, QUESTION, options=EXACT) for _ in range(3)]
+    first, second, third = (future.result().turn for future in asked)
+    assert first == second == third
 
 
 def test_a_file_is_loaded_once_however_many_models_use_it(
@@ -167,12 +175,12 @@ def test_old_exchanges_leave_a_full_window_and_the_newest_stays(
 ) -> None:
     model, _ = counted
     old = [
-        Turn(role, (Text(f"{number}: " + "word " * 40),))
+        Turn(role, (Text(f"{number}: " + "word " * 30),))
         for number in range(12)
         for role in ("user", "local")
     ]
     completed = model.complete([*old, *QUESTION], options=EXACT)
-    assert 24 < completed.usage.input_tokens <= 320 - 24
+    assert 24 < completed.usage.input_tokens <= 256 - 24
     assert "Paris" in str(completed.turn.parts)
 
 

@@ -10,11 +10,13 @@ from typing import Any
 from hypothesis import strategies as st
 from msgspec import Struct
 
+Anything = st.SearchStrategy[Any]
+
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 SPEAKERS = ["gemini", "chatgpt", "claude", "groq", "mistral", "my-bot", "assistant", "model"]
 
-WORDS = st.one_of(
+WORDS: Anything = st.one_of(
     st.sampled_from(
         [
             "Hello",
@@ -42,7 +44,7 @@ WORDS = st.one_of(
     st.text(max_size=12),
 )
 
-IDS = st.one_of(
+IDS: Anything = st.one_of(
     st.sampled_from(
         [
             "",
@@ -65,7 +67,7 @@ IDS = st.one_of(
     st.text(alphabet="ab0_-:.", max_size=4),
 )
 
-NAMES = st.one_of(
+NAMES: Anything = st.one_of(
     st.sampled_from(
         [
             "get_weather",
@@ -90,17 +92,17 @@ NAMES = st.one_of(
     st.text(max_size=5),
 )
 
-_SCALARS = st.one_of(
+_SCALARS: Anything = st.one_of(
     st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=5),
     st.just(float("nan")), st.just(float("-inf")), st.just("\ud800"), st.just(10**30),
 )  # fmt: skip
-VALUES = st.recursive(
-    _SCALARS,
-    lambda inner: (
-        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
-    ),
-    max_leaves=6,
-)
+
+
+def _nested(inner: Anything) -> Anything:
+    return st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+
+
+VALUES: Anything = st.recursive(_SCALARS, _nested, max_leaves=6)
 
 
 def _deep(depth: int) -> Any:
@@ -110,7 +112,7 @@ def _deep(depth: int) -> Any:
     return value
 
 
-ARGUMENTS = st.one_of(
+ARGUMENTS: Anything = st.one_of(
     st.dictionaries(st.text(max_size=4), VALUES, max_size=3),
     st.sampled_from(
         ["", "{}", "null", "[1,2]", '{"a": 1}', '{"a":', '{"a":1}{"b":2}', "not json", '{"a":NaN}',
@@ -121,7 +123,12 @@ ARGUMENTS = st.one_of(
     st.builds(_deep, st.sampled_from([5, 63, 64, 120])),
 )  # fmt: skip
 
-MEDIA = st.sampled_from(
+
+def _text(text: str) -> dict[str, Any]:
+    return {"type": "text", "content": text}
+
+
+MEDIA: Anything = st.sampled_from(
     [
         {"type": "media", "mime": "image/png", "data": PNG},
         {"type": "media", "mime": "image/png", "data": PNG, "name": "a.png"},
@@ -141,17 +148,17 @@ MEDIA = st.sampled_from(
     ]
 )
 
-RESULTS = st.one_of(
+RESULTS: Anything = st.one_of(
     WORDS,
     VALUES,
     st.lists(
-        st.one_of(MEDIA, st.builds(lambda text: {"type": "text", "content": text}, WORDS)),
+        st.one_of(MEDIA, st.builds(_text, WORDS)),
         max_size=3,
     ),
     st.just('{"temperature": "25°C"}'),
 )
 
-ORIGINS = st.sampled_from(
+ORIGINS: Anything = st.sampled_from(
     [
         {},
         {"provider": "anthropic", "model": "claude-sonnet-5"},
@@ -165,7 +172,7 @@ ORIGINS = st.sampled_from(
         {"provider": "openrouter", "model": "openai/gpt-5.4-mini"},
     ]
 )
-OPAQUE = st.sampled_from(
+OPAQUE: Anything = st.sampled_from(
     [
         {},
         {"signature": "EqRkc2lnbmF0dXJl"},
@@ -179,10 +186,13 @@ OPAQUE = st.sampled_from(
         {"signature": 5},
     ]
 )
-THINKING = st.builds(
-    lambda text, origin, opaque: {"type": "thinking", "content": text, "origin": origin, "opaque": opaque},
-    WORDS, ORIGINS, OPAQUE,
-)  # fmt: skip
+
+
+def _thinking(text: str, origin: Any, opaque: Any) -> dict[str, Any]:
+    return {"type": "thinking", "content": text, "origin": origin, "opaque": opaque}
+
+
+THINKING: Anything = st.builds(_thinking, WORDS, ORIGINS, OPAQUE)
 
 
 def _call(name: str, arguments: Any, identifier: str, form: int) -> dict[str, Any]:
@@ -194,7 +204,7 @@ def _call(name: str, arguments: Any, identifier: str, form: int) -> dict[str, An
     return {"type": "tool_call"} | content
 
 
-CALLS = st.builds(_call, NAMES, ARGUMENTS, IDS, st.integers(0, 2))
+CALLS: Anything = st.builds(_call, NAMES, ARGUMENTS, IDS, st.integers(0, 2))
 
 
 def _result(name: str, content: Any, identifier: str, form: int) -> dict[str, Any]:
@@ -206,42 +216,36 @@ def _result(name: str, content: Any, identifier: str, form: int) -> dict[str, An
     return part | ({"is_error": True} if form == 3 else {})
 
 
-RESULT_PARTS = st.builds(_result, NAMES, RESULTS, IDS, st.integers(0, 3))
-TEXTS = st.one_of(WORDS, st.builds(lambda text: {"type": "text", "content": text}, WORDS))
+RESULT_PARTS: Anything = st.builds(_result, NAMES, RESULTS, IDS, st.integers(0, 3))
+TEXTS: Anything = st.one_of(WORDS, st.builds(_text, WORDS))
 
-_SPOKEN = st.lists(st.one_of(TEXTS, CALLS, CALLS, THINKING, MEDIA), max_size=5)
-_HEARD = st.lists(st.one_of(TEXTS, MEDIA), max_size=3)
-_ODD = st.lists(st.one_of(TEXTS, CALLS, RESULT_PARTS, THINKING, MEDIA), max_size=4)
+_SPOKEN: Anything = st.lists(st.one_of(TEXTS, CALLS, CALLS, THINKING, MEDIA), max_size=5)
+_HEARD: Anything = st.lists(st.one_of(TEXTS, MEDIA), max_size=3)
+_ODD: Anything = st.lists(st.one_of(TEXTS, CALLS, RESULT_PARTS, THINKING, MEDIA), max_size=4)
 
 
 def _turn(role: str, content: Any) -> dict[str, Any]:
     return {"role": role, "content": content}
 
 
-_MESSAGES = st.one_of(
-    st.builds(
-        lambda calls: {
-            "role": "assistant",
-            "content": None,
-            "tool_calls": [
-                {
-                    "id": identifier,
-                    "type": "function",
-                    "function": {"name": name, "arguments": arguments},
-                }
-                for identifier, name, arguments in calls
-            ],
-        },
-        st.lists(st.tuples(IDS, NAMES, ARGUMENTS), min_size=1, max_size=3),
-    ),
-    st.builds(
-        lambda identifier, text: {"role": "tool", "tool_call_id": identifier, "content": text},
-        IDS,
-        WORDS,
-    ),
+def _calling(calls: list[tuple[str, str, Any]]) -> dict[str, Any]:
+    written = [
+        {"id": identifier, "type": "function", "function": {"name": name, "arguments": arguments}}
+        for identifier, name, arguments in calls
+    ]
+    return {"role": "assistant", "content": None, "tool_calls": written}
+
+
+def _answering(identifier: str, text: str) -> dict[str, Any]:
+    return {"role": "tool", "tool_call_id": identifier, "content": text}
+
+
+_MESSAGES: Anything = st.one_of(
+    st.builds(_calling, st.lists(st.tuples(IDS, NAMES, ARGUMENTS), min_size=1, max_size=3)),
+    st.builds(_answering, IDS, WORDS),
 )
 
-TURNS = st.one_of(
+TURNS: Anything = st.one_of(
     st.builds(_turn, st.just("user"), st.one_of(WORDS, _HEARD)),
     st.builds(_turn, st.sampled_from(SPEAKERS), st.one_of(WORDS, _SPOKEN)),
     st.builds(_turn, st.sampled_from(SPEAKERS), _SPOKEN),
@@ -253,14 +257,14 @@ TURNS = st.one_of(
     st.sampled_from([None, 7, "not a turn"]),
 )
 
-nasty_histories = st.lists(TURNS, max_size=12)
+nasty_histories: Anything = st.lists(TURNS, max_size=12)
 
 
 class Marked(Struct):
     """A history and what must be found in any request made from it.
 
-    ``texts`` are all words of users and speakers, ``pairs`` the marker of each answered call with
-    the marker of its (last) result, by who made the call; ``repeated`` results may be superseded.
+    ``texts`` are all words of users and speakers, ``pairs`` who made each answered call, its
+    marker and the marker of its result.
     """
 
     history: list[dict[str, Any]]
@@ -268,52 +272,76 @@ class Marked(Struct):
     pairs: list[tuple[str, str, str]]
 
 
+class _Marking:
+    """Makes a marked history, turn by turn.
+
+    With reused ids a result can be told from another's only by its place, so it stays there.
+    """
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.marked = Marked([], [], [])
+        self.late: list[dict[str, Any]] = []
+        self.reused: bool = draw(st.booleans())
+        self._count = iter(range(10_000))
+
+    def mark(self, kind: str) -> str:
+        return f"{kind}-{next(self._count)}-end"
+
+    def words(self) -> str:
+        text = self.mark("words")
+        self.marked.texts.append(text)
+        return text
+
+    def says(self, role: str) -> None:
+        self.marked.history.append({"role": role, "content": self.words()})
+
+    def exchange(self, number: int) -> None:
+        """A speaker's turn with some calls, and the results of most of them."""
+        role: str = self.draw(st.sampled_from(SPEAKERS))
+        parts: list[dict[str, Any]] = []
+        if self.draw(st.booleans()):
+            parts.append({"type": "text", "content": self.words()})
+        results: list[dict[str, Any]] = []
+        for position in range(self.draw(st.integers(0, 3))):
+            mark = self.mark("call")
+            identifier = f"call_{position}" if self.reused else f"call_{number}_{position}"
+            parts.append(_call("get_weather", {"mark": mark}, identifier, 0))
+            if self.draw(st.integers(0, 4)):
+                answer = self.mark("result")
+                results.append(_result("get_weather", answer, identifier, 0))
+                self.marked.pairs.append((role, mark, answer))
+        if parts:
+            self.marked.history.append({"role": role, "content": parts})
+        for result in results if self.reused else self.draw(st.permutations(results)):
+            self.place(result)
+
+    def place(self, result: dict[str, Any]) -> None:
+        """Put a result where it belongs, or too late, or too early."""
+        history = self.marked.history
+        turn: dict[str, Any] = {"role": "tool", "content": [result]}
+        chance = 9 if self.reused else self.draw(st.integers(0, 9))
+        if chance < 2:
+            self.late.append(turn)
+        elif chance == 2:
+            history.insert(self.draw(st.integers(0, len(history))), turn)
+        elif history and history[-1]["role"] == "tool" and self.draw(st.booleans()):
+            history[-1]["content"].append(result)
+        else:
+            history.append(turn)
+            if chance == 3:
+                self.says(self.draw(st.sampled_from(["user", "system", *SPEAKERS])))
+
+
 @st.composite
 def marked_histories(draw: st.DrawFn) -> Marked:
-    """Turns of several speakers whose results come late, early, twice, in part or not at all."""
-    history: list[dict[str, Any]] = []
-    texts: list[str] = []
-    pairs: list[tuple[str, str, str]] = []
-    late: list[dict[str, Any]] = []
-    count = iter(range(10_000))
-    reused = draw(st.booleans())
-
-    def words(role: str) -> dict[str, Any]:
-        texts.append(f"words-{next(count)}-end")
-        return {"role": role, "content": texts[-1]}
-
+    """Turns of several speakers whose results come late, early, in part or not at all."""
+    marking = _Marking(draw)
     for number in range(draw(st.integers(1, 6))):
         if draw(st.booleans()):
-            history.append(words("user"))
-        role = draw(st.sampled_from(SPEAKERS))
-        calls, results = [], []
-        for position in range(draw(st.integers(0, 3))):
-            mark = f"call-{next(count)}-end"
-            # With reused ids a result can only be told from another's by its place.
-            identifier = f"call_{position}" if reused else f"call_{number}_{position}"
-            calls.append(_call("get_weather", {"mark": mark}, identifier, 0))
-            if draw(st.integers(0, 4)):
-                answer = f"result-{next(count)}-end"
-                results.append(_result("get_weather", answer, identifier, 0))
-                pairs.append((role, mark, answer))
-        parts = [{"type": "text", "content": words(role)["content"]}] if draw(st.booleans()) else []
-        if parts or calls:
-            history.append({"role": role, "content": parts + calls})
-        if not reused:
-            results = draw(st.permutations(results))
-        for result in results:
-            turn = {"role": "tool", "content": [result]}
-            if not reused and draw(st.integers(0, 3)) == 0:
-                late.append(turn)
-            elif not reused and draw(st.integers(0, 6)) == 0:
-                history.insert(draw(st.integers(0, len(history))), turn)
-            elif history and history[-1]["role"] == "tool" and draw(st.booleans()):
-                history[-1]["content"].append(result)
-            else:
-                history.append(turn)
-                if not reused and draw(st.integers(0, 4)) == 0:
-                    history.append(words(draw(st.sampled_from(["user", "system", *SPEAKERS]))))
-    history.extend(late)
+            marking.says("user")
+        marking.exchange(number)
+    marking.marked.history.extend(marking.late)
     if draw(st.booleans()):
-        history.append(words("user"))
-    return Marked(history, texts, pairs)
+        marking.says("user")
+    return marking.marked

@@ -53,6 +53,10 @@ def stop() -> None:
     raise StopIteration
 
 
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
 async def give_up() -> None:
     raise asyncio.CancelledError
 
@@ -68,7 +72,18 @@ def admit() -> ToolOutput:
 @pytest.fixture
 def registry() -> ToolRegistry:
     registry = ToolRegistry(timeout=PATIENCE)
-    for function in (add, add_async, fail, complain, leave, leave_async, stop, give_up, admit):
+    for function in (
+        add,
+        add_async,
+        fail,
+        complain,
+        leave,
+        leave_async,
+        stop,
+        give_up,
+        admit,
+        interrupt,
+    ):
         registry.tool(function)
     registry.tool(timeout=0.01)(hang)
     return registry
@@ -89,6 +104,7 @@ def test_a_tool_gives_its_value(registry: ToolRegistry, name: str) -> None:
         (call("leave"), "SystemExit: 3", False),
         (call("leave_async"), "SystemExit: 3", False),
         (call("stop"), "StopIteration", False),
+        (call("interrupt"), "KeyboardInterrupt", False),
         (call("admit"), "it did not work", False),
         (call("give_up"), "was cancelled", True),
         (call("hang"), "did not finish within 0.01 seconds and was stopped", True),
@@ -236,20 +252,19 @@ def test_a_listener_that_fails_harms_nobody(registry: ToolRegistry) -> None:
     assert execute(registry, call("work"), on_progress=fail).content == "done"
 
 
-def test_the_time_a_person_takes_is_not_counted() -> None:
-    registry = ToolRegistry(timeout=0.05)
+def test_the_clock_stands_still_while_a_person_is_asked() -> None:
+    async def run() -> list[bool]:
+        stands: list[bool] = []
+        context = ToolContext(call("ask"), loop=asyncio.get_running_loop())
+        async with asyncio.timeout(PATIENCE) as clock:
+            context.limited_by(clock)
+            for change in (context.hold, context.hold, context.release, context.release):
+                change()
+                await asyncio.sleep(0)
+                stands.append(clock.when() is None)
+        return stands
 
-    async def run() -> ToolResult:
-        @registry.tool
-        async def ask(context: ToolContext) -> str:
-            context.hold()
-            await asyncio.sleep(0.2)  # a person thinks for longer than the tool may take
-            context.release()
-            return "thought about it"
-
-        return await registry.execute(call("ask"))
-
-    assert asyncio.run(run()).content == "thought about it"
+    assert asyncio.run(run()) == [True, True, True, False]
 
 
 def test_after_the_person_the_rest_of_the_time_is_counted_again() -> None:
@@ -262,6 +277,19 @@ def test_after_the_person_the_rest_of_the_time_is_counted_again() -> None:
         await asyncio.Event().wait()
 
     assert "did not finish" in execute(registry, call("ask")).content
+
+
+def test_waiting_for_oneself_is_refused(registry: ToolRegistry) -> None:
+    @registry.tool
+    async def nested() -> str:
+        return str(registry.execute_sync(call("add", first=1, second=1)).content)
+
+    @registry.tool
+    def nested_in_a_thread() -> str:
+        return str(registry.execute_sync(call("add", first=1, second=1)).content)
+
+    assert "would wait for itself" in registry.execute_sync(call("nested")).content
+    assert registry.execute_sync(call("nested_in_a_thread")).content == "2"
 
 
 def test_tools_are_chosen_by_switches_and_by_the_allow_list(registry: ToolRegistry) -> None:
@@ -301,20 +329,21 @@ JSON = st.recursive(
 )
 
 
+async def mirror(value: Any) -> Any:
+    return value
+
+
+ANY_ARGUMENTS = ToolRegistry()
+ANY_ARGUMENTS.tool(name="add")(add_async)
+ANY_ARGUMENTS.tool(mirror)
+
+
 @given(
     st.sampled_from(["add", "mirror", "", "nothing", "<b>"]),
     st.dictionaries(st.sampled_from(["first", "second", "value"]) | st.text(), JSON, max_size=4),
 )
 def test_no_arguments_make_it_raise(name: str, arguments: dict[str, Any]) -> None:
-    registry = ToolRegistry()
-
-    @registry.tool
-    async def mirror(value: Any) -> Any:
-        return value
-
-    registry.tool(name="add")(add_async)
-    del mirror
-    result = asyncio.run(registry.execute(ToolCall(name, arguments, "x")))
+    result = asyncio.run(ANY_ARGUMENTS.execute(ToolCall(name, arguments, "x")))
     assert (result.name, result.tool_call_id) == (name, "x")
 
 

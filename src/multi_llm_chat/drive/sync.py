@@ -22,7 +22,8 @@ from multi_llm_chat.exchange.attempts import Attempts, begin, end
 from multi_llm_chat.exchange.exchange import HttpRequest
 
 if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
-    from multi_llm_chat.transport.sync import SyncReply, SyncTransport
+    from multi_llm_chat.transport.pool import Connection
+    from multi_llm_chat.transport.sync import SyncTransport
 
 
 class Stop:
@@ -31,7 +32,7 @@ class Stop:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._lock = threading.Lock()
-        self._reply: SyncReply | None = None
+        self._connection: Connection | None = None
 
     @property
     def stopped(self) -> bool:
@@ -42,15 +43,15 @@ class Stop:
         """End the reply now."""
         with self._lock:
             self._event.set()
-            if self._reply is not None:
-                self._reply.stop()
+            if self._connection is not None:
+                self._connection.stop()
 
-    def watch(self, reply: "SyncReply | None") -> None:
-        """Know the reply that is to be ended."""
+    def watch(self, connection: "Connection | None") -> None:
+        """Know the connection that is to be stopped."""
         with self._lock:
-            self._reply = reply
-            if reply is not None and self._event.is_set():
-                reply.stop()
+            self._connection = connection
+            if connection is not None and self._event.is_set():
+                connection.stop()
 
     def wait(self, seconds: float) -> bool:
         """Wait; tell whether to go on."""
@@ -71,9 +72,8 @@ def answer(
         health.admit(request.url, time.monotonic())
         loss: ConnectionFailed | None = None
         try:
-            with transport.send(request) as reply:
+            with transport.send(request, watch=stop.watch) as reply:
                 begin(exchange, reply.status, with_seconds(reply.headers, time.time()))
-                stop.watch(reply)
                 try:
                     for piece in reply.body:
                         events = exchange.receive(piece)
@@ -86,8 +86,6 @@ def answer(
                             break
                 except ConnectionFailed as error:
                     loss = error
-                finally:
-                    stop.watch(None)
             events = end(exchange, loss)
             health.record(request.url, None, time.monotonic())
             if events:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-from multi_llm_chat.providers.formats import DIALECTS
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.exchange.rendering import render
 from multi_llm_chat.history.flat import read_flat
@@ -12,6 +11,7 @@ from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject, Origin, Turn
 from multi_llm_chat.history.writing import write_history
 from multi_llm_chat.providers import ROWS, provider_row
+from multi_llm_chat.providers.formats import DIALECTS
 
 #: The key of a request's body that holds its history, by dialect.
 MESSAGES_KEYS = {

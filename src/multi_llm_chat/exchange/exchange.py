@@ -16,13 +16,13 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.providers.formats import DIALECTS, Decoder
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event
 from multi_llm_chat.exchange.rendering import Rendered, endpoint_of, render
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Origin, Part, ToolCall, Turn
 from multi_llm_chat.providers import provider_row
+from multi_llm_chat.providers.formats import DIALECTS, Decoder
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.wire.decoding import DecodeContext

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.providers.formats import DIALECTS
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.providers import ProviderRow, provider_row, row_for_model
+from multi_llm_chat.providers.formats import DIALECTS
 from multi_llm_chat.repair import Note, RepairPolicy, Target, frame, repair
 from multi_llm_chat.request import Options, ToolDefinition
 from multi_llm_chat.wire.encoding import Draft

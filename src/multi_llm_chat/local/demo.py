@@ -110,7 +110,7 @@ def _speak(model: LocalModel, history: list[Turn], speaker: str) -> Turn:
         history,
         system_prompt=_SPEAKERS[speaker].system_prompt,
         tools=_SPEAKERS[speaker].tools,
-        options={"temperature": 0, "max_tokens": 40},
+        options={"temperature": 0, "max_tokens": 32},
         speaker=speaker,
     ):
         if isinstance(event, TextDelta):

@@ -1,6 +1,7 @@
 """Tools: Python functions and MCP servers, run safely, one result for each call."""
 
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
+from multi_llm_chat.tools.portal import wait_for
 from multi_llm_chat.tools.registry import ToolListing, ToolRegistry, function_tool
 from multi_llm_chat.tools.values import (
     Approval,
@@ -28,4 +29,5 @@ __all__ = [
     "ToolProgress",
     "ToolRegistry",
     "function_tool",
+    "wait_for",
 ]

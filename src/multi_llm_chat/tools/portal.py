@@ -4,7 +4,8 @@ Rules:
 1. There is one for the whole process, started when first needed. What lives in it (connections to
    servers) is used from any thread and from any other event loop.
 2. Work is submitted one piece at a time; whoever stops waiting cancels it.
-3. It never holds up the end of the program. After a fork the child starts its own.
+3. Whoever waits for it must not be in its own thread: that would wait forever, and is refused.
+4. It never holds up the end of the program. After a fork the child starts its own.
 """
 
 import asyncio
@@ -12,10 +13,13 @@ import concurrent.futures
 import os
 import threading
 from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
+
+from multi_llm_chat.errors import UsageError
 
 _Value = TypeVar("_Value")
 
+_THREAD: Final = "multi_llm_chat-tools"
 _lock = threading.Lock()
 _running: "dict[int, asyncio.AbstractEventLoop]" = {}
 
@@ -27,7 +31,7 @@ def portal_loop() -> asyncio.AbstractEventLoop:
         loop = _running.get(process)
         if loop is None:
             loop = asyncio.new_event_loop()
-            threading.Thread(target=_run, args=(loop,), name="tools", daemon=True).start()
+            threading.Thread(target=_run, args=(loop,), name=_THREAD, daemon=True).start()
             _running.clear()
             _running[process] = loop
     return loop
@@ -45,6 +49,9 @@ def submit(work: Coroutine[Any, Any, _Value]) -> "concurrent.futures.Future[_Val
 
 def wait_for(work: Coroutine[Any, Any, _Value]) -> _Value:
     """Run the coroutine in the background loop and wait for it, from a thread without a loop."""
+    if threading.current_thread().name == _THREAD:
+        work.close()
+        raise UsageError("this would wait for itself: use the async method here")
     future = submit(work)
     try:
         return future.result()

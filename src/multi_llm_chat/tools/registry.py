@@ -28,7 +28,7 @@ from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
 from multi_llm_chat.tools.arguments import ArgumentCheck
 from multi_llm_chat.tools.naming import LEGAL_NAME, Names
-from multi_llm_chat.tools.portal import submit
+from multi_llm_chat.tools.portal import submit, wait_for
 from multi_llm_chat.tools.running import run_tool
 from multi_llm_chat.tools.signatures import Function, Signature
 from multi_llm_chat.tools.threads import in_thread
@@ -217,6 +217,10 @@ class ToolRegistry:
         """The tools to offer to a model."""
         return [entry.definition for name, entry in self._entries.items() if self.is_enabled(name)]
 
+    def names(self) -> list[str]:
+        """The names of all tools, also of those that are not offered."""
+        return list(self._entries)
+
     def listing(self) -> list[ToolListing]:
         """All tools, also those that are not offered."""
         return [
@@ -308,14 +312,11 @@ class ToolRegistry:
         on_progress: ProgressCallback | None = None,
     ) -> ToolResult:
         """``execute`` for code without an event loop."""
-        future = self.submit(
-            call, conversation=conversation, request_id=request_id, on_progress=on_progress
+        return wait_for(
+            self.execute(
+                call, conversation=conversation, request_id=request_id, on_progress=on_progress
+            )
         )
-        try:
-            return future.result()
-        except BaseException:
-            future.cancel()  # Ctrl-C while waiting
-            raise
 
     async def _answer(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         entry = self._admitted(call)

@@ -288,7 +288,7 @@ def _encode_foreign(value: Any) -> Any:
         return dump(mode="json")
     if isinstance(value, pathlib.PurePath):
         return str(value)
-    raise NotImplementedError
+    raise TypeError
 
 
 def _is_path(kind: Any) -> bool:

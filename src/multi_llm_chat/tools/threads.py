@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 _Value = TypeVar("_Value")
+_NOT_CARRIED = (StopIteration, KeyboardInterrupt, GeneratorExit)
 
 
 async def in_thread(function: Callable[[], _Value], name: str) -> _Value:
@@ -36,7 +37,7 @@ async def in_thread(function: Callable[[], _Value], name: str) -> _Value:
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """A future of asyncio cannot carry StopIteration."""
-    if isinstance(error, StopIteration):
-        return RuntimeError(f"StopIteration: {error.value}")
+    """What would stop the loop of whoever waits, or cannot be carried to it, is told instead."""
+    if isinstance(error, _NOT_CARRIED):
+        return RuntimeError(f"{type(error).__name__}: {error}")
     return error

@@ -42,9 +42,11 @@ class Connection:
         self.place = place
         self.socket: socket.socket = http.sock
         self.idle_since = 0.0
+        self.stopped = False
 
-    def shut_down(self) -> None:
-        """Wake whoever reads from this connection; the owner closes it."""
+    def stop(self) -> None:
+        """Wake whoever uses this connection, from any thread; its user closes it."""
+        self.stopped = True
         with contextlib.suppress(OSError):
             # Not the method of an SSL socket: that would take its state from under the reader.
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
@@ -97,14 +99,14 @@ class ConnectionPool:
         with self._lock:
             self._used.add(connection)
         if self.closed:
-            connection.shut_down()
+            connection.stop()
         return connection
 
     def give_back(self, connection: Connection, *, reusable: bool) -> None:
         """Keep the connection for the next request, or close it."""
         with self._lock:
             self._used.discard(connection)
-            keep = reusable and not self.closed
+            keep = reusable and not self.closed and not connection.stopped
             if keep:
                 connection.idle_since = self._clock()
                 self._idle.setdefault(connection.place, []).append(connection)
@@ -122,7 +124,7 @@ class ConnectionPool:
         for connection in idle:
             connection.http.close()
         for connection in used:
-            connection.shut_down()
+            connection.stop()
 
     def _slots_of(self, place: Place) -> threading.BoundedSemaphore:
         with self._lock:

@@ -3,9 +3,9 @@
 Rules:
 1. A reply lives as long as its ``with`` block. Leaving it in any way closes the socket at once,
    unless the reply was read to its end: then the connection is kept.
-2. ``SyncReply.stop`` and ``SyncTransport.close`` may be called from another thread: the reader wakes
-   up at once and gets ``ConnectionFailed``. Only while a connection is being made does it take
-   until the connection is there or its time is over.
+2. ``Connection.stop`` (see ``watch`` of ``send``) and ``SyncTransport.close`` may be called from another
+   thread: the reader wakes up at once and gets ``ConnectionFailed``, also before the reply has
+   begun. Only the making of a connection is not interrupted.
 3. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
 4. Network failures leave as ``ConnectionFailed``; nothing of ``http.client`` is seen outside.
 5. Compression is not asked for, but understood.
@@ -14,7 +14,7 @@ Rules:
 import socket
 import time
 import zlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from http.client import HTTPException, HTTPResponse
 from urllib.parse import urlsplit
@@ -78,7 +78,6 @@ class SyncReply:
         self._connection = connection
         self._url = url
         self._limits = limits
-        self._stopped = False
 
     def finish(self) -> None:
         """Read the little that may follow the last event, if it comes soon."""
@@ -88,11 +87,6 @@ class SyncReply:
                 pass
         except ConnectionFailed:
             return
-
-    def stop(self) -> None:
-        """Stop the reply; may be called from another thread."""
-        self._stopped = True
-        self._connection.shut_down()
 
     def close(self) -> None:
         """Read no more."""
@@ -116,7 +110,7 @@ class SyncReply:
             trouble = error
         if trouble is None and self._response.length:
             trouble = "lost"  # http.client takes a short body for a whole one
-        if self._stopped:
+        if self._connection.stopped:
             trouble = "closed"
         if trouble is not None:
             raise connection_failed(trouble, self._url, before_first_byte=not begun)
@@ -137,17 +131,28 @@ class SyncTransport:
         self._pool.close()
 
     @contextmanager
-    def send(self, request: HttpRequest) -> Generator[SyncReply]:
-        """Send the request; the block begins when the reply's head is there."""
+    def send(
+        self, request: HttpRequest, *, watch: Callable[[Connection | None], None] | None = None
+    ) -> Generator[SyncReply]:
+        """Send the request; the block begins when the reply's head is there.
+
+        Args:
+            request: What to send.
+            watch: Is told the connection before anything is sent, and ``None`` in the end.
+        """
         if self._pool.closed:
             raise UsageError("This transport is closed")
         limits = _Limits(self._settings.timeouts)
         connection = self._connect(request.url)
         reply: SyncReply | None = None
         try:
+            if watch is not None:
+                watch(connection)
             reply = self._ask(connection, request, limits)
             yield reply
         finally:
+            if watch is not None:
+                watch(None)
             # http.client lets go of the socket by itself where the server will not go on.
             whole = reply is not None and reply.complete and connection.http.sock is not None
             if reply is not None:
@@ -181,6 +186,6 @@ class SyncTransport:
             http.request(request.method, target, request.body or None, headers)
             return SyncReply(http.getresponse(), connection, request.url, limits)
         except _FAILURES as error:
-            code = "closed" if self._pool.closed else error
+            code = "closed" if connection.stopped else error
             failure = connection_failed(code, request.url, before_first_byte=True)
         raise failure

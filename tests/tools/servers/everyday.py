@@ -1,11 +1,13 @@
-"""A well-behaved server for the tests: ``python everyday.py`` (stdio) or ``python everyday.py PORT``."""
+"""A well-behaved server: ``python everyday.py`` (stdio) or ``python everyday.py DESCRIPTOR`` (HTTP)."""
 
 import os
+import socket
 import sys
 import warnings
 from typing import Annotated, Any
 
 import mcp_types
+import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.mcpserver.resolve import Elicit, Resolve
@@ -100,6 +102,12 @@ async def grow(context: Context[Any, Any]) -> str:
     return "grown"
 
 
+@server.tool(annotations=mcp_types.ToolAnnotations(read_only_hint=True), structured_output=False)
+def large(size: int) -> str:
+    """A long text."""
+    return "x" * size
+
+
 @server.resource("note://today", mime_type="text/plain")
 def note() -> str:
     """Today's note."""
@@ -120,6 +128,8 @@ def greet(name: str) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) > 1:
-        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+        listening = socket.socket(fileno=int(sys.argv[1]))
+        settings = uvicorn.Config(server.streamable_http_app(), log_level="error")
+        uvicorn.Server(settings).run(sockets=[listening])
     else:
         server.run()

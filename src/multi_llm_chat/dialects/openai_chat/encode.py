@@ -183,9 +183,9 @@ def _user_content(parts: Sequence[Part], quirks: ChatQuirks) -> str | list[JsonO
             written = {"type": "text", "text": plain_text(part)}
         if written is not None:
             content.append(written)
-    if all(part["type"] == "text" for part in content):
-        if len(content) == 1 or quirks.content == "media":
-            return _joined(parts)
+    words_only = all(part["type"] == "text" for part in content)
+    if words_only and (len(content) == 1 or quirks.content == "media"):
+        return _joined(parts)
     return content
 
 

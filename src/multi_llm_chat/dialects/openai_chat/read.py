@@ -56,15 +56,13 @@ def _calls(message: JsonObject) -> Iterator[Part]:
 
 
 def _thinking(message: JsonObject, origin: Origin) -> Iterator[Part]:
-    details = message.get("reasoning_details")
-    for field in _THINKING_FIELDS:
-        text = message.get(field)
-        if isinstance(text, str) and text:
-            opaque: JsonObject = {"field": field}
-            if isinstance(details, list):
-                opaque["reasoning_details"] = details
-            yield Thinking(text, origin, opaque)
-            return
+    details = as_list(message.get("reasoning_details"))
+    field = next((field for field in _THINKING_FIELDS if as_text(message.get(field))), None)
+    opaque: JsonObject = {} if field is None else {"field": field}
+    if details:
+        opaque["reasoning_details"] = details
+    if opaque:
+        yield Thinking(as_text(message.get(field or "")), origin, opaque)
 
 
 def _read_part(part: JsonObject) -> Part:

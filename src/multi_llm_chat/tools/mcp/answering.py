@@ -4,7 +4,8 @@ Rules:
 1. No callback means no: an elicitation is declined, sampling is neither offered nor done.
 2. A callback that fails means no as well; the server learns no more than that.
 3. While a person is asked, the clocks of the calls under way stand still.
-4. Roots are the folders the program names, nothing else.
+4. An address that is no web address is declined without asking.
+5. Roots are the folders the program names, nothing else.
 """
 
 import inspect
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
+from urllib.parse import urlsplit
 
 import mcp_types
 from mcp.client import ClientRequestContext
@@ -103,7 +105,7 @@ class Answers:
     async def ask(self, question: Elicitation) -> ElicitationAnswer:
         """The user's answer; declined where there is nobody to ask."""
         callback = self._callbacks.elicit
-        if callback is None:
+        if callback is None or (question.mode == "url" and not _is_web_address(question.url)):
             return _DECLINED
         with self._asking():
             answer = await _asked(callback, question)
@@ -170,6 +172,14 @@ async def _asked(callback: Callable[[_Question], object], question: _Question) -
     except Exception:  # fail closed
         _LOGGER.warning("a callback for a server's question failed", exc_info=True)
         return None
+
+
+def _is_web_address(url: str | None) -> bool:
+    """Whether it may be shown as a link: ``javascript:`` and ``file:`` may not."""
+    try:
+        return urlsplit(url or "").scheme in {"http", "https"}
+    except ValueError:
+        return False
 
 
 def _refused(words: str) -> mcp_types.ErrorData:

@@ -79,6 +79,7 @@ class Connection:
         self._answers = Answers(settings, callbacks, self._asking)
         self._active: set[ToolContext | _StartClock] = set()
         self._client: Client | None = None
+        self._transport: Any = None
         self._changed = asyncio.Event()
         self._lost = asyncio.Event()
         self._wake = asyncio.Event()
@@ -91,6 +92,8 @@ class Connection:
     def start(self) -> None:
         """Start it, or start it again after it was given up."""
         self._wake.set()
+        if self.state == "failed":
+            self._enter("starting")
         if self._task is None or self._task.done():
             self._stopping = False
             self._enter("starting")
@@ -142,7 +145,7 @@ class Connection:
     async def _live(self) -> str:
         """Connect, serve until the end, and give the reason for it."""
         self._lost = asyncio.Event()
-        transport = self._transport()
+        transport = self._transport = self._new_transport()
         seconds = self.settings.startup_timeout
         watching: asyncio.Task[None] | None = None
         try:
@@ -169,7 +172,7 @@ class Connection:
             self._lost.set()
         return self._explain(None, transport)
 
-    def _transport(self) -> Any:
+    def _new_transport(self) -> Any:
         if self.settings.url:
             return http_transport(self.settings, self._sign_in(self.settings, self._answers))
         return StdioTransport(self.settings, self._on_error_line)
@@ -312,7 +315,7 @@ class Connection:
 
     async def _while_alive(self, work: Awaitable[_Value]) -> _Value:
         """Wait for the work, but no longer than the server lives."""
-        lost = self._lost
+        lost, transport = self._lost, self._transport
         doing = asyncio.ensure_future(work)
         ending = asyncio.ensure_future(lost.wait())
         try:
@@ -328,7 +331,7 @@ class Connection:
             await _cancelled(doing)
         raise NotRun(
             f"The server {self.settings.name!r} ended before it had answered; whether the call had "
-            "an effect is unknown."
+            f"an effect is unknown. Reason: {self._explain(None, transport)}"
         )
 
     async def _connected(self) -> Client:

@@ -3,8 +3,8 @@
 Rules:
 1. All servers start at the same time; tools are registered in the order of the configuration, so that names
    do not depend on which server was quicker.
-2. Every method exists for code with and without an event loop; the servers live in the background thread
-   either way.
+2. The servers live in the background thread, whoever uses them. Code without an event loop starts and ends
+   them with ``with``, and runs any other method by ``wait_for``.
 3. What cannot be started is told, by ``states`` and as an event, and hinders nothing else.
 """
 

@@ -69,8 +69,12 @@ class StdioTransport:
         self._incoming, receive = anyio.create_memory_object_stream[_Incoming](0)
         send, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._ours = (receive, send)
+        reading = asyncio.ensure_future(self._read())
+        reading.add_done_callback(self._on_end)
         self._tasks = [
-            asyncio.ensure_future(work) for work in (self._read(), self._write(), self._listen())
+            reading,
+            asyncio.ensure_future(self._write()),
+            asyncio.ensure_future(self._listen()),
         ]
         return receive, send
 
@@ -116,8 +120,11 @@ class StdioTransport:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             return  # nobody listens any more
         finally:
-            self.closed.set()
             self._incoming.close()
+
+    def _on_end(self, reading: "asyncio.Task[None]") -> None:
+        if not reading.cancelled():  # else the end is ours
+            self.closed.set()
 
     async def _see_end(self) -> None:
         """Learn the exit code and the last words, where they come soon."""
@@ -179,14 +186,15 @@ class StdioTransport:
         process.stdin.close()
         # A full pipe must not keep the program from ending.
         drains = [asyncio.ensure_future(_drain(pipe)) for pipe in (process.stdout, process.stderr)]
-        if not await self._ended():
-            self._signal(signal.SIGTERM)
-            if not await self._ended():
-                self._signal(_KILL)
-                await self._ended()
+        for number in (None, signal.SIGTERM, _KILL):
+            if number is not None:
+                self._signal(number)
+            elif self._reason:
+                continue  # it breaks the rules: no use in being polite
+            if await self._ended():
+                break
         self._signal(_KILL)  # what it may have left behind in its group
         await _cancel(drains)
-        self.closed.set()
         # A grandchild that escaped may hold the pipes open; our ends are closed all the same.
         transport = getattr(process, "_transport", None)
         if transport is not None:

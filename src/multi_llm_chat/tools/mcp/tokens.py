@@ -12,7 +12,7 @@ import importlib
 import os
 import threading
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
@@ -22,6 +22,7 @@ from multi_llm_chat.history.json_values import as_object
 _SERVICE: Final = "multi_llm_chat-mcp"
 
 
+@runtime_checkable
 class TokenStore(Protocol):
     """Secrets by key."""
 

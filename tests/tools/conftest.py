@@ -1,0 +1,106 @@
+"""Servers for the tests, started for real."""
+
+import queue
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.tools import ToolProgress, ToolRegistry
+from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer, ServerEvent
+from multi_llm_chat.tools.mcp.servers import McpServers
+
+SERVERS = Path(__file__).parent / "servers"
+#: Long enough for any machine; only a test that fails waits for it.
+PATIENCE = 60.0
+
+
+class HttpServer:
+    """The everyday server over HTTP; the socket is ours, so that it can be connected to at once."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._socket.getsockname()[1]}/mcp"
+        self.process = self.run()
+
+    def run(self) -> "subprocess.Popen[bytes]":
+        """Start it, on the same address each time."""
+        descriptor = self._socket.fileno()
+        self.process = subprocess.Popen(
+            [sys.executable, str(SERVERS / "everyday.py"), str(descriptor)],
+            pass_fds=[descriptor],
+        )
+        return self.process
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+        self._socket.close()
+
+
+@pytest.fixture(scope="session")
+def http_server() -> Generator[HttpServer]:
+    """The everyday server over HTTP, shared by tests that do not end it."""
+    server = HttpServer()
+    yield server
+    server.close()
+
+
+class Scene:
+    """Running servers, their tools, and all that was told."""
+
+    def __init__(self, entries: dict[str, Any], **settings: Any) -> None:
+        self.registry = ToolRegistry(timeout=PATIENCE)
+        self.events: queue.Queue[ServerEvent] = queue.Queue()
+        self.questions: list[Elicitation] = []
+        self.answer = ElicitationAnswer("accept", {"colour": "red"})
+        settings = {"elicit": self._elicit, "backoff": (0.0, 0.0, 0.0)} | settings
+        self.servers = McpServers(
+            {"mcpServers": entries}, self.registry, on_event=self.events.put, **settings
+        )
+
+    async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
+        self.questions.append(question)
+        return self.answer
+
+    def call(self, name: str, /, **arguments: Any) -> ToolResult:
+        """Call a tool."""
+        return self.registry.execute_sync(ToolCall(name, arguments, "id"))
+
+    def watched(self, name: str) -> tuple[ToolResult, list[ToolProgress]]:
+        """Call a tool and collect its progress."""
+        seen: list[ToolProgress] = []
+        call = ToolCall(name, {}, "id")
+        return self.registry.execute_sync(call, on_progress=seen.append), seen
+
+    def wait_for(self, wanted: Callable[[ServerEvent], bool]) -> ServerEvent:
+        """The next event of the kind; other events before it are skipped."""
+        while True:
+            event = self.events.get(timeout=PATIENCE)
+            if wanted(event):
+                return event
+
+    def names(self) -> list[str]:
+        """The names of the offered tools."""
+        return [tool.name for tool in self.registry.definitions()]
+
+
+def everyday(*arguments: str, **settings: Any) -> dict[str, Any]:
+    """The entry of the well-behaved server."""
+    script = str(SERVERS / "everyday.py")
+    return {"command": sys.executable, "args": [script, *arguments], **settings}
+
+
+@pytest.fixture(scope="session", params=["stdio", "http"])
+def scene(request: pytest.FixtureRequest, http_server: HttpServer) -> Generator[Scene]:
+    """The everyday server, over each transport."""
+    entries = {"stdio": everyday(), "http": {"url": http_server.url}}
+    scene = Scene({"everyday": entries[request.param]})
+    with scene.servers:
+        yield scene

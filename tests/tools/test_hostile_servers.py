@@ -1,0 +1,321 @@
+"""A server may be mad or malicious: it harms nothing but its own tools, and it is said what is wrong."""
+
+import asyncio
+import contextlib
+import queue
+import sys
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools.mcp import (
+    Elicitation,
+    ElicitationAnswer,
+    ListChanged,
+    SamplingAnswer,
+    SamplingRequest,
+    ServerEvent,
+    ServerLogged,
+    StateChanged,
+)
+from multi_llm_chat.tools.mcp.servers import McpServers
+
+SCRIPT = str(Path(__file__).parent / "servers" / "hostile.py")
+PATIENCE = 60.0
+
+
+def acting(manner: str, **settings: Any) -> dict[str, Any]:
+    return {"command": sys.executable, "args": [SCRIPT, manner], **settings}
+
+
+class Scene:
+    """A bad server beside a good one."""
+
+    def __init__(self, manner: str, timeout: float = PATIENCE, **settings: Any) -> None:
+        self.registry = ToolRegistry(timeout=timeout)
+        self.events: list[ServerEvent] = []
+        entries = {"bad": acting(manner, **settings), "good": acting("good")}
+        self.servers = McpServers(
+            {"mcpServers": entries}, self.registry, on_event=self.events.append, backoff=(0.0,)
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncGenerator["Scene"]:
+        async with self.servers:
+            yield self
+            # Whatever happened, the neighbour still works.
+            assert (await self.call(self.name_of("good"))).content == "good answers"
+
+    def name_of(self, server: str, tool: str = "answer") -> str:
+        return next(
+            item.name
+            for item in self.registry.listing()
+            if (item.source, item.original) == (server, tool)
+        )
+
+    def names(self, server: str) -> list[str]:
+        return [item.name for item in self.registry.listing() if item.source == server]
+
+    async def call(self, name: str, **arguments: Any) -> ToolResult:
+        return await self.registry.execute(ToolCall(name, arguments, "id"))
+
+    def state(self, server: str = "bad") -> StateChanged:
+        return next(state for state in self.servers.states() if state.server == server)
+
+    def said(self) -> str:
+        return "\n".join(
+            str(event.data if isinstance(event, ServerLogged) else event.message)
+            for event in self.events
+            if isinstance(event, ServerLogged | StateChanged)
+        )
+
+
+def called(manner: str, timeout: float = PATIENCE) -> tuple[ToolResult, Scene]:
+    """The result of calling the bad server's tool, and the scene after it."""
+    scene = Scene(manner, timeout)
+
+    async def run() -> ToolResult:
+        async with scene.running():
+            return await scene.call(scene.name_of("bad"))
+
+    return asyncio.run(run()), scene
+
+
+def test_a_bad_schema_costs_only_the_tool_that_has_it() -> None:
+    scene = Scene("bad-schema")
+
+    async def run() -> list[ToolResult]:
+        async with scene.running():
+            assert "elsewhere" not in scene.names("bad")
+            return [
+                await scene.call("nonsense", a=1),
+                await scene.call("endless", a={"a": {}}),
+                await scene.call("regex", a="a" * 50 + "b"),
+                await scene.call("answer"),
+            ]
+
+    nonsense, endless, regex, answer = asyncio.run(run())
+    assert not nonsense.is_error
+    assert not endless.is_error
+    assert "does not match" in regex.content
+    assert answer.content == "bad-schema answers"
+
+
+def test_a_result_of_fifty_megabytes_ends_the_server_with_a_clear_message() -> None:
+    result, _ = called("huge")
+    assert result.is_error
+    assert "ended before it had answered" in result.content
+    assert "a message of more than 33,554,432 bytes" in result.content
+
+
+def test_a_large_result_is_cut() -> None:
+    result, _ = called("large")
+    assert not result.is_error
+    assert len(result.content) < 60_000
+    assert "4,950,000 of 5,000,000 characters are left out here" in result.content
+
+
+def test_names_with_markup_or_clashes_become_legal_and_unique() -> None:
+    scene = Scene("markup")
+
+    async def run() -> list[str]:
+        async with scene.running():
+            assert scene.name_of("good") == "good_answer"
+            assert (await scene.call(scene.name_of("bad"))).content == "markup answers"
+            return scene.names("bad")
+
+    names = asyncio.run(run())
+    assert len(names) == 3
+    assert all(name.replace("_", "").isalnum() and len(name) <= 64 for name in names)
+
+
+@pytest.mark.parametrize(
+    ("manner", "count", "words"),
+    [
+        ("endless", 50, "more than 50 pages"),
+        ("many", 1_000, "more than 1000 entries"),
+        ("circle", 1, "leads back to its own beginning"),
+    ],
+)
+def test_a_list_without_end_is_ended(manner: str, count: int, words: str) -> None:
+    scene = Scene(manner)
+
+    async def run() -> int:
+        async with scene.running():
+            return len(scene.names("bad"))
+
+    assert asyncio.run(run()) == count
+    assert words in scene.said()
+
+
+def test_a_result_for_another_call_answers_nobody() -> None:
+    result, _ = called("other-id", timeout=0.5)
+    assert result.is_error
+    assert "did not finish within 0.5 seconds" in result.content
+
+
+def test_a_server_that_dies_in_a_call_answers_it_with_an_error_and_comes_back() -> None:
+    scene = Scene("dies")
+
+    async def run() -> list[ToolResult]:
+        async with scene.running():
+            calls = [scene.call(scene.name_of("bad")) for _ in range(3)]
+            results = await asyncio.gather(*calls)
+            assert (await scene.call(scene.name_of("bad"))).is_error
+            return results
+
+    for result in asyncio.run(run()):
+        assert result.is_error
+        assert "whether the call had an effect is unknown" in result.content
+    assert "ended with code 7; it said:\nI am dying" in scene.said()
+
+
+def test_a_server_that_hangs_at_the_start_does_not_hold_up_the_others() -> None:
+    scene = Scene("hang", startupTimeout=0.5)
+
+    async def run() -> StateChanged:
+        async with scene.running():
+            assert scene.names("bad") == []
+            return scene.state()
+
+    assert asyncio.run(run()).message == "it did not answer within 0.5 seconds"
+
+
+def test_garbage_between_the_messages_is_skipped_and_said_once() -> None:
+    result, scene = called("garbage")
+    assert result.content == "garbage answers"
+    assert scene.said().count("[not a message") == 1
+
+
+@pytest.mark.parametrize(
+    ("manner", "words"),
+    [
+        ("flood", "something other than messages"),
+        ("unfinished", "a message of more than"),
+        ("no-list", "ValidationError"),
+    ],
+)
+def test_a_server_that_cannot_be_understood_is_given_up(manner: str, words: str) -> None:
+    scene = Scene(manner)
+
+    async def run() -> list[str]:
+        async with scene.running():
+            return scene.names("bad")
+
+    assert asyncio.run(run()) == []
+    assert words in scene.said()
+
+
+def test_a_result_without_shape_is_an_error() -> None:
+    result, _ = called("shapeless")
+    assert result.is_error
+    assert "not as the protocol demands" in result.content
+
+
+def test_a_damaged_picture_is_said_and_structure_stands_in_for_text() -> None:
+    assert called("damaged")[0].content == "[image/png: the server sent it damaged]"
+    assert called("structured")[0].content == {"a": 1}
+
+
+def test_a_program_that_is_not_there_is_said() -> None:
+    registry = ToolRegistry()
+    with McpServers(
+        {"mcpServers": {"x": {"command": "/no/such/program"}}}, registry, backoff=()
+    ) as servers:
+        assert servers.states() == [
+            StateChanged("x", "failed", "the program or folder was not found: /no/such/program")
+        ]
+
+
+@pytest.mark.parametrize(
+    ("allowed", "has_callback", "words"),
+    [(True, True, "model says hi"), (False, True, "ampling"), (True, False, "ampling")],
+)
+def test_sampling_needs_both_the_program_and_the_settings(
+    allowed: bool, has_callback: bool, words: str
+) -> None:
+    async def sample(request: SamplingRequest) -> SamplingAnswer:
+        assert request.server == "bad"
+        return SamplingAnswer("model says hi", "m")
+
+    registry = ToolRegistry()
+    entries = {"mcpServers": {"bad": acting("asks-model", sampling=allowed)}}
+    with McpServers(entries, registry, sample=sample if has_callback else None):
+        result = registry.execute_sync(ToolCall("answer", {}, "id"))
+    assert words in result.content
+
+
+class Play:
+    """One server that acts, and a user who answers."""
+
+    def __init__(self, manner: str, action: str | None = None, **settings: Any) -> None:
+        self.questions: list[Elicitation] = []
+        self.events: queue.Queue[ServerEvent] = queue.Queue()
+        self.registry = ToolRegistry(timeout=PATIENCE)
+        self._action: Any = action
+
+        def elicit(question: Elicitation) -> ElicitationAnswer:
+            self.questions.append(question)
+            return ElicitationAnswer(self._action)
+
+        self.servers = McpServers(
+            {"mcpServers": {"actor": acting(manner)}},
+            self.registry,
+            elicit=None if action is None else elicit,
+            on_event=self.events.put,
+            **settings,
+        )
+
+    def call(self, name: str = "answer") -> ToolResult:
+        return self.registry.execute_sync(ToolCall(name, {}, "id"))
+
+
+@pytest.mark.parametrize(("action", "count"), [("accept", 1), ("decline", 1), (None, 0)])
+def test_an_address_is_shown_and_left_to_the_user(action: str | None, count: int) -> None:
+    play = Play("asks-url", action)
+    with play.servers:
+        assert f'"action": "{action or "decline"}"' in play.call().content
+    shown = Elicitation("actor", "Pay here.", "url", url="https://pay.example/1")
+    assert play.questions == [shown] * count
+
+
+def test_an_address_that_is_no_web_address_is_not_even_shown() -> None:
+    play = Play("asks-script", "accept")
+    with play.servers:
+        assert '"action": "decline"' in play.call().content
+    assert play.questions == []
+
+
+def test_a_call_that_needs_a_visit_first_is_repeated_after_it() -> None:
+    play = Play("visit", "accept")
+    with play.servers:
+        assert play.call().content == "visit answers"
+    assert [question.url for question in play.questions] == ["https://pay.example/1"]
+
+
+def test_a_call_that_needs_a_visit_is_not_repeated_without_it() -> None:
+    play = Play("visit", "cancel")
+    with play.servers:
+        assert "the user did not agree" in play.call().content
+
+
+def test_roots_are_the_folders_the_program_names(tmp_path: Path) -> None:
+    play = Play("asks-roots", roots=[tmp_path])
+    with play.servers:
+        assert tmp_path.resolve().as_uri() in play.call().content
+    play = Play("asks-roots")
+    with play.servers:
+        assert "not supported" in play.call().content
+
+
+def test_changes_of_older_servers_are_followed_too() -> None:
+    play = Play("changes")
+    with play.servers:
+        assert play.call().content == "changed"
+        while play.events.get(timeout=PATIENCE) != ListChanged("actor", "tools"):
+            continue
+        assert play.registry.names() == ["answer", "late"]
