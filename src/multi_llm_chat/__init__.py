@@ -7,6 +7,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multi_llm_chat.client import (
+        ChatGPTProvider,
+        ClaudeProvider,
+        FallbackProvider,
+        GeminiProvider,
+        LLMProvider,
+        ModelInfo,
+        Reply,
+        create_provider,
+    )
+    from multi_llm_chat.client.agent_async import AgentRun
+    from multi_llm_chat.client.agent_events import AgenticLoopResult
+    from multi_llm_chat.client.agent_sync import SyncAgentRun
+    from multi_llm_chat.client.agentic import (
+        execute_with_tools,
+        execute_with_tools_stream,
+        execute_with_tools_sync,
+    )
     from multi_llm_chat.dialects.anthropic.assembler import AnthropicToolCallAssembler
     from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
     from multi_llm_chat.dialects.openai_chat.assembler import (
@@ -16,6 +34,7 @@ if TYPE_CHECKING:
     from multi_llm_chat.errors import (
         AuthError,
         BadRequest,
+        ConnectionFailed,
         ContextTooLong,
         MultiLLMChatError,
         Overloaded,
@@ -27,10 +46,20 @@ if TYPE_CHECKING:
         ToolError,
         UsageError,
     )
+    from multi_llm_chat.events import (
+        Finish,
+        TextDelta,
+        ThinkingDelta,
+        ToolCallDelta,
+        ToolCallEnd,
+        ToolCallStart,
+        Usage,
+    )
     from multi_llm_chat.exchange.conversion import history_from, history_to
     from multi_llm_chat.exchange.exchange import Exchange, HttpRequest
     from multi_llm_chat.exchange.normalizer import MessageNormalizer
     from multi_llm_chat.exchange.rendering import Rendered, render
+    from multi_llm_chat.exchange.retrying import RetryPolicy
     from multi_llm_chat.history.text import (
         content_to_text,
         history_contains_tools,
@@ -46,8 +75,12 @@ if TYPE_CHECKING:
         ToolResult,
         Turn,
     )
+    from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
+    from multi_llm_chat.mentions import read_mentions
     from multi_llm_chat.repair.policy import Note, RepairPolicy
     from multi_llm_chat.request import Options, ToolDefinition
+    from multi_llm_chat.tools import ToolRegistry
+    from multi_llm_chat.transport import Timeouts
     from multi_llm_chat.wire.tool_formats import (
         mcp_tools_to_anthropic_format,
         mcp_tools_to_gemini_format,
@@ -57,12 +90,48 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "client": (
+        "ChatGPTProvider",
+        "ClaudeProvider",
+        "FallbackProvider",
+        "GeminiProvider",
+        "LLMProvider",
+        "ModelInfo",
+        "Reply",
+        "create_provider",
+    ),
+    "client.agent_async": ("AgentRun",),
+    "client.agent_events": ("AgenticLoopResult",),
+    "client.agent_sync": ("SyncAgentRun",),
+    "client.agentic": (
+        "execute_with_tools",
+        "execute_with_tools_stream",
+        "execute_with_tools_sync",
+    ),
+    "exchange.retrying": ("RetryPolicy",),
+    "loop.limits": (
+        "LoopLimits",
+        "ThinkingBudget",
+    ),
+    "mentions": ("read_mentions",),
+    "tools": ("ToolRegistry",),
+    "transport": ("Timeouts",),
+    "events": (
+        "Finish",
+        "TextDelta",
+        "ThinkingDelta",
+        "ToolCallDelta",
+        "ToolCallEnd",
+        "ToolCallStart",
+        "Usage",
+    ),
     "dialects.anthropic.assembler": ("AnthropicToolCallAssembler",),
     "dialects.gemini.assembler": ("GeminiToolCallAssembler",),
     "dialects.openai_chat.assembler": ("OpenAIToolCallAssembler", "parse_openai_tool_call"),
     "errors": (
         "AuthError",
         "BadRequest",
+        "ConnectionFailed",
         "ContextTooLong",
         "MultiLLMChatError",
         "Overloaded",
@@ -97,15 +166,26 @@ _HOMES = {
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [
+    "AgentRun",
+    "AgenticLoopResult",
     "AnthropicToolCallAssembler",
     "AuthError",
     "BadRequest",
+    "ChatGPTProvider",
+    "ClaudeProvider",
+    "ConnectionFailed",
     "ContextTooLong",
     "Exchange",
+    "FallbackProvider",
+    "Finish",
+    "GeminiProvider",
     "GeminiToolCallAssembler",
     "HttpRequest",
+    "LLMProvider",
+    "LoopLimits",
     "Media",
     "MessageNormalizer",
+    "ModelInfo",
     "MultiLLMChatError",
     "Note",
     "OpenAIToolCallAssembler",
@@ -117,17 +197,33 @@ __all__ = [
     "Refused",
     "Rendered",
     "RepairPolicy",
+    "Reply",
+    "RetryPolicy",
     "StoreError",
     "StreamBroken",
+    "SyncAgentRun",
     "Text",
+    "TextDelta",
     "Thinking",
+    "ThinkingBudget",
+    "ThinkingDelta",
+    "Timeouts",
     "ToolCall",
+    "ToolCallDelta",
+    "ToolCallEnd",
+    "ToolCallStart",
     "ToolDefinition",
     "ToolError",
+    "ToolRegistry",
     "ToolResult",
     "Turn",
+    "Usage",
     "UsageError",
     "content_to_text",
+    "create_provider",
+    "execute_with_tools",
+    "execute_with_tools_stream",
+    "execute_with_tools_sync",
     "history_contains_tools",
     "history_from",
     "history_to",
@@ -136,6 +232,7 @@ __all__ = [
     "mcp_tools_to_openai_format",
     "normalize_history_turns",
     "parse_openai_tool_call",
+    "read_mentions",
     "render",
     "validate_history_entry",
 ]

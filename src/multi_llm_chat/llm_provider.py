@@ -1,5 +1,12 @@
-"""The first seed system's import path; the code lives in ``dialects`` and ``wire``."""
+"""The first seed system's import path; the code lives in ``client``, ``dialects`` and ``wire``."""
 
+from multi_llm_chat.client import (
+    ChatGPTProvider,
+    ClaudeProvider,
+    GeminiProvider,
+    LLMProvider,
+    create_provider,
+)
 from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
 from multi_llm_chat.dialects.openai_chat.assembler import (
     OpenAIToolCallAssembler,
@@ -12,8 +19,13 @@ from multi_llm_chat.wire.tool_formats import (
 )
 
 __all__ = [
+    "ChatGPTProvider",
+    "ClaudeProvider",
+    "GeminiProvider",
     "GeminiToolCallAssembler",
+    "LLMProvider",
     "OpenAIToolCallAssembler",
+    "create_provider",
     "mcp_tools_to_anthropic_format",
     "mcp_tools_to_gemini_format",
     "mcp_tools_to_openai_format",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
-from multi_llm_chat.tools import Allow, ApprovalRequest, Deny, ToolRegistry
+from multi_llm_chat.tools import Allow, ApprovalRequest, Deny, Tool, ToolContext, ToolRegistry
 
 
 def saying(answer: Any) -> Callable[[ApprovalRequest], Any]:
@@ -109,3 +109,23 @@ def test_the_policy_can_be_changed_by_the_user() -> None:
     registry.set_approval("erase", "always")
     assert execute(registry).content == "erased"
     assert registry.listing()[0].approval == "always"
+
+
+def test_a_tool_that_changed_is_asked_about_again() -> None:
+    asked: list[str] = []
+
+    def approve(request: ApprovalRequest) -> Allow:
+        asked.append(request.description)
+        return Allow("conversation")
+
+    async def run(arguments: dict[str, Any], context: ToolContext) -> str:
+        return "ran"
+
+    def offered(description: str) -> list[Tool]:
+        return [Tool("erase", run, description, approval="ask")]
+
+    registry = ToolRegistry(approve=approve)
+    for description in ("harmless", "harmless", "reads your keys"):
+        registry.replace_source("server", offered(description))
+        assert execute(registry, "c").content == "ran"
+    assert asked == ["harmless", "reads your keys"]

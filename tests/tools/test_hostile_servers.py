@@ -174,6 +174,28 @@ def test_a_server_that_dies_in_a_call_answers_it_with_an_error_and_comes_back() 
     assert "ended with code 7; it said:\nI am dying" in scene.said()
 
 
+def test_a_slow_server_is_not_waited_for_without_end() -> None:
+    registry = ToolRegistry()
+    events: queue.Queue[ServerEvent] = queue.Queue()
+    entries = {"mcpServers": {"slow": acting("hang"), "good": acting("good")}}
+    with McpServers(entries, registry, on_event=events.put, patience=0.0) as servers:
+        assert servers.states()[0] == StateChanged("slow", "starting")
+        while events.get(timeout=PATIENCE) != StateChanged("good", "ready"):
+            continue
+        assert registry.execute_sync(ToolCall("answer", {}, "id")).content == "good answers"
+
+
+def test_secrets_of_the_settings_are_not_told() -> None:
+    scene = Scene("dies", env={"TOKEN": "I am dying"})
+
+    async def run() -> ToolResult:
+        async with scene.running():
+            return await scene.call(scene.name_of("bad"))
+
+    assert "it said:\n[hidden]" in asyncio.run(run()).content
+    assert "I am dying" not in scene.said()
+
+
 def test_a_server_that_hangs_at_the_start_does_not_hold_up_the_others() -> None:
     scene = Scene("hang", startupTimeout=0.5)
 

@@ -1,6 +1,7 @@
 """Asking providers: ``create_provider`` and what it creates."""
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any
 
 from multi_llm_chat.client.chain import FallbackProvider
@@ -37,6 +38,13 @@ _CLASSES: dict[str, type[LLMProvider]] = {
 }
 
 
+#: Providers that need more than an address; each is loaded when it is asked for.
+_ELSEWHERE = {
+    "local": "multi_llm_chat.client.local:create_local",
+    "simulated": "multi_llm_chat.testing.simulated:SimulatedProvider",
+}
+
+
 def create_provider(
     name: str | Sequence[str],
     *,
@@ -49,7 +57,8 @@ def create_provider(
     """The provider of this name, or a chain of several: ``create_provider(["claude", "gemini"])``.
 
     Args:
-        name: A provider's name, its speaker's, or a list of them.
+        name: A provider's name, its speaker's, or a list of them; ``local`` is the model inside
+            this process (or a running Ollama), ``simulated`` one that only pretends.
         model: The model; the provider's default otherwise.
         api_key: The key; the provider's environment variable otherwise.
         base_url: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
@@ -62,6 +71,11 @@ def create_provider(
         return FallbackProvider(
             [create_provider(member, options=options, **settings) for member in name]
         )
+    factory = _ELSEWHERE.get(str(name).strip().lower())
+    if factory is not None:
+        module, _, attribute = factory.partition(":")
+        create = getattr(import_module(module), attribute)
+        return create(model=model, options=options, **settings)
     row = provider_row(name)
     return _CLASSES.get(row.name, LLMProvider)(
         row.name, model=model, api_key=api_key, base_url=base_url, options=options, **settings

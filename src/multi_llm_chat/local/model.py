@@ -154,7 +154,7 @@ class LocalModel:
     ) -> Completed:
         """The whole answer at once."""
         runtime, work = self._work(history, system_prompt, tools, options, speaker)
-        return self._collected(list(runtime.listen(work)), speaker)
+        return self.collect(list(runtime.listen(work)), speaker)
 
     async def acomplete(
         self,
@@ -167,7 +167,7 @@ class LocalModel:
     ) -> Completed:
         """The whole answer at once, without blocking the event loop."""
         runtime, work = self._work(history, system_prompt, tools, options, speaker)
-        return self._collected([event async for event in runtime.listen_async(work)], speaker)
+        return self.collect([event async for event in runtime.listen_async(work)], speaker)
 
     def warm(self, system_prompt: str | None = None, tools: Iterable[Any] | None = None) -> None:
         """Load the model and read what is known beforehand, so that the first answer begins sooner.
@@ -237,7 +237,8 @@ class LocalModel:
             settings["json_schema"] = project_schema(wishes.schema, LLAMACPP).schema
         return settings
 
-    def _collected(self, events: Iterable[Event], speaker: str) -> Completed:
+    def collect(self, events: Iterable[Event], speaker: str = PROVIDER) -> Completed:
+        """The whole answer that these events tell."""
         said: list[Part] = []
         usage, finish = Usage(), Finish("other")
         words: dict[type, str] = {ThinkingDelta: "", TextDelta: ""}

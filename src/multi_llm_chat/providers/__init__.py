@@ -2,9 +2,9 @@
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.providers.families import row_for_model
-from multi_llm_chat.providers.rows import ROWS, ProviderRow
+from multi_llm_chat.providers.rows import EMBEDDED, ROWS, ProviderRow
 
-__all__ = ["ROWS", "ProviderRow", "provider_row", "row_for_model"]
+__all__ = ["EMBEDDED", "ROWS", "ProviderRow", "provider_row", "row_for_model"]
 
 #: Names people use for a provider besides its own.
 _ALIASES = {"chatgpt": "openai", "claude": "anthropic", "google": "gemini", "grok": "xai"}
@@ -14,7 +14,7 @@ def provider_row(name: object) -> ProviderRow:
     """The row of a provider, by its name or its speaker's (an enum's value will do)."""
     value = getattr(name, "value", name)
     key = str(value).strip().lower()
-    row = ROWS.get(_ALIASES.get(key, key))
+    row = EMBEDDED if key == EMBEDDED.name else ROWS.get(_ALIASES.get(key, key))
     if row is None:
         raise UsageError(f"Unknown provider {value!r}; known are: {', '.join(sorted(ROWS))}")
     return row

@@ -294,4 +294,15 @@ _ROWS = (
     ),
 )
 
+#: The model inside this process: no address and no key, but it speaks like llama.cpp's server.
+EMBEDDED = _compatible(
+    "local",
+    "",
+    "smollm2-135m",
+    None,
+    ChatQuirks(alternates=True, result_names=True, schema_rules=LLAMACPP),
+    id_pattern=_NINE,
+    name_pattern=_STRICT_NAMES,
+)
+
 ROWS: dict[str, ProviderRow] = {row.name: row for row in _ROWS}

@@ -3,8 +3,8 @@
 Rules:
 1. ``always`` runs, ``never`` does not, ``ask`` is decided by the callback, call by call.
 2. Fail closed: no callback, a callback that fails, and an answer that is none all mean no.
-3. "In this conversation" holds for that tool and that conversation; without a conversation it
-   holds for the one call.
+3. "In this conversation" holds for that tool, as it was then, and that conversation; without a conversation
+   it holds for the one call.
 4. A refusal tells the model who refused and why, so that it does not try the same again.
 """
 
@@ -86,6 +86,10 @@ class Approvals:
             for allowed in self._allowed
             if conversation is not None and allowed[0] != conversation
         }
+
+    def forget_tool(self, name: str) -> None:
+        """Take back what was allowed for this tool: it is no longer the one that was allowed."""
+        self._allowed = {allowed for allowed in self._allowed if allowed[1] != name}
 
     async def _ask(self, request: ApprovalRequest) -> Decision:
         callback = self.callback

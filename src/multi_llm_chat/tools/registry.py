@@ -93,7 +93,7 @@ class ToolRegistry:
         self.approvals = Approvals(approve)
         self._allowed = None if allow is None else tuple(allow)
         self._names = Names()
-        self._order: dict[str, int] = {}
+        self._known: dict[str, ToolDefinition] = {}
         self._entries: dict[str, _Entry] = {}
         self._disabled: frozenset[str] = frozenset()
         self._policies: dict[str, Approval] = {}
@@ -173,10 +173,12 @@ class ToolRegistry:
             self._entries = {key: entry for key, entry in self._entries.items() if key != name}
 
     def _put(self, added: dict[str, _Entry]) -> None:
-        for name in added:
-            self._order.setdefault(name, len(self._order))
+        for name, entry in added.items():
+            if self._known.get(name, entry.definition) != entry.definition:
+                self.approvals.forget_tool(name)
+            self._known[name] = entry.definition
         merged = self._entries | added
-        self._entries = dict(sorted(merged.items(), key=lambda item: self._order[item[0]]))
+        self._entries = {name: merged[name] for name in self._known if name in merged}
 
     # Choosing.
 

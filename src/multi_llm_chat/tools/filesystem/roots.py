@@ -89,7 +89,7 @@ class Roots:
             OSError: It is not there, or cannot be read.
         """
         root, inside = self.resolve(path)
-        descriptor = _open_inside(root, inside)
+        descriptor = open_inside(root, inside)
         mode = os.fstat(descriptor).st_mode
         if not (stat.S_ISDIR(mode) if folder else stat.S_ISREG(mode)):
             os.close(descriptor)
@@ -112,7 +112,8 @@ def _require_modest(folder: Path, home: Path) -> None:
         )
 
 
-def _open_inside(root: Path, inside: Path) -> int:
+def open_inside(root: Path, inside: Path) -> int:
+    """A descriptor of what ``resolve`` found, opened step by step without following any link."""
     if not _STEPWISE:  # Windows: the resolved path has to do
         return os.open(root / inside, os.O_RDONLY | _BINARY)
     descriptor = os.open(root, os.O_RDONLY | _FOLDER)

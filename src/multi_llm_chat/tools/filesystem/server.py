@@ -11,6 +11,7 @@ from typing import Annotated, Final, TypeVar
 import mcp_types
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
+from pydantic import Field
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.tools.filesystem import reading
@@ -44,9 +45,11 @@ def filesystem_server(roots: Roots) -> MCPServer:
 
     @server.tool(annotations=_READS, structured_output=False)
     def search_files(
-        pattern: Annotated[str, "a pattern for the file's name, such as *.py"] = "*",
-        path: Annotated[str, "the folder to search"] = "",
-        text: Annotated[str, "words that the file contains"] = "",
+        pattern: Annotated[
+            str, Field(description="a pattern for the file's name, such as *.py")
+        ] = "*",
+        path: Annotated[str, Field(description="the folder to search")] = "",
+        text: Annotated[str, Field(description="words that the file contains")] = "",
     ) -> str:
         """Find files below a folder, by name and by the text in them."""
         found = _told(path, lambda: reading.search_files(roots, pattern, path, text))

@@ -7,12 +7,14 @@ Rules:
    are withdrawn, and the reason is told.
 3. Calls under way when it ends are answered at once: the outcome is unknown.
 4. Whatever it does, only its own tools are affected.
+5. No message contains what its settings keep secret: headers, variables, the query of its address.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from typing import Any, Final, Literal, TypeVar, cast
+from urllib.parse import urlsplit
 
 import mcp_types
 from mcp.client import Client, IncomingMessage
@@ -45,6 +47,8 @@ BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 #: A server that lived this long has not failed at starting.
 STEADY: Final = 60.0
 _LONGEST_REASON: Final = 1_500
+#: Shorter values of settings are words, not secrets.
+_SHORTEST_SECRET: Final = 8
 _KINDS: Final[Mapping[type[object], Literal["tools", "resources", "prompts"]]] = {
     mcp_types.ToolListChangedNotification: "tools",
     mcp_types.ResourceListChangedNotification: "resources",
@@ -194,7 +198,16 @@ class Connection:
             words = "the connection was lost"
         else:
             words = _told(error)
-        return words[:_LONGEST_REASON]
+        return self._discreet(words)[:_LONGEST_REASON]
+
+    def _discreet(self, words: str) -> str:
+        """The words without what the settings keep secret."""
+        settings = self.settings
+        secrets = [*settings.headers.values(), *settings.env.values(), urlsplit(settings.url).query]
+        for secret in secrets:
+            if len(secret) >= _SHORTEST_SECRET:
+                words = words.replace(secret, "[hidden]")
+        return words
 
     def _enter(self, state: ServerState, message: str = "") -> None:
         self.state, self.message = state, message
@@ -348,10 +361,12 @@ class Connection:
         return holding(lambda: tuple(self._active))
 
     def _on_error_line(self, line: str) -> None:
-        self._callbacks.tell(ServerLogged(self.settings.name, "info", line, "stderr"))
+        self._callbacks.tell(
+            ServerLogged(self.settings.name, "info", self._discreet(line), "stderr")
+        )
 
     def _say(self, level: str, words: str) -> None:
-        self._callbacks.tell(ServerLogged(self.settings.name, level, words))
+        self._callbacks.tell(ServerLogged(self.settings.name, level, self._discreet(words)))
 
 
 class _StartClock:

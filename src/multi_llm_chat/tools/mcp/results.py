@@ -10,7 +10,6 @@ Rules:
 import base64
 import binascii
 from collections.abc import Sequence
-from typing import Any
 
 import mcp_types
 
@@ -24,10 +23,7 @@ def output_of(result: mcp_types.CallToolResult) -> ToolOutput:
     texts = [part for part in parts if isinstance(part, Text) and part.content]
     if len(texts) == len(parts):
         joined = "\n".join(part.content for part in texts)
-        content: Any = joined if joined or result.structured_content is None else None
-        return ToolOutput(
-            result.structured_content if content is None else content, result.is_error
-        )
+        return ToolOutput(joined or result.structured_content, result.is_error)
     return ToolOutput(parts, result.is_error)
 
 

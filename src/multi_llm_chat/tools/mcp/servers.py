@@ -2,7 +2,8 @@
 
 Rules:
 1. All servers start at the same time; tools are registered in the order of the configuration, so that names
-   do not depend on which server was quicker.
+   do not depend on which server was quicker. One that needs longer than ``patience`` is not waited for: its
+   tools come later.
 2. The servers live in the background thread, whoever uses them. Code without an event loop starts and ends
    them with ``with``, and runs any other method by ``wait_for``.
 3. What cannot be started is told, by ``states`` and as an event, and hinders nothing else.
@@ -55,6 +56,7 @@ class McpServers:
         tokens: Where sign-in tokens are kept; in memory when not given (see ``open_tokens``).
         redirect_port: The port to which a browser returns after a sign-in; any free one when 0.
         backoff: Seconds before each new start of a server that ended.
+        patience: Seconds that ``start`` waits for slow servers.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class McpServers:
         tokens: TokenStore | None = None,
         redirect_port: int = 0,
         backoff: tuple[float, ...] = BACKOFF,
+        patience: float = 10.0,
     ) -> None:
         read = servers if isinstance(servers, ReadServers) else read_servers(servers)
         self.problems = read.problems
@@ -76,6 +79,7 @@ class McpServers:
         self._callbacks = Callbacks(elicit=elicit, sample=sample, on_event=on_event, roots=roots)
         self._tokens = MemoryTokens() if tokens is None else tokens
         self._port = redirect_port
+        self._patience = patience
         self._early: dict[str, list[Tool]] | None = {}
         self._connections = {
             settings.name: Connection(
@@ -88,7 +92,7 @@ class McpServers:
     # Life.
 
     async def start(self) -> None:
-        """Start all servers and wait until each is ready or has failed."""
+        """Start all servers and wait, not too long, until each is ready or has failed."""
         await through_portal(self._start())
 
     def start_sync(self) -> None:
@@ -174,10 +178,15 @@ class McpServers:
     # Within the background loop.
 
     async def _start(self) -> None:
-        connections = list(self._connections.values())
-        for connection in connections:
+        for connection in self._connections.values():
             connection.start()
-        await asyncio.gather(*(connection.settled() for connection in connections))
+        waiting = [
+            asyncio.ensure_future(connection.settled()) for connection in self._connections.values()
+        ]
+        if waiting:
+            _, slow = await asyncio.wait(waiting, timeout=self._patience)
+            for task in slow:
+                task.cancel()
         early, self._early = self._early or {}, None
         for name in self._connections:
             if name in early:

@@ -1,0 +1,38 @@
+"""``provider="simulated"``: a model that only pretends, over real HTTP (seed 004's simulation mode)."""
+
+from typing import Any
+
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.testing.simulator import Rule, Simulator
+from multi_llm_chat.testing.simulator.demonstration import demo
+
+
+class SimulatedProvider(LLMProvider):
+    """A provider with its own simulator, which runs until the provider is closed.
+
+    Args:
+        acts_as: The provider that is simulated, down to its bytes and what it refuses.
+        rule: What is answered to a request.
+        settings: The further arguments of ``LLMProvider``.
+    """
+
+    def __init__(self, *, acts_as: str = "openai-chat", rule: Rule = demo, **settings: Any) -> None:
+        """Start the simulator."""
+        self._simulator = Simulator(rule).start()
+        settings.setdefault("speaker", "simulated")
+        super().__init__(
+            acts_as,
+            api_key="simulated",
+            base_url=self._simulator.base_url(acts_as),
+            **settings,
+        )
+
+    @property
+    def notice(self) -> str:
+        """The line to show wherever this model speaks."""
+        return "This is a simulation: the answers are scripted and mean nothing."
+
+    def close(self) -> None:
+        """Close the connections and stop the simulator."""
+        super().close()
+        self._simulator.stop()

@@ -1,0 +1,50 @@
+"""The embedded model through the same door as every other provider."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from multi_llm_chat import StreamBroken, UsageError, create_provider
+from multi_llm_chat.client.local import LocalProvider
+from multi_llm_chat.events import Finish, TextDelta
+
+HELLO = [{"role": "user", "content": "Say hello in one short sentence."}]
+STEADY = {"temperature": 0.0, "max_tokens": 24}
+
+
+@pytest.fixture
+def provider(models: Path) -> LocalProvider:
+    return LocalProvider(model=str(models / "smollm2-135m.gguf"), options=STEADY)
+
+
+def test_it_streams_completes_and_calls_alike(provider: LocalProvider):
+    with provider.stream(HELLO) as stream:
+        events = list(stream)
+    text = "".join(event.text for event in events if isinstance(event, TextDelta))
+    assert isinstance(events[-1], Finish)
+    assert stream.reply.text == text
+    assert provider.complete(HELLO).text == text
+    assert "".join(chunk["content"] for chunk in provider.call_api(HELLO)) == text
+    assert stream.reply.turn.role == "local"
+
+    async def ask() -> str:
+        return (await provider.acomplete(HELLO)).text
+
+    assert asyncio.run(ask()) == text
+
+
+def test_it_is_stopped_with_what_it_has_said(provider: LocalProvider):
+    stream = provider.stream(HELLO)
+    first = next(stream)
+    stream.stop()
+    with pytest.raises(StreamBroken) as broken:
+        list(stream)
+    assert isinstance(first, TextDelta)
+    assert broken.value.partial.parts[0].content.startswith(first.text)
+
+
+def test_it_has_no_part_in_a_chain():
+    chain = create_provider(["claude", "local"])
+    with pytest.raises(UsageError, match="chain"):
+        chain.stream(HELLO)

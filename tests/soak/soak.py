@@ -1,0 +1,177 @@
+"""Fifty streams at a time over faulty connections, for as long as wanted: nothing may be left behind.
+
+    python -m tests.soak.soak [SECONDS] [SEED]
+
+Half of the streams are read by threads, half by tasks. They are read to their end, left early,
+stopped from another thread or cancelled with their task. Rules:
+
+1. Whatever the server does ends, in limited time, in an answer or an error that tells of the server.
+2. No reply contains a word of another one.
+3. In the end there are as many threads and open files as before, and no task.
+4. The last third of the time needs no more memory than the first: a tenth is allowed for chance.
+"""
+
+import asyncio
+import faulthandler
+import gc
+import os
+import resource
+import statistics
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from msgspec import Struct
+from tests.soak.trouble import Trouble
+from tests.soak.workers import Tally, Worker
+
+from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.exchange.breaker import Breaker
+from multi_llm_chat.exchange.retrying import RetryPolicy
+from multi_llm_chat.providers import ROWS
+from multi_llm_chat.testing.simulator import Simulator
+from multi_llm_chat.transport import Timeouts
+
+THREADS = 25
+TASKS = 25
+SECONDS = 300.0
+GROWTH = 1.1
+
+#: How long a server may be silent, and how long a question may take: three attempts, and much to spare.
+SILENCE = 2.0
+LONGEST = 60.0
+
+#: The time in which caches, pools and arenas reach their size; it is not compared.
+WARMING = 0.1
+
+
+class Report(Struct):
+    """What a soak has shown; ``faults`` is empty if all is well."""
+
+    seconds: float
+    outcomes: Counter[str]
+    memory: list[int]
+    faults: list[str]
+
+    @property
+    def growth(self) -> float:
+        """The memory of the last third over that of the first."""
+        warm = self.memory[int(len(self.memory) * WARMING) :]
+        third = max(1, len(warm) // 3)
+        return statistics.median(warm[-third:]) / statistics.median(warm[:third])
+
+    def __str__(self) -> str:
+        counted = ", ".join(f"{name} {count:,}" for name, count in self.outcomes.most_common())
+        first, last, most = (
+            size / 2**20 for size in (self.memory[0], self.memory[-1], max(self.memory))
+        )
+        lines = [
+            f"{self.outcomes.total():,} questions in {self.seconds:.0f} s: {counted}",
+            f"memory {first:.1f} MB at first, {last:.1f} at last, {most:.1f} at most; "
+            f"last third over first x{self.growth:.3f}",
+            *self.faults,
+        ]
+        return "\n".join(lines)
+
+
+def soak(seconds: float, seed: int = 1) -> Report:
+    """Ask for so many seconds; what is wrong is in the report."""
+    _run(0.5, seed)  # whatever is opened once and for all
+    before = _held()
+    report = _run(seconds, seed)
+    after = _held()
+    report.faults += [
+        f"{name}: {before[name]} before, {count} after"
+        for name, count in after.items()
+        if count > before[name]
+    ]
+    if report.growth > GROWTH:
+        report.faults.append(f"memory grew {report.growth:.2f} times")
+    return report
+
+
+def _held() -> dict[str, int]:
+    gc.collect()
+    return {"open files": len(os.listdir("/proc/self/fd")), "threads": threading.active_count()}
+
+
+def _run(seconds: float, seed: int) -> Report:
+    began = time.monotonic()
+    tally, memory = Tally(), list[int]()
+    with Simulator(Trouble(seed)) as simulator:
+        providers = [_provider(name, simulator) for name in ROWS]
+        workers = [
+            Worker(f"asker-{number}", providers, tally, seed=seed, deadline=began + seconds)
+            for number in range(THREADS + TASKS)
+        ]
+        jobs: list[Callable[[], None]] = [worker.run for worker in workers[:THREADS]]
+        jobs.append(lambda: asyncio.run(_tasks(workers[THREADS:], providers)))
+        # Daemons: one that hangs is told of, and must not keep the process.
+        threads = [
+            threading.Thread(target=_guarded, args=(job, tally), daemon=True) for job in jobs
+        ]
+        for thread in threads:
+            thread.start()
+        while any(thread.is_alive() for thread in threads):
+            time.sleep(min(0.25, seconds / 8))
+            memory.append(_resident())
+            simulator.requests.clear()
+            _watch(workers)
+        for provider in providers:
+            provider.close()
+    return Report(time.monotonic() - began, tally.outcomes, memory, tally.faults)
+
+
+def _provider(name: str, simulator: Simulator) -> LLMProvider:
+    return create_provider(
+        name,
+        api_key="k",
+        base_url=simulator.base_url(name),
+        retry=RetryPolicy(attempts=3, first_wait=0.01),
+        breaker=Breaker(threshold=10**9),
+        timeouts=Timeouts(read=SILENCE),
+    )
+
+
+def _guarded(job: Callable[[], None], tally: Tally) -> None:
+    try:
+        job()
+    except Exception as failure:  # noqa: BLE001  whatever it is, it is told of
+        tally.faults.append(f"unexpected: {failure!r}")
+
+
+async def _tasks(workers: list[Worker], providers: list[LLMProvider]) -> None:
+    async with asyncio.TaskGroup() as group:
+        for worker in workers:
+            group.create_task(worker.run_async())
+    for provider in providers:
+        await provider.aclose()
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, f"tasks are left: {left}"
+
+
+def _watch(workers: list[Worker]) -> None:
+    """Give up when somebody has waited for too long."""
+    if time.monotonic() - min(worker.since for worker in workers) > LONGEST:
+        faulthandler.dump_traceback(all_threads=True)
+        raise TimeoutError(f"A question takes more than {LONGEST:.0f} seconds")
+
+
+def _resident() -> int:
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * resource.getpagesize()
+
+
+def main() -> int:
+    """Print what was counted; 1 if anything was wrong."""
+    told = sys.argv[1:]
+    report = soak(float(told[0]) if told else SECONDS, int(told[1]) if told[1:] else 1)
+    print(report)  # noqa: T201
+    return 1 if report.faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,13 @@
+"""Many questions at once over faulty connections leave nothing behind; ``make soak`` is the long form."""
+
+import sys
+
+import pytest
+from tests.soak.soak import soak
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
+def test_nothing_is_left_behind() -> None:
+    report = soak(10.0)
+    assert not report.faults, str(report)
+    assert report.outcomes["answered"] > report.outcomes.total() / 2, str(report)
