@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check fix bench fuzz
+.PHONY: run demo test check fix bench soak fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -42,6 +42,10 @@ fix: $(READY)
 # Speed, as ratios measured in one run.
 bench: $(READY)
 	$(BIN)/python -m bench
+
+# Fifty streams at a time over faulty connections, for five minutes: nothing may be left behind.
+soak: $(READY)
+	$(BIN)/python -m tests.soak.soak
 
 # The property tests, long profile.
 fuzz: $(READY)

@@ -1,7 +1,29 @@
-"""Measure CPU time so that a busy machine does not spoil it: minima over interleaved rounds."""
+"""Measure so that a busy machine does not spoil it, and tell what was measured."""
 
 import time
 from collections.abc import Callable, Mapping
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from typing import Any, TypeVar
+
+from msgspec import Struct
+
+T = TypeVar("T")
+
+
+class Result(Struct):
+    """One group: its table, the figures behind it, and every limit that was exceeded."""
+
+    title: str
+    rows: dict[str, str]
+    figures: dict[str, Any]
+    failures: list[str] = []
+
+    def __str__(self) -> str:
+        width = max(map(len, self.rows))
+        lines = [f"  {name:<{width}}  {value}" for name, value in self.rows.items()]
+        return "\n".join(["", self.title, *lines])
 
 
 def cpu_minima(tasks: Mapping[str, Callable[[], object]], rounds: int = 7) -> dict[str, float]:
@@ -15,9 +37,12 @@ def cpu_minima(tasks: Mapping[str, Callable[[], object]], rounds: int = 7) -> di
     return best
 
 
-def show(title: str, rows: Mapping[str, str]) -> None:
-    """Print one group of results."""
-    print(f"\n{title}")
-    width = max(map(len, rows))
-    for name, value in rows.items():
-        print(f"  {name:<{width}}  {value}")
+def run_group(name: str) -> Result:
+    """Measure one group; here and not in ``__main__``, so that another process can find it."""
+    return import_module(f"bench.{name}").run()
+
+
+def fresh(function: Callable[..., T], *arguments: Any) -> T:
+    """Call the function in a process of its own: nothing that ran before has any part in it."""
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()

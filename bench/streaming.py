@@ -14,21 +14,20 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple, TypeAlias
 
 import aiohttp
 import msgspec
 
-from bench.measuring import show
+from bench.measuring import Result
+from bench.replies import DELTAS, FRAGMENTS, STREAMS
 from multi_llm_chat.client import LLMProvider, create_provider
 
 LIMIT = 2.0
-DELTAS = 3000
 ROUNDS = 9
 HISTORY = [{"role": "user", "content": "Tell me a long story."}]
 PACES = ("burst", "paced")
-FRAGMENTS = 4000
 STREAMS_AT_ONCE = 50
 
 
@@ -37,229 +36,6 @@ class Marks(NamedTuple):
 
     events: int
     first: float
-
-
-#: What every chunk of Chat Completions says besides its choices.
-_CHUNK = {
-    "id": "chatcmpl-B9MBs8CjcvOU2jLn4n570S5qMJKcT",
-    "object": "chat.completion.chunk",
-    "created": 1741569952,
-    "model": "gpt-4.1-2025-04-14",
-    "service_tier": "default",
-    "system_fingerprint": "fp_50cad350e4",
-}
-
-
-def _chunk(delta: Any, reason: str | None = None) -> tuple[str, Any]:
-    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    return "", _CHUNK | {"choices": [choice], "usage": None}
-
-
-def _chat() -> Iterable[tuple[str, Any]]:
-    for number in range(DELTAS):
-        yield _chunk({"content": f" word{number}"})
-    yield _chunk({}, "stop")
-
-
-def _responses() -> Iterable[tuple[str, Any]]:
-    item: dict[str, Any] = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "status": "in_progress",
-        "content": [],
-    }
-    yield (
-        "response.created",
-        {
-            "type": "response.created",
-            "response": {"id": "resp_1", "status": "in_progress", "output": []},
-        },
-    )
-    yield (
-        "response.output_item.added",
-        {"type": "response.output_item.added", "output_index": 0, "item": item},
-    )
-    text = ""
-    for number in range(DELTAS):
-        text += f" word{number}"
-        yield (
-            "response.output_text.delta",
-            {
-                "type": "response.output_text.delta",
-                "sequence_number": number + 4,
-                "item_id": "msg_67ccd2bf17f0819081ff3bb2cf6508e60bb6a6b452d3795b",
-                "output_index": 0,
-                "content_index": 0,
-                "delta": f" word{number}",
-                "logprobs": [],
-                "obfuscation": "k3mQ9xZt",
-            },
-        )
-    done: dict[str, Any] = item | {
-        "status": "completed",
-        "content": [{"type": "output_text", "text": text, "annotations": []}],
-    }
-    yield (
-        "response.output_item.done",
-        {"type": "response.output_item.done", "output_index": 0, "item": done},
-    )
-    yield (
-        "response.completed",
-        {
-            "type": "response.completed",
-            "response": {
-                "id": "resp_1",
-                "status": "completed",
-                "output": [done],
-                "usage": {"input_tokens": 9, "output_tokens": DELTAS},
-            },
-        },
-    )
-
-
-def _anthropic() -> Iterable[tuple[str, Any]]:
-    message: dict[str, Any] = {
-        "id": "msg_1",
-        "type": "message",
-        "role": "assistant",
-        "content": [],
-        "model": "claude-sonnet-5",
-        "stop_reason": None,
-        "usage": {"input_tokens": 9, "output_tokens": 1},
-    }
-    yield "message_start", {"type": "message_start", "message": message}
-    yield (
-        "content_block_start",
-        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
-    )
-    for number in range(DELTAS):
-        yield (
-            "content_block_delta",
-            {
-                "type": "content_block_delta",
-                "index": 0,
-                "delta": {"type": "text_delta", "text": f" word{number}"},
-            },
-        )
-    yield "content_block_stop", {"type": "content_block_stop", "index": 0}
-    yield (
-        "message_delta",
-        {
-            "type": "message_delta",
-            "delta": {"stop_reason": "end_turn", "stop_sequence": None},
-            "usage": {"output_tokens": DELTAS},
-        },
-    )
-    yield "message_stop", {"type": "message_stop"}
-
-
-def _gemini() -> Iterable[tuple[str, Any]]:
-    for number in range(DELTAS):
-        yield (
-            "",
-            {
-                "candidates": [
-                    {
-                        "content": {"parts": [{"text": f" word{number}"}], "role": "model"},
-                        "index": 0,
-                    }
-                ],
-                "usageMetadata": {
-                    "promptTokenCount": 9,
-                    "candidatesTokenCount": number,
-                    "totalTokenCount": number + 9,
-                    "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 9}],
-                },
-                "modelVersion": "gemini-3.7-flash",
-                "responseId": "9h0WaJ3yH5TqvdIP1_nJsAo",
-            },
-        )
-    yield (
-        "",
-        {
-            "candidates": [
-                {
-                    "content": {"parts": [{"text": ""}], "role": "model"},
-                    "finishReason": "STOP",
-                    "index": 0,
-                }
-            ],
-            "usageMetadata": {"promptTokenCount": 9, "candidatesTokenCount": DELTAS},
-        },
-    )
-
-
-def _call() -> Iterable[tuple[str, Any]]:
-    """One call of Chat Completions, its arguments in many pieces."""
-    first = {"index": 0, "id": "call_1", "function": {"name": "write", "arguments": '{"text":"'}}
-    rest = {"index": 0, "function": {"arguments": "word "}}
-    last = {"index": 0, "function": {"arguments": '"}'}}
-    for delta in (first, *[rest] * FRAGMENTS, last):
-        yield _chunk({"tool_calls": [delta]})
-    yield _chunk({}, "tool_calls")
-
-
-STREAMS: dict[str, Callable[[], Iterable[tuple[str, Any]]]] = {
-    "openai-chat": _chat,
-    "openai": _responses,
-    "anthropic": _anthropic,
-    "gemini": _gemini,
-}
-
-
-def frames(provider: str, events: Iterable[tuple[str, Any]] | None = None) -> list[bytes]:
-    """The events of a reply, each as it stands on the wire."""
-    lines: list[bytes] = []
-    for name, data in events or STREAMS[provider]():
-        text = json.dumps(data, separators=(",", ":"), ensure_ascii=False)
-        lines.append((f"event: {name}\n" if name else "").encode() + f"data: {text}\n\n".encode())
-    if provider == "openai-chat":
-        lines.append(b"data: [DONE]\n\n")
-    return lines
-
-
-async def _serve() -> None:
-    """Serve ``/<pace>/<provider>/…`` until the input ends; print the port first."""
-    replies: dict[tuple[str, str], list[bytes]] = {}
-    for provider in STREAMS:
-        chunks = [f"{len(frame):x}\r\n".encode() + frame + b"\r\n" for frame in frames(provider)]
-        replies["paced", provider] = chunks
-        replies["burst", provider] = [b"".join(chunks)]
-    for pace, events in (("call", list(_call())), ("short", list(_chat())[-20:])):
-        data = b"".join(frames("openai-chat", events))
-        replies[pace, "openai-chat"] = [f"{len(data):x}\r\n".encode() + data + b"\r\n"]
-    start = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    )
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            while True:
-                head = await reader.readuntil(b"\r\n\r\n")
-                length = next(
-                    int(line.split(b":")[1])
-                    for line in head.split(b"\r\n")
-                    if line.lower().startswith(b"content-length")
-                )
-                await reader.readexactly(length)
-                _, pace, provider, _ = head.split(b" ", 2)[1].decode().split("/", 3)
-                writer.write(start)
-                for chunk in replies[pace, provider]:
-                    writer.write(chunk)
-                    if pace == "paced":
-                        await asyncio.sleep(
-                            0
-                        )  # lets the other side read: one segment for each event
-                writer.write(b"0\r\n\r\n")
-                await writer.drain()
-        except (asyncio.IncompleteReadError, ConnectionError):
-            writer.close()
-
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
-    server.close()
 
 
 async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> Marks:
@@ -356,26 +132,24 @@ def _each(count: int, seconds: tuple[float, float]) -> tuple[float, float]:
     return seconds[0] / count, seconds[1] / count
 
 
-def run() -> list[str]:
-    """Print the ratios; returns what was over the limit."""
+def run() -> Result:
+    """Measure ours and the limit in turns."""
     with subprocess.Popen(
-        [sys.executable, "-m", "bench.streaming", "serve"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
         assert server.stdout is not None
         found = asyncio.run(_measure(int(server.stdout.readline())))
         server.communicate()
-    rows = {
-        name: f"{mine * 1e6:8.2f} µs, limit {least * 1e6:8.2f} µs: x{mine / least:.2f}"
-        for name, (mine, least) in found.items()
-    }
-    show(f"Streaming (limit x{LIMIT})", rows)
-    return [f"streaming {name}" for name, (mine, least) in found.items() if mine / least > LIMIT]
-
-
-if __name__ == "__main__":
-    if sys.argv[1:] == ["serve"]:
-        asyncio.run(_serve())
-    else:
-        sys.exit(1 if run() else 0)
+    ratios = {name: mine / least for name, (mine, least) in found.items()}
+    return Result(
+        f"Streaming, CPU (limit x{LIMIT})",
+        {
+            name: f"{mine * 1e6:8.2f} µs, limit {least * 1e6:8.2f} µs: x{ratios[name]:.2f}"
+            for name, (mine, least) in found.items()
+        },
+        {
+            name: {"ours": mine, "limit": least, "ratio": ratios[name]}
+            for name, (mine, least) in found.items()
+        },
+        [f"{name}: x{ratio:.2f}" for name, ratio in ratios.items() if ratio > LIMIT],
+    )

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from tests.strategies.histories import Marked, marked_histories, nasty_histories
 from tests.strategies.schemas import nasty_schemas, tool_definitions
@@ -92,6 +93,11 @@ def violations(rendered: Rendered) -> list[Any]:
     return validate(rendered.provider, rendered.body, model=rendered.model)
 
 
+#: The heart of the promise is tried more often than the rest.
+FIVE_TIMES_AS_OFTEN = hypothesis_settings(max_examples=5 * hypothesis_settings().max_examples)
+
+
+@FIVE_TIMES_AS_OFTEN
 @given(history=nasty_histories, settings=REQUESTS, policy=st.none() | POLICIES)
 def test_the_provider_accepts_what_is_made_of_any_history(
     history: list[Any], settings: dict[str, Any], policy: RepairPolicy | None

@@ -4,7 +4,6 @@ from typing import Any
 
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.repair import Note, Target, frame
-from multi_llm_chat.repair.sorting import Placed
 
 PLAIN = Target("bot")
 STRICT = Target("bot", system="leading", alternates=True)
@@ -16,8 +15,8 @@ def framed(
 ) -> tuple[list[tuple[str, str]], list[tuple[str, int | None]]]:
     read = read_history([{"role": role, "content": content} for role, content in turns])
     notes: list[Note] = []
-    made = frame([Placed(index, turn) for index, turn in enumerate(read)], target, notes)
-    shown = [(item.turn.role, str(getattr(item.turn.parts[0], "content"))) for item in made]  # noqa: B009
+    made = frame(list(enumerate(read)), target, notes)
+    shown = [(turn.role, str(getattr(turn.parts[0], "content"))) for _, turn in made]  # noqa: B009
     return shown, [(note.rule, note.turn) for note in notes]
 
 

@@ -60,8 +60,8 @@ def test_what_obeys_is_passed_on_as_it_is():
     )
     notes: list[Note] = []
     placed = sort_turns(turns, notes)
-    assert [item.turn for item in placed] == list(turns)
-    assert all(item.turn is turn for item, turn in zip(placed, turns, strict=True))
+    assert [turn for _, turn in placed] == list(turns)
+    assert all(kept is turn for (_, kept), turn in zip(placed, turns, strict=True))
     assert notes == []
 
 

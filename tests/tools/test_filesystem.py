@@ -10,6 +10,7 @@ import pytest
 from tests.tools.conftest import Scene
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.tools.filesystem import reading
 from multi_llm_chat.tools.filesystem.roots import NotAllowed, Roots, open_inside
 
 
@@ -162,3 +163,31 @@ def test_the_command_says_what_is_wrong() -> None:
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
     assert "too much to hand over" in ended.stderr
+
+
+def test_every_answer_is_bounded_and_says_so(tmp_path: Path) -> None:
+    for number in range(reading.MOST_ENTRIES + 5):
+        (tmp_path / f"file{number}").touch()
+    roots = Roots([tmp_path])
+    assert reading.list_directory(roots)[-1] == "[5 more entries]"
+    found = reading.search_files(roots)
+    assert found[-1] == f"[stopped after {reading.MOST_HITS} hits; be more specific]"
+    (tmp_path / "long.txt").write_bytes(b"x\n" * reading.READ_LIMIT)
+    assert str(reading.read_file(roots, "long.txt", lines=1)).splitlines()[1:] == [
+        f"[{reading.READ_LIMIT // 2 - 1} more lines]",
+        f"[only the first {reading.READ_LIMIT:,} bytes were read]",
+    ]
+    (tmp_path / "large.png").write_bytes(bytes(5_000_001))
+    with pytest.raises(NotAllowed, match="picture of more than"):
+        reading.read_file(roots, "large.png")
+
+
+def test_other_roots_are_named_and_readable(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("needle")
+    roots = Roots([root, tmp_path])
+    assert f"other folder that may be read: {tmp_path.resolve()}" in reading.list_directory(roots)
+    inside = str(tmp_path.resolve() / "b.txt")
+    assert reading.read_file(roots, inside) == "needle"
+    found = reading.search_files(roots, path=str(tmp_path), text="needle")
+    assert found == [f"{inside}:1: needle"]
+    assert reading.file_info(roots, inside)["path"] == inside

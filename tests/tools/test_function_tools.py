@@ -297,3 +297,45 @@ def test_a_tool_can_be_made_by_hand() -> None:
     registry.add(Tool("shout", shout, "Shouts.", schema))
     result = registry.execute_sync(ToolCall("shout", {"text": "hi"}, "1"), request_id="r")
     assert result == ToolResult("shout", "HI r", "1")
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value"), [(date, "tomorrow"), (bytes, "§§"), (uuid.UUID, "x"), (Shape, {})]
+)
+def test_what_fits_the_schema_but_not_the_type_is_a_bad_argument(
+    annotation: Any, value: Any
+) -> None:
+    def it(value: Any) -> None:
+        raise AssertionError
+
+    it.__annotations__["value"] = annotation
+    result = run(it, value=value)
+    assert result.is_error
+    assert result.synthetic
+    assert "$.value" in result.content
+
+
+def test_descriptions_of_other_libraries_are_understood() -> None:
+    def it(
+        word: Annotated[str, pydantic.Field(description="of pydantic")],
+        number: Annotated[int, msgspec.Meta(description="of msgspec", ge=1)],
+        plain: Annotated[int, 5],
+    ) -> None: ...
+
+    properties = schema_of(it)["properties"]
+    assert properties["word"] == {"type": "string", "description": "of pydantic"}
+    assert properties["number"] == {"type": "integer", "minimum": 1, "description": "of msgspec"}
+    assert properties["plain"] == {"type": "integer"}
+    assert "$.number" in run(it, word="", number=0, plain=1).content
+
+
+SHAPE, POINT, PATH = Shape(name="s"), Point(1), pathlib.Path("/a")
+
+
+def test_defaults_of_any_kind_are_told_where_they_are_json() -> None:
+    def it(shape: Shape = SHAPE, path: pathlib.Path = PATH, point: Point = POINT) -> None: ...
+
+    properties = schema_of(it)["properties"]
+    assert properties["shape"]["default"] == {"name": "s", "corners": []}
+    assert properties["path"]["default"] == "/a"
+    assert properties["point"]["default"] == {"x": 1, "y": 0}

@@ -185,6 +185,18 @@ def test_a_slow_server_is_not_waited_for_without_end() -> None:
         assert registry.execute_sync(ToolCall("answer", {}, "id")).content == "good answers"
 
 
+def test_servers_can_be_stopped_before_they_have_started() -> None:
+    async def run() -> list[StateChanged]:
+        entries = {"mcpServers": {"slow": acting("hang"), "good": acting("good")}}
+        servers = McpServers(entries, ToolRegistry(), patience=0.0)
+        starting = asyncio.ensure_future(servers.start())
+        await asyncio.gather(starting, servers.stop())
+        await servers.stop()
+        return servers.states()
+
+    assert [state.state for state in asyncio.run(run())] == ["stopped", "stopped"]
+
+
 def test_secrets_of_the_settings_are_not_told() -> None:
     scene = Scene("dies", env={"TOKEN": "I am dying"})
 

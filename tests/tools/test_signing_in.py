@@ -18,6 +18,7 @@ from multi_llm_chat.tools.mcp import (
     TokenStore,
     open_tokens,
 )
+from multi_llm_chat.tools.mcp.tokens import KeyringTokens
 
 
 @pytest.fixture
@@ -77,13 +78,35 @@ def test_an_authorization_of_the_settings_is_used_as_it_is(guarded: GuardedServe
     assert asked == []
 
 
-@pytest.mark.parametrize("kind", ["file", "memory"])
+class Keyring:
+    """The three functions of the package ``keyring``."""
+
+    def __init__(self) -> None:
+        self.passwords: dict[tuple[str, str], str] = {}
+
+    def get_password(self, service: str, name: str) -> str | None:
+        return self.passwords.get((service, name))
+
+    def set_password(self, service: str, name: str, password: str) -> None:
+        self.passwords[service, name] = password
+
+    def delete_password(self, service: str, name: str) -> None:
+        del self.passwords[service, name]
+
+
+@pytest.mark.parametrize("kind", ["file", "memory", "keyring"])
 def test_tokens_are_kept_and_forgotten(kind: str, tmp_path: Path) -> None:
-    tokens: TokenStore = FileTokens(tmp_path / "t.json") if kind == "file" else MemoryTokens()
+    stores: dict[str, TokenStore] = {
+        "file": FileTokens(tmp_path / "t.json"),
+        "memory": MemoryTokens(),
+        "keyring": KeyringTokens(Keyring()),
+    }
+    tokens = stores[kind]
     assert tokens.read("a") is None
     tokens.write("a", "one")
     tokens.write("b", "two")
     tokens.write("a", None)
+    tokens.write("never there", None)
     assert (tokens.read("a"), tokens.read("b")) == (None, "two")
 
 

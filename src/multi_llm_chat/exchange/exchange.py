@@ -10,7 +10,7 @@ Rules:
 5. No text, repr or error of this object contains the key.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -181,13 +181,10 @@ class Exchange:
         return events
 
 
-def _free_prefix(turns: Iterable[Turn]) -> str:
+def _free_prefix(turns: Sequence[Turn]) -> str:
     """A beginning for ids of new calls that no call in the history has."""
-    read = list(turns)
-    taken = {
-        part.tool_call_id for turn in read for part in turn.parts if isinstance(part, ToolCall)
-    }
-    prefix = f"call_{len(read)}"
+    taken = {part.tool_call_id for turn in turns for part in turn.parts if type(part) is ToolCall}
+    prefix = f"call_{len(turns)}"
     while any(identifier.startswith(f"{prefix}_") for identifier in taken):
         prefix += "x"
     return prefix

@@ -4,6 +4,7 @@ This is the promise of the package in one function, usable with anybody's HTTP c
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -70,10 +71,9 @@ def render(
     row = provider_row(provider)
     model = clean_text(model or row.default_model)
     settings = read_options(options)
-    row = row_for_model(row, model, settings.thinking)
+    row, target = _receiver(row.name, model, settings.thinking, speaker, base_url)
     notes: list[Note] = []
     offered = _distinct(tools, notes)
-    target = target_of(row, model, speaker=speaker, base_url=base_url)
     repaired = repair(read_history(history), target, policy, [tool.name for tool in offered])
     notes.extend(repaired.notes)
     names = repaired.names
@@ -110,6 +110,19 @@ def render(
     )
 
 
+@lru_cache(maxsize=256)  # the same few, for every request
+def _receiver(
+    provider: str,
+    model: str,
+    thinking: int | str | bool | None,
+    speaker: str | None,
+    base_url: str | None,
+) -> tuple[ProviderRow, Target]:
+    """The provider's row as it is for the model, and what that demands of a history."""
+    row = row_for_model(provider_row(provider), model, thinking)
+    return row, target_of(row, model, speaker=speaker, base_url=base_url)
+
+
 def target_of(
     row: ProviderRow, model: str, *, speaker: str | None = None, base_url: str | None = None
 ) -> Target:
@@ -124,11 +137,12 @@ def target_of(
         name_pattern=row.name_pattern,
         system=row.system,
         alternates=row.alternates,
-        answers_after_tools=row.answers_after_tools,
+        answers_after_tools=row.chat.answers_after_tools,
         most_calls=row.most_calls,
     )
 
 
+@lru_cache(maxsize=256)
 def endpoint_of(base_url: str) -> str:
     """The part of an address that opaque thinking data is bound to: the host."""
     return urlsplit(base_url).netloc

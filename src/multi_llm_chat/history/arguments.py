@@ -61,7 +61,7 @@ def parse_arguments(raw: object) -> ParsedArguments:
         return _parse_text(raw)
     if raw is None:
         return {}, None, None
-    if isinstance(raw, Mapping):
+    if isinstance(raw, (dict, Mapping)):  # a dict, as a rule, is recognised much faster
         mapping = cast("Mapping[object, Any]", raw)
         return {str(key): mapping[key] for key in mapping}, None, None
     if isinstance(raw, bytes | bytearray):

@@ -42,14 +42,17 @@ _PLAIN_ROLES = ("user", "assistant", "chatgpt", "claude", "gemini", "model")
 
 def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
     """Read serialised turns (or ``Turn`` values); every call in the result has an id."""
-    if isinstance(turns, (str, bytes, Mapping)):
+    # A list or tuple, as a rule; to ask whether it is a mapping costs more than to read a turn.
+    if not isinstance(turns, (list, tuple)) and isinstance(turns, (str, bytes, Mapping)):
         found = type(cast(object, turns)).__name__
         raise UsageError(f"A history is a list of turns (actual type: {found}).")
     read = [
-        turn if isinstance(turn, Turn) else read_turn(turn, index)
-        for index, turn in enumerate(turns)
+        turn if type(turn) is Turn else read_turn(turn, index) for index, turn in enumerate(turns)
     ]
-    return tuple(_with_call_ids(read))
+    identifiers = [
+        part.tool_call_id for turn in read for part in turn.parts if type(part) is ToolCall
+    ]
+    return tuple(read if all(identifiers) else _with_call_ids(read))
 
 
 def read_turn(value: object, index: int | None) -> Turn:
@@ -73,8 +76,10 @@ def _read_entry(entry: JsonObject, index: int | None) -> Turn:
         )
     role = ROLE_ALIASES.get(role, role)
     content: object = entry.get("content")
-    if len(entry) == 2 and role != "tool":
-        return Turn(role, read_parts(content, index))
+    if len(entry) == 2 and content is not None:
+        parts = read_parts(content, index)
+        if role != "tool" or Text not in map(type, parts):
+            return Turn(role, parts)
     has_message_keys = not MESSAGE_KEYS.isdisjoint(entry)
     if has_message_keys and content is None:
         content = ""
@@ -95,10 +100,9 @@ def read_parts(content: object, index: int | None) -> tuple[Part, ...]:
     """Read a turn's content in any of its accepted forms."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
-    alone = as_object(content)
-    if alone is not None and alone.get("type") in PART_READERS:
-        return (read_part(alone, index, 0),)
     items = as_list(content)
+    if items is None and (alone := as_object(content)) is not None:
+        items = [alone] if alone.get("type") in PART_READERS else None
     if items is None:
         raise UsageError(
             f"History content must be a list or string (actual type: {type(content).__name__})",
@@ -110,19 +114,22 @@ def read_parts(content: object, index: int | None) -> tuple[Part, ...]:
 def read_part(value: object, index: int | None, position: int) -> Part:
     """Read one part."""
     part = as_object(value)
-    reader = PART_READERS.get(as_text(part.get("type"))) if part is not None else None
-    if part is None or reader is None:
+    if part is None:
         if isinstance(value, str):
             return Text(value)
         if isinstance(value, (Text, ToolCall, ToolResult, Thinking, Media)):
             return value
-        found = type(value).__name__ if part is None else f"type {part.get('type')!r}"
-        raise UsageError(
-            f"Part {position} is not a part (found: {found}); "
-            f"expected one of: {', '.join(sorted(PART_READERS))}",
-            turn=index,
-        )
-    return reader(part)
+        found = type(value).__name__
+    else:
+        kind = part.get("type")
+        if isinstance(kind, str) and kind in PART_READERS:
+            return PART_READERS[kind](part)
+        found = f"type {kind!r}"
+    raise UsageError(
+        f"Part {position} is not a part (found: {found}); "
+        f"expected one of: {', '.join(sorted(PART_READERS))}",
+        turn=index,
+    )
 
 
 def _read_text(part: JsonObject) -> Text:
@@ -136,24 +143,24 @@ def _read_call(part: JsonObject) -> ToolCall:
     if call.get("error") is not None:
         # Written by us earlier: the arguments were unusable then and still are.
         arguments, raw, error = {}, as_text(call.get("raw_arguments")), str(call["error"])
-    elif isinstance(call.get("raw_arguments"), str):
-        raw = cast(str, call["raw_arguments"])
+    elif isinstance(told := call.get("raw_arguments"), str):
+        raw = told
     return ToolCall(
-        name=_first_text(call, "name", "tool_name"),
-        arguments=arguments,
-        tool_call_id=_first_text(call, "tool_call_id", "id"),
-        raw_arguments=raw,
-        error=error,
+        _first_text(call, "name", "tool_name"),
+        arguments,
+        _first_text(call, "tool_call_id", "id"),
+        raw,
+        error,
     )
 
 
 def _read_result(part: JsonObject) -> ToolResult:
     return ToolResult(
-        name=_first_text(part, "name", "tool_name"),
-        content=part["content"] if "content" in part else part.get("result"),
-        tool_call_id=_first_text(part, "tool_call_id", "id"),
-        is_error=bool(part.get("is_error", False)),
-        synthetic=bool(part.get("synthetic", False)),
+        _first_text(part, "name", "tool_name"),
+        part["content"] if "content" in part else part.get("result"),
+        _first_text(part, "tool_call_id", "id"),
+        bool(part.get("is_error")),
+        bool(part.get("synthetic")),
     )
 
 

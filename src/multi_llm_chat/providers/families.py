@@ -30,8 +30,9 @@ def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
         id_pattern=_NINE,
         system="leading",
         alternates=True,
-        answers_after_tools=True,
-        chat=msgspec.structs.replace(row.chat, alternates=True, reasoning_models=False),
+        chat=msgspec.structs.replace(
+            row.chat, alternates=True, answers_after_tools=True, reasoning_models=False
+        ),
     )
 
 

@@ -36,7 +36,6 @@ class ProviderRow(Struct, frozen=True):
     name_pattern: re.Pattern[str] = _NAMES
     system: Literal["anywhere", "leading"] = "anywhere"
     alternates: bool = False
-    answers_after_tools: bool = False
     most_calls: int | None = None
     chat: ChatQuirks = ChatQuirks()
 
@@ -51,7 +50,6 @@ def _compatible(
     speaker: str | None = None,
     id_pattern: re.Pattern[str] = _FORTY,
     name_pattern: re.Pattern[str] = _NAMES,
-    answers_after_tools: bool = False,
     key_header: Literal["Authorization", "api-key"] = "Authorization",
 ) -> ProviderRow:
     """A server that speaks Chat Completions; where it alternates, system text comes first."""
@@ -68,7 +66,6 @@ def _compatible(
         name_pattern=name_pattern,
         system="leading" if chat.alternates else "anywhere",
         alternates=chat.alternates,
-        answers_after_tools=answers_after_tools,
         most_calls=128,  # OAI-13
         chat=chat,
     )
@@ -174,6 +171,7 @@ _ROWS = (
         "MISTRAL_API_KEY",
         ChatQuirks(
             alternates=True,  # MIS-05
+            answers_after_tools=True,  # MIS-06
             media=frozenset({"image", "image_url"}),
             required="any",  # MIS-12
             named_choice=False,  # MIS-12
@@ -181,7 +179,6 @@ _ROWS = (
             stream_usage=False,  # MIS-11: usage comes unasked
         ),
         id_pattern=_NINE,  # MIS-01
-        answers_after_tools=True,  # MIS-06
     ),
     _compatible(
         "deepseek",

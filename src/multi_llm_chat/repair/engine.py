@@ -6,7 +6,7 @@ as text, unanswered calls and orphans dealt with, and ids and names made legal. 
 leaves alone what already obeys, so a legal history comes back as it is, and a repaired one is legal.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 
 from msgspec import Struct
@@ -53,7 +53,7 @@ def repair(
     """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike."""
     notes: list[Note] = []
     passages = pair(sort_turns(turns, notes), notes)
-    placed = list(_Rebuild(target, policy or RepairPolicy(), notes).turns(passages))
+    placed = _Rebuild(target, policy or RepairPolicy(), notes).turns(passages)
     _note_moves(placed, notes)
     names = NameMap([*tool_names, *tool_names_in(turn for _, turn in placed)], target.name_pattern)
     ids = rekey(placed, target, names, notes)
@@ -71,6 +71,10 @@ def _note_moves(placed: Iterable[Placed], notes: list[Note]) -> None:
         latest = max(latest, index)
 
 
+def _is_thinking(part: Part) -> bool:
+    return type(part) is Thinking
+
+
 class _Rebuild:
     """Lays the paired passages out again, one by one."""
 
@@ -78,23 +82,25 @@ class _Rebuild:
         self._target = target
         self._policy = policy
         self._notes = notes
+        self._placed: list[Placed] = []
 
-    def turns(self, passages: Iterable[Passage]) -> Iterator[Placed]:
+    def turns(self, passages: Iterable[Passage]) -> list[Placed]:
         for passage in passages:
             role = passage.turn.role
             if passage.orphans or role == "tool":
-                yield from self._orphans(passage)
+                self._orphans(passage)
             elif role in RESERVED_ROLES:
-                yield Placed(passage.index, passage.turn)
+                self._placed.append((passage.index, passage.turn))
             elif self._target.owns(passage.turn):
-                yield from self._own(passage)
+                self._own(passage)
             else:
-                yield from self._foreign(passage)
+                self._foreign(passage)
+        return self._placed
 
     def _note(self, rule: str, index: int | None, message: str) -> None:
         self._notes.append(Note(rule, index, message))
 
-    def _orphans(self, passage: Passage) -> Iterator[Placed]:
+    def _orphans(self, passage: Passage) -> None:
         if not passage.orphans:
             return
         if self._policy.orphans == "drop":
@@ -106,25 +112,25 @@ class _Rebuild:
             "OAI-01", passage.index, "told a result whose call is not in the history as text"
         )
         parts = [part for answer in passage.orphans for part in tell_orphan(answer.result)]
-        yield Placed(passage.index, with_parts(passage.turn, parts, "user"))
+        self._placed.append((passage.index, with_parts(passage.turn, parts, "user")))
 
-    def _foreign(self, passage: Passage) -> Iterator[Placed]:
+    def _foreign(self, passage: Passage) -> None:
         speaker = passage.turn.role
         if self._policy.foreign == "adopt":
             self._note("OAI-18", passage.index, f"took a turn of {speaker} as the model's own")
-            yield from self._own(passage)
+            self._own(passage)
         elif self._policy.foreign == "drop":
             self._note("OAI-18", passage.index, f"left out a turn of {speaker}")
         else:
             self._note("OAI-18", passage.index, f"told a turn of {speaker} as the user's text")
             told = tell(passage)
             if told is not None:
-                yield Placed(passage.index, told)
+                self._placed.append((passage.index, told))
 
-    def _own(self, passage: Passage) -> Iterator[Placed]:
+    def _own(self, passage: Passage) -> None:
         parts = passage.turn.parts
         if len(parts) == 1 and type(parts[0]) is Text and passage.turn.role == self._target.speaker:
-            yield Placed(passage.index, passage.turn)
+            self._placed.append((passage.index, passage.turn))
             return
         if passage.calls and self._policy.unanswered == "answer":
             self._answer(passage)
@@ -133,10 +139,10 @@ class _Rebuild:
             return
         most = self._target.most_calls
         if most is not None and sum(type(part) is ToolCall for part in turn.parts) > most:
-            yield from self._in_portions(passage, turn, most)
+            self._in_portions(passage, turn, most)
             return
-        yield Placed(passage.index, turn)
-        yield from self._results(passage.answers)
+        self._placed.append((passage.index, turn))
+        self._results(passage.answers)
 
     def _answer(self, passage: Passage) -> None:
         for slot, call in enumerate(passage.calls):
@@ -154,39 +160,39 @@ class _Rebuild:
         for part in turn.parts:
             if type(part) is ToolCall and next(answers) is None:
                 self._note("OAI-02", passage.index, f"left out an unanswered call of {part.name}")
-            elif isinstance(part, Thinking) and not self._target.recognises(part):
+            elif type(part) is Thinking and not self._target.recognises(part):
                 self._note("ANT-11", passage.index, "left out thinking of another model or place")
             else:
                 parts.append(part)
-        if all(isinstance(part, Thinking) for part in parts):
+        if all(map(_is_thinking, parts)):
             self._note("ANT-07", passage.index, "left out a turn in which nothing was said")
             return None
         if len(parts) == len(turn.parts) and turn.role == self._target.speaker:
             return turn
         return with_parts(turn, parts, self._target.speaker)
 
-    def _results(self, answers: Sequence[Answer | None]) -> Iterator[Placed]:
+    def _results(self, answers: Iterable[Answer | None]) -> None:
         """The results in the order of their calls; those that stood in one turn stay in one."""
         group: list[Answer] = []
         for answer in answers:
             if answer is None:
                 continue
             if group and answer.turn is not group[-1].turn:
-                yield self._result_turn(group)
+                self._result_turn(group)
                 group = []
             group.append(answer)
         if group:
-            yield self._result_turn(group)
+            self._result_turn(group)
 
-    def _result_turn(self, group: list[Answer]) -> Placed:
+    def _result_turn(self, group: list[Answer]) -> None:
         source, place = group[0].turn, group[0].index
-        parts = tuple(answer.result for answer in group)
-        if parts == source.parts:
-            return Placed(place, source)
-        self._note("GEM-03", place, "put tool results in the order of their calls")
-        return Placed(place, with_parts(source, parts, "tool"))
+        parts = tuple([answer.result for answer in group])
+        if parts != source.parts:
+            self._note("GEM-03", place, "put tool results in the order of their calls")
+            source = with_parts(source, parts, "tool")
+        self._placed.append((place, source))
 
-    def _in_portions(self, passage: Passage, turn: Turn, most: int) -> Iterator[Placed]:
+    def _in_portions(self, passage: Passage, turn: Turn, most: int) -> None:
         """Parallel calls told in several turns, each followed by its results."""
         rule = "VLL-06" if most == 1 else "OAI-13"
         self._note(rule, passage.index, f"told parallel calls in turns of {most} at most")
@@ -195,10 +201,10 @@ class _Rebuild:
         calls = 0
         for part in turn.parts:
             if calls == most and type(part) is ToolCall:
-                yield Placed(passage.index, with_parts(turn, pending))
-                yield from self._results(list(islice(answers, calls)))
+                self._placed.append((passage.index, with_parts(turn, pending)))
+                self._results(list(islice(answers, calls)))
                 pending, calls = [], 0
             calls += type(part) is ToolCall
             pending.append(part)
-        yield Placed(passage.index, with_parts(turn, pending))
-        yield from self._results(list(answers))
+        self._placed.append((passage.index, with_parts(turn, pending)))
+        self._results(answers)

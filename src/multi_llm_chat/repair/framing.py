@@ -25,13 +25,13 @@ def frame(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[P
     """The turns of one whole request."""
     turns = list(_system_first(placed, notes)) if target.system == "leading" else list(placed)
     body = _bridged(turns, target, notes)
-    head = next((at for at, item in enumerate(body) if item.turn.role != "system"), len(body))
-    if head < len(body) and body[head].turn.role != "user":
+    head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))
+    if head < len(body) and body[head][1].role != "user":
         notes.append(Note("ANT-21", None, "put a user turn before the model's first turn"))
-        body.insert(head, Placed(None, _says("user", OPENING)))
-    if not body or body[-1].turn.role not in ("user", "tool"):
+        body.insert(head, (None, _says("user", OPENING)))
+    if not body or body[-1][1].role not in ("user", "tool"):
         notes.append(Note("ANT-08", None, "put a user turn at the end"))
-        body.append(Placed(None, _says("user", CONTINUE)))
+        body.append((None, _says("user", CONTINUE)))
     return body
 
 
@@ -50,9 +50,9 @@ def _system_first(placed: Sequence[Placed], notes: list[Note]) -> Iterator[Place
                 Text(f"[system] {part.content}") if isinstance(part, Text) else part
                 for part in turn.parts
             ]
-            yield Placed(index, with_parts(turn, parts, "user"))
+            yield index, with_parts(turn, parts, "user")
             continue
-        yield Placed(index, turn)
+        yield index, turn
 
 
 def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[Placed]:
@@ -60,18 +60,18 @@ def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> lis
         return list(placed)
     bridged: list[Placed] = []
     before = ""
-    for item in placed:
-        role = item.turn.role
+    for source, turn in placed:
+        role = turn.role
         if target.answers_after_tools and before == "tool" and role == "user":
-            notes.append(Note("MIS-06", item.source, "put a word of the model behind tool results"))
-            bridged.append(Placed(None, _says(target.speaker, ACKNOWLEDGED)))
+            notes.append(Note("MIS-06", source, "put a word of the model behind tool results"))
+            bridged.append((None, _says(target.speaker, ACKNOWLEDGED)))
         if (
             target.alternates
             and before == role == target.speaker
-            and isinstance(item.turn.parts[0], Thinking)
+            and isinstance(turn.parts[0], Thinking)
         ):
-            notes.append(Note("ANT-12", item.source, "put a user turn before a thinking turn"))
-            bridged.append(Placed(None, _says("user", CONTINUE)))
-        bridged.append(item)
+            notes.append(Note("ANT-12", source, "put a user turn before a thinking turn"))
+            bridged.append((None, _says("user", CONTINUE)))
+        bridged.append((source, turn))
         before = role
     return bridged

@@ -17,6 +17,7 @@ from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.repair.sorting import Placed, with_parts
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+_PAIRS = [one + other for one in _DIGITS for other in _DIGITS]
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME = 64
 _DIGEST = 8
@@ -61,11 +62,9 @@ def _spell(name: str, taken: set[str]) -> str:
 
 def position_id(number: int) -> str:
     """The id of the call at this position: ``call`` and five base-36 digits."""
-    digits = ""
-    for _ in range(5):
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return f"call{digits}"
+    number, low = divmod(number, 36**2)
+    number, middle = divmod(number, 36**2)
+    return f"call{_DIGITS[number % 36]}{_PAIRS[middle]}{_PAIRS[low]}"
 
 
 def rekey(
@@ -115,7 +114,7 @@ class _Rewriter:
                 continue
             parts = self._results(turn) if role == "tool" else self._calls(source, turn)
             if parts is not None:
-                placed[place] = Placed(source, with_parts(turn, parts))
+                placed[place] = (source, with_parts(turn, parts))
 
     def _calls(self, source: int | None, turn: Turn) -> list[Part] | None:
         """The turn's parts with its calls as they are sent; None when nothing changes."""

@@ -33,7 +33,7 @@ class Answer(Struct, frozen=True, gc=False):
     turn: Turn
 
 
-class Passage(Struct):
+class Passage(Struct, gc=False):
     """A turn, the calls it makes, and what answered each; orphans are results without a call."""
 
     index: int | None
@@ -49,19 +49,24 @@ class _Open:
     def __init__(self, *, by_name: bool, by_speaker: bool) -> None:
         self._waiting: defaultdict[_Key, list[list[tuple[Passage, int]]]] = defaultdict(list)
         self._by_name = by_name
-        self._by_speaker = by_speaker
+        self.by_speaker = by_speaker
 
     def add(self, passage: Passage) -> None:
-        groups: defaultdict[_Key, list[tuple[Passage, int]]] = defaultdict(list)
         slot = len(passage.calls)
         for call in reversed(passage.calls):
             slot -= 1
-            for speaker in ("", passage.turn.role) if self._by_speaker else ("",):
-                groups[speaker, "id", call.tool_call_id].append((passage, slot))
+            entry = (passage, slot)
+            for speaker in ("", passage.turn.role) if self.by_speaker else ("",):
+                self._push((speaker, "id", call.tool_call_id), entry)
                 if self._by_name:
-                    groups[speaker, "name", call.name].append((passage, slot))
-        for key, group in groups.items():
-            self._waiting[key].append(group)
+                    self._push((speaker, "name", call.name), entry)
+
+    def _push(self, key: _Key, entry: tuple[Passage, int]) -> None:
+        stack = self._waiting[key]
+        if stack and stack[-1] and stack[-1][-1][0] is entry[0]:
+            stack[-1].append(entry)
+        else:
+            stack.append([entry])
 
     def take(self, key: _Key) -> tuple[Passage, int] | None:
         """The call to answer; entries answered under another key are discarded on the way."""
@@ -80,7 +85,7 @@ def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     """Attach every result to its call; turns keep their order, result turns disappear into them."""
     answering = [turn for _, turn in placed if turn.role == "tool"]
     waiting = _Open(
-        by_name=not all(_has_id(part) for turn in answering for part in turn.parts),
+        by_name=not all(map(_has_id, [part for turn in answering for part in turn.parts])),
         by_speaker=any("speaker" in turn.meta for turn in answering),
     )
     pairing = _Pairing(waiting, notes)
@@ -94,7 +99,7 @@ def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
 
 
 def _has_id(part: Part) -> bool:
-    return isinstance(part, ToolResult) and part.tool_call_id != ""
+    return type(part) is ToolResult and part.tool_call_id != ""
 
 
 class _Pairing:
@@ -146,7 +151,9 @@ class _Pairing:
         passage, slot = found
         passage.answers[slot] = answer
         identifier = passage.calls[slot].tool_call_id
-        self._answered["", identifier] = self._answered[passage.turn.role, identifier] = found
+        self._answered["", identifier] = found
+        if self._open.by_speaker:
+            self._answered[passage.turn.role, identifier] = found
         return True
 
     def _next_open(self) -> tuple[Passage, int] | None:

@@ -63,7 +63,7 @@ class Target(Struct, frozen=True):
         )
 
 
-class Note(Struct, frozen=True):
+class Note(Struct, frozen=True, gc=False):
     """One change: the rule that asked for it, the turn it concerns, and what was done."""
 
     rule: str

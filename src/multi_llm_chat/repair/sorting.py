@@ -10,7 +10,7 @@ Rules:
 
 from collections.abc import Callable, Iterable
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any, TypeAlias
 
 from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
 from multi_llm_chat.history.values import (
@@ -31,11 +31,9 @@ EMPTY_RESULT = "(no output)"
 RAW_ARGUMENTS = "_raw"
 
 
-class Placed(NamedTuple):
-    """A turn and the index of the turn it came from; None when it was not in the history."""
-
-    source: int | None
-    turn: Turn
+#: The index of the turn it came from (None when it was not in the history), and a turn. A plain
+#: tuple: there are thousands of them in every step of a long history.
+Placed: TypeAlias = tuple[int | None, Turn]
 
 
 def sort_turns(turns: Iterable[Turn], notes: list[Note]) -> list[Placed]:
@@ -48,7 +46,7 @@ def sort_turns(turns: Iterable[Turn], notes: list[Note]) -> list[Placed]:
             if type(part) is Text:
                 text = part.content
                 if text and not text.isspace() and clean_text(text) is text:
-                    placed.append(Placed(index, turn))
+                    placed.append((index, turn))
                     continue
         placed.extend(_sort_turn(index, turn, notes))
     return placed
@@ -86,11 +84,11 @@ def _sort_turn(index: int, turn: Turn, notes: list[Note]) -> list[Placed]:
         notes.append(Note("ANT-07", index, f"left out an empty {role} turn"))
         return []
     if results == (len(cleaned) if role == "tool" else 0):
-        return [Placed(index, turn if same else with_parts(turn, cleaned))]
+        return [(index, turn if same else with_parts(turn, cleaned))]
     notes.append(Note("GEM-10", index, "gave tool results a turn of their own"))
     words_role = "user" if role == "tool" else role
     return [
-        Placed(index, with_parts(turn, parts, "tool" if is_result else words_role))
+        (index, with_parts(turn, parts, "tool" if is_result else words_role))
         for is_result, parts in groupby(cleaned, key=lambda part: type(part) is ToolResult)
     ]
 
@@ -156,7 +154,7 @@ def _usable_arguments(part: ToolCall, index: int, notes: list[Note]) -> JsonObje
 
 def _clean_result(part: ToolResult, _role: str, index: int, notes: list[Note]) -> Part:
     content = clean_json(part.content)
-    if content is None or content in ({}, []) or (isinstance(content, str) and not content.strip()):
+    if _says_nothing(content):
         notes.append(Note("ANT-26", index, "said in words that a tool had no output"))
         content = EMPTY_RESULT
     elif content is not part.content and content != part.content:
@@ -166,6 +164,12 @@ def _clean_result(part: ToolResult, _role: str, index: int, notes: list[Note]) -
     if content is part.content and name == part.name and identifier == part.tool_call_id:
         return part
     return ToolResult(name, content, identifier, part.is_error, part.synthetic)
+
+
+def _says_nothing(content: Any) -> bool:
+    if isinstance(content, str):
+        return not content or content.isspace()
+    return content is None or content in ({}, [])
 
 
 _CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {

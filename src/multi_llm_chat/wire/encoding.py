@@ -54,7 +54,8 @@ class Draft(Struct):
         """Record which media and thoughts cannot be sent as they are; ``loss`` tells for each."""
         for source, turn in zip(self.sources, self.turns, strict=True):
             for part in turn.parts:
-                if type(part) is Text or type(part) is ToolCall:
+                kind = type(part)
+                if kind is Text or kind is ToolCall:
                     continue
                 for carried in _carried(part):
                     lost = loss(carried, turn)
@@ -70,11 +71,9 @@ class Encoded(Struct, frozen=True):
 
 
 def _carried(part: Part) -> Sequence[Media | Thinking]:
-    if isinstance(part, (Media, Thinking)):
-        return (part,)
-    if isinstance(part, ToolResult) and not isinstance(part.content, str):
-        return split_result(part.content)[1]
-    return ()
+    if isinstance(part, ToolResult):
+        return () if isinstance(part.content, str) else split_result(part.content)[1]
+    return (part,) if isinstance(part, (Media, Thinking)) else ()
 
 
 def told(media: Media) -> str:

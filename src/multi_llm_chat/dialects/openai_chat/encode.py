@@ -23,6 +23,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.repair.framing import ACKNOWLEDGED
 from multi_llm_chat.wire.encoding import (
     Draft,
     Encoded,
@@ -73,24 +74,19 @@ def write_messages(
     shown: list[Media] = []
     for turn in turns:
         if shown and turn.role != "tool":
-            messages.append({"role": "user", "content": _user_content(_media_parts(shown), quirks)})
+            messages.extend(_attachments(shown, quirks))
             shown = []
         if turn.role == "tool":
-            messages.extend(_results(turn, quirks, shown))
+            messages += _results(turn, quirks, shown)
+        elif turn.role == "user":
+            messages.append({"role": "user", "content": _user_content(turn.parts, quirks)})
+        elif turn.role == "system":
+            messages.append({"role": "system", "content": _joined(turn.parts)})
         else:
-            messages.extend(_message(turn, quirks))
+            messages += _assistant(turn, quirks)
     if shown:
-        messages.append({"role": "user", "content": _user_content(_media_parts(shown), quirks)})
+        messages.extend(_attachments(shown, quirks))
     return list(_merged(messages, quirks)) if quirks.alternates else messages
-
-
-def _message(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
-    if turn.role == "user":
-        yield {"role": "user", "content": _user_content(turn.parts, quirks)}
-    elif turn.role == "system":
-        yield {"role": "system", "content": _joined(turn.parts)}
-    else:
-        yield from _assistant(turn, quirks)
 
 
 def _speaks_and_calls(turn: Turn) -> bool:
@@ -98,10 +94,9 @@ def _speaks_and_calls(turn: Turn) -> bool:
     return ToolCall in kinds and not kinds.isdisjoint((Text, Media))
 
 
-def _assistant(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
+def _assistant(turn: Turn, quirks: ChatQuirks) -> Sequence[JsonObject]:
     if len(turn.parts) == 1 and type(turn.parts[0]) is Text and not quirks.thinking_always:
-        yield {"role": "assistant", "content": turn.parts[0].content}
-        return
+        return ({"role": "assistant", "content": turn.parts[0].content},)
     message: JsonObject = {"role": "assistant"}
     words = _joined(turn.parts)
     calls = [
@@ -113,21 +108,23 @@ def _assistant(turn: Turn, quirks: ChatQuirks) -> Iterator[JsonObject]:
         for part in turn.parts
         if type(part) is ToolCall
     ]
-    if words and calls and not quirks.words_beside_calls:
-        yield {"role": "assistant", "content": words}
-    elif words:
+    apart = words and calls and not quirks.words_beside_calls
+    if words and not apart:
         message["content"] = words
-    elif quirks.bare_calls == "empty":
+    elif not words and quirks.bare_calls == "empty":
         message["content"] = ""
     if calls:
         message["tool_calls"] = calls
-    yield message | _thinking(turn.parts, quirks)
+    message |= _thinking(turn.parts, quirks)
+    return ({"role": "assistant", "content": words}, message) if apart else (message,)
 
 
 def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
     """The server's own reasoning under its own key; OpenRouter's blocks verbatim."""
     written: JsonObject = {}
-    thoughts = [part for part in parts if isinstance(part, Thinking)]
+    thoughts = [part for part in parts if type(part) is Thinking]
+    if not thoughts and not quirks.thinking_always:
+        return written
     details = [part.opaque.get("reasoning_details") for part in thoughts]
     if quirks.thinking_details and len(details) == 1 and isinstance(details[0], list):
         written["reasoning_details"] = details[0]
@@ -145,9 +142,10 @@ def _loss(part: Media | Thinking, turn: Turn, quirks: ChatQuirks) -> Loss | None
     return ("OAI-17", "put media behind the tool results") if turn.role == "tool" else None
 
 
-def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> Iterator[JsonObject]:
+def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> list[JsonObject]:
+    messages: list[JsonObject] = []
     for part in turn.parts:
-        assert isinstance(part, ToolResult)
+        assert type(part) is ToolResult
         text, media = split_result(part.content)
         if media:
             shown.extend(item for item in media if _media_part(item, quirks) is not None)
@@ -160,15 +158,20 @@ def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> Iterator[Jso
         }
         if quirks.result_names:
             message["name"] = part.name
-        yield message
+        messages.append(message)
+    return messages
 
 
-def _media_parts(shown: Iterable[Media]) -> Sequence[Part]:
-    return (Text("[attachments of the tool results above]"), *shown)
+def _attachments(shown: Iterable[Media], quirks: ChatQuirks) -> Iterator[JsonObject]:
+    """What results could not carry, as the user's."""
+    if quirks.answers_after_tools:
+        yield {"role": "assistant", "content": ACKNOWLEDGED}
+    parts = (Text("[attachments of the tool results above]"), *shown)
+    yield {"role": "user", "content": _user_content(parts, quirks)}
 
 
 def _joined(parts: Iterable[Part]) -> str:
-    return "\n\n".join(plain_text(part) for part in parts if isinstance(part, (Text, Media)))
+    return "\n\n".join([plain_text(part) for part in parts if isinstance(part, (Text, Media))])
 
 
 def _user_content(parts: Sequence[Part], quirks: ChatQuirks) -> str | list[JsonObject]:

@@ -11,6 +11,7 @@ class ChatQuirks(Struct, frozen=True):
     """One server's dialect of the dialect; the defaults are OpenAI's own.
 
     ``alternates``: merge neighbours of one role and all system texts (chat templates demand it).
+    ``answers_after_tools``: a word of the model must stand between results and the user.
     ``content``: when content is a list of parts: for any user turn of several parts, only where
     media are among them (templates often take plain strings only), or never; ``media`` lists
     the kinds it may hold.
@@ -25,6 +26,7 @@ class ChatQuirks(Struct, frozen=True):
     """
 
     alternates: bool = False
+    answers_after_tools: bool = False
     content: Literal["parts", "media", "string"] = "media"
     media: frozenset[str] = frozenset()
     bare_calls: Literal["omit", "empty"] = "omit"

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 import mcp_types
@@ -37,6 +37,18 @@ from multi_llm_chat.tools.threads import in_thread
 _LOGGER = logging.getLogger(__name__)
 _Question = TypeVar("_Question")
 _DECLINED = ElicitationAnswer("decline")
+
+
+class Clock(Protocol):
+    """Something that stands still while a person is asked."""
+
+    def hold(self) -> None:
+        """Stop."""
+        ...
+
+    def release(self) -> None:
+        """Go on."""
+        ...
 
 
 class Callbacks:
@@ -150,16 +162,15 @@ class Answers:
 
 
 @contextmanager
-def holding(contexts: Callable[[], Sequence[Any]]) -> Generator[None]:
-    """Hold the clocks of these calls."""
-    held = list(contexts())
-    for context in held:
-        context.hold()
+def holding(clocks: Sequence["Clock"]) -> Generator[None]:
+    """Hold these clocks."""
+    for clock in clocks:
+        clock.hold()
     try:
         yield
     finally:
-        for context in held:
-            context.release()
+        for clock in clocks:
+            clock.release()
 
 
 async def _asked(callback: Callable[[_Question], object], question: _Question) -> object:

@@ -12,7 +12,7 @@ Rules:
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -81,9 +81,10 @@ class Connection:
         self._sign_in = sign_in
         self._backoff = backoff
         self._answers = Answers(settings, callbacks, self._asking)
-        self._active: set[ToolContext | _StartClock] = set()
+        self._active: set[ToolContext] = set()
         self._client: Client | None = None
         self._transport: Any = None
+        self._starting: _StartClock | None = None
         self._changed = asyncio.Event()
         self._lost = asyncio.Event()
         self._wake = asyncio.Event()
@@ -108,6 +109,8 @@ class Connection:
         self._stopping = True
         self._wake.set()
         self._lost.set()
+        if self._starting is not None:
+            self._starting.end()
         if self._task is not None:
             await asyncio.wait({self._task})
 
@@ -119,7 +122,7 @@ class Connection:
     async def _keep(self) -> None:
         loop = asyncio.get_running_loop()
         failures = 0
-        while True:
+        while not self._stopping:
             began = loop.time()
             reason = await self._live()
             if self._stopping:
@@ -134,8 +137,6 @@ class Connection:
             else:
                 self._enter("restarting", reason)
                 await self._pause(self._backoff[failures - 1])
-            if self._stopping:
-                break
         self._publish(self.settings.name, [])
         self._enter("stopped")
 
@@ -155,12 +156,12 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(seconds) as limit:
-                    self._active.add(clock := _StartClock(limit))
+                    self._starting = _StartClock(limit)
                     client = new_client(transport, self._answers, self._callbacks, self._on_message)
                     await stack.enter_async_context(client)
                     await trust_results(client)
                     await self._list_tools(client)
-                    self._active.discard(clock)
+                self._starting = None
                 self._client = client
                 self._enter("ready")
                 watching = asyncio.ensure_future(self._watch(client))
@@ -173,6 +174,7 @@ class Connection:
             return self._explain(error, transport)
         finally:
             self._client = None
+            self._starting = None
             self._lost.set()
         return self._explain(None, transport)
 
@@ -358,7 +360,9 @@ class Connection:
     # Telling.
 
     def _asking(self) -> Any:
-        return holding(lambda: tuple(self._active))
+        """Stop the clocks of all that may wait for the answer: which call it is, older servers do not say."""
+        starting = () if self._starting is None else (self._starting,)
+        return holding((*self._active, *starting))
 
     def _on_error_line(self, line: str) -> None:
         self._callbacks.tell(
@@ -370,7 +374,7 @@ class Connection:
 
 
 class _StartClock:
-    """Holds the time limit of a start while the user signs in."""
+    """Holds the time limit of a start while the user signs in; once that is over, nothing happens."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
         self._limit = limit
@@ -378,13 +382,21 @@ class _StartClock:
 
     def hold(self) -> None:
         deadline = self._limit.when()
-        if deadline is not None and not self._limit.expired():
+        if deadline is not None:
             self._left = deadline - asyncio.get_running_loop().time()
-            self._limit.reschedule(None)
+            self._move(None)
 
     def release(self) -> None:
         if self._limit.when() is None:
-            self._limit.reschedule(asyncio.get_running_loop().time() + self._left)
+            self._move(self._left)
+
+    def end(self) -> None:
+        self._move(0.0)
+
+    def _move(self, seconds: float | None) -> None:
+        now = asyncio.get_running_loop().time()
+        with suppress(RuntimeError):  # the start is over
+            self._limit.reschedule(None if seconds is None else now + seconds)
 
 
 async def _cancelled(task: "asyncio.Future[Any]") -> None:
