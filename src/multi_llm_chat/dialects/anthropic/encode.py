@@ -76,7 +76,7 @@ def write_messages(turns: Sequence[Turn], *, replays: bool) -> list[JsonObject]:
     messages: list[JsonObject] = []
     for turn in turns:
         role = "user" if turn.role in ("user", "tool") else "assistant"
-        blocks = [block for part in turn.parts for block in _blocks(part, role, replays)]
+        blocks = [block for part in _led(turn.parts) for block in _blocks(part, role, replays)]
         if not blocks:
             continue
         if messages and messages[-1]["role"] == role:
@@ -88,6 +88,14 @@ def write_messages(turns: Sequence[Turn], *, replays: bool) -> list[JsonObject]:
         if len(blocks) == 1 and blocks[0]["type"] == "text":
             message["content"] = blocks[0]["text"]
     return messages
+
+
+def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts without thinking that led to nothing: a message may not end with it."""
+    length = len(parts)
+    while length and isinstance(parts[length - 1], Thinking):
+        length -= 1
+    return parts[:length]
 
 
 def _blocks(part: Part, role: str, replays: bool) -> Iterator[JsonObject]:
@@ -118,6 +126,8 @@ def _loss(part: Media | Thinking, turn: Turn, replays: bool) -> Loss | None:
         return None if heard else ("ANT-DOC", told(part))
     if not replays:
         return "ANT-14", "left out thinking: it is off in this request"
+    if all(part is not other for other in _led(turn.parts)):
+        return "ANT-12", "left out thinking that led to nothing"
     signed = any(True for _ in _thinking_block(part))
     return None if signed else ("ANT-13", "left out thinking that is not signed")
 

@@ -8,6 +8,7 @@ Rules:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
 from typing import Any
 
 from multi_llm_chat.dialects.openai_chat.models import refuses_sampling, thinks_without_tools
@@ -226,34 +227,44 @@ def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:
 
 def _merged(messages: Iterable[JsonObject], quirks: ChatQuirks) -> Iterator[JsonObject]:
     """Neighbours of one role as one message; tool messages stay single, and calls where they must."""
-    last: JsonObject | None = None
+    run: list[JsonObject] = []
     for message in messages:
-        if last is None:
-            last = message
-        elif (
-            last["role"] == message["role"] != "tool"
-            and "tool_calls" not in last
-            and (quirks.words_beside_calls or "tool_calls" not in message)
-        ):
-            last = _glued(last, message)
-        else:
-            yield last
-            last = message
-    if last is not None:
-        yield last
+        if run and not _joins(run[-1], message, quirks):
+            yield _glued(run)
+            run = []
+        run.append(message)
+    if run:
+        yield _glued(run)
 
 
-def _glued(one: JsonObject, other: JsonObject) -> JsonObject:
-    contents = [message["content"] for message in (one, other) if message.get("content")]
-    glued = one | other
-    if len(contents) == 2:
-        if all(isinstance(content, str) for content in contents):
-            glued["content"] = "\n\n".join(contents)
-        else:
-            glued["content"] = [part for content in contents for part in _as_parts(content)]
-    elif contents:
+def _joins(last: JsonObject, message: JsonObject, quirks: ChatQuirks) -> bool:
+    return (
+        last["role"] == message["role"] != "tool"
+        and "tool_calls" not in last
+        and (quirks.words_beside_calls or "tool_calls" not in message)
+    )
+
+
+def _glued(run: Sequence[JsonObject]) -> JsonObject:
+    """The run as one message, made at once: two by two, a long run would cost its square."""
+    if len(run) == 1:
+        return run[0]
+    glued: JsonObject = {}
+    for message in run:
+        glued |= message
+    contents = [message["content"] for message in run if message.get("content")]
+    words = list(takewhile(_is_text, contents))
+    if words:
+        contents[: len(words)] = ["\n\n".join(words)]
+    if len(contents) == 1:
         glued["content"] = contents[0]
+    elif contents:
+        glued["content"] = [part for content in contents for part in _as_parts(content)]
     return glued
+
+
+def _is_text(content: object) -> bool:
+    return isinstance(content, str)
 
 
 def _as_parts(content: Any) -> list[JsonObject]:
