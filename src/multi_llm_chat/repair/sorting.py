@@ -13,6 +13,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
+from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
@@ -169,7 +170,10 @@ def _clean_result(part: ToolResult, _role: str, index: int, notes: list[Note]) -
 def _says_nothing(content: Any) -> bool:
     if isinstance(content, str):
         return not content or content.isspace()
-    return content is None or content in ({}, [])
+    if not content:
+        return content is None or content in ({}, [])
+    text, media = split_result(content) if isinstance(content, list) else ("told", ())
+    return not media and not text.strip()
 
 
 _CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {

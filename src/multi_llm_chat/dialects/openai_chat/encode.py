@@ -129,8 +129,9 @@ def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
     details = [part.opaque.get("reasoning_details") for part in thoughts]
     if quirks.thinking_details and len(details) == 1 and isinstance(details[0], list):
         written["reasoning_details"] = details[0]
-    if quirks.thinking_field and (thoughts or quirks.thinking_always):
-        written[quirks.thinking_field] = "".join(part.content for part in thoughts)
+    words = "".join(part.content for part in thoughts)
+    if quirks.thinking_field and (words or quirks.thinking_always):
+        written[quirks.thinking_field] = words
     return written
 
 
