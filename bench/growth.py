@@ -89,7 +89,7 @@ def run() -> Result:
     result = Result(f"Growth (ten times the input; limit x{LIMIT:.0f})", {}, {})
     for name, (task, small, large) in tasks.items():
         best = cpu_minima(
-            {"small": partial(_each, task, small), "large": partial(task, large)}, rounds=9
+            {"small": partial(_each, task, small), "large": partial(task, large)}, rounds=20
         )
         one, ten = best["small"] / 10, best["large"]
         result.rows[name] = f"{one * 1e3:6.1f} ms, {ten * 1e3:6.1f} ms: x{ten / one:.1f}"
