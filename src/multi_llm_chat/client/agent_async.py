@@ -11,7 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from typing import Any, TypeVar
+from typing import Any
 
 from multi_llm_chat.client.agent_course import Course
 from multi_llm_chat.client.agent_events import (
@@ -25,8 +25,6 @@ from multi_llm_chat.client.agent_events import (
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.loop.effects import CallModel, Effect, Outcome, RunTools
-
-_Value = TypeVar("_Value")
 
 
 class _CancelledByUserError(Exception):

@@ -29,9 +29,6 @@ from multi_llm_chat.history.values import (
 #: Other systems' words for our roles.
 ROLE_ALIASES = {"developer": "system", "function": "tool", "human": "user"}
 
-#: Keys of a serialised turn that have a place of their own in ``Turn``.
-TURN_KEYS = frozenset({"role", "content", "id", "created_at", "model", "meta"})
-
 #: Keys by which OpenAI-style messages say what our parts say.
 MESSAGE_KEYS = frozenset({"tool_calls", "tool_call_id", "name"})
 

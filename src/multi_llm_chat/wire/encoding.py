@@ -107,6 +107,9 @@ def media_label(media: Media) -> str:
     return f"[attachment: {shown + ', ' if shown else ''}{media.mime}]"
 
 
+#: The kinds of pictures that OpenAI and Anthropic take.
+PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
+
 #: Types people write for the registered ones.
 _SPELLINGS = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/mp3": "audio/mpeg"}
 

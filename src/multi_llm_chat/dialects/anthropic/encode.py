@@ -22,6 +22,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.wire.encoding import (
+    PICTURES,
     Draft,
     Encoded,
     Loss,
@@ -37,7 +38,6 @@ from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/messages"
 
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _DEFAULT_MAX_TOKENS = 8192
 _SMALLEST_BUDGET = 1024
 _DEFAULT_BUDGET = 8192
@@ -144,12 +144,12 @@ def _media_block(part: Media) -> JsonObject:
     media = settle_media(part)
     if media is not None and media.data is not None:
         source = {"type": "base64", "media_type": media.mime, "data": media.data}
-        if media.mime in _IMAGES:
+        if media.mime in PICTURES:
             return {"type": "image", "source": source}
         if media.mime == "application/pdf":
             return {"type": "document", "source": source}
     elif media is not None and media.url is not None and media.url.startswith("https://"):
-        kinds = {"application/pdf": "document"} | dict.fromkeys(_IMAGES, "image")
+        kinds = {"application/pdf": "document"} | dict.fromkeys(PICTURES, "image")
         if media.mime in kinds:
             return {"type": kinds[media.mime], "source": {"type": "url", "url": media.url}}
     return {"type": "text", "text": media_label(part)}

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from multi_llm_chat.dialects.openai_chat.models import refuses_sampling, thinks_without_tools
 from multi_llm_chat.dialects.openai_chat.quirks import ChatQuirks
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import (
@@ -26,6 +25,7 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.repair.framing import ACKNOWLEDGED
 from multi_llm_chat.wire.encoding import (
+    PICTURES,
     Draft,
     Encoded,
     Loss,
@@ -39,6 +39,7 @@ from multi_llm_chat.wire.encoding import (
     told,
     without_nothing,
 )
+from multi_llm_chat.wire.openai_models import refuses_sampling, thinks_without_tools
 from multi_llm_chat.wire.schema import OPENAI_STRICT
 from multi_llm_chat.wire.schema_memory import recall_projection
 
@@ -46,7 +47,6 @@ PATH = "/chat/completions"
 
 _MOST_STOPS = 4
 
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
@@ -199,7 +199,7 @@ def _media_part(media: Media, quirks: ChatQuirks) -> JsonObject | None:
     settled = settle_media(media)
     if settled is None or quirks.content == "string":
         return None
-    if settled.mime in _IMAGES:
+    if settled.mime in PICTURES:
         return _image(settled, quirks)
     if settled.data is None:
         return None

@@ -7,7 +7,6 @@ Rules:
 3. Each text of the model is a message of its own, so that the order of words and calls is kept.
 """
 
-import re
 from collections.abc import Iterator, Sequence
 
 from multi_llm_chat.history.result_parts import split_result
@@ -22,6 +21,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.wire.encoding import (
+    PICTURES,
     Draft,
     Encoded,
     Loss,
@@ -34,13 +34,12 @@ from multi_llm_chat.wire.encoding import (
     settle_media,
     told,
 )
+from multi_llm_chat.wire.openai_models import refuses_sampling
 from multi_llm_chat.wire.schema import OPENAI, OPENAI_STRICT
 from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/responses"
 
-_REASONING = re.compile(r"(?:^|/)(?:o[1-9]|gpt-(?:5|[6-9]|\d\d))(?!.*chat)")
-_IMAGES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 _MOST_TOOLS = 128
 _FEWEST_TOKENS = 16
 _LONGEST_OUTPUT = 10_485_760
@@ -146,7 +145,7 @@ def _input_part(part: Part) -> JsonObject:
         return {"type": "input_text", "text": part.content}
     assert isinstance(part, Media)
     media = settle_media(part)
-    if media is not None and media.mime in _IMAGES:
+    if media is not None and media.mime in PICTURES:
         url = media.url or f"data:{media.mime};base64,{media.data}"
         return {"type": "input_image", "image_url": url, "detail": "auto"}
     if media is not None and media.data and media.mime == "application/pdf":
@@ -180,7 +179,7 @@ def _tools(draft: Draft) -> JsonObject:
 
 def _settings(draft: Draft) -> JsonObject:
     options = draft.options
-    thinks = _REASONING.search(draft.model) is not None
+    thinks = refuses_sampling(draft.model)
     settings: JsonObject = {}
     if options.max_tokens is not None:
         settings["max_output_tokens"] = max(options.max_tokens, _FEWEST_TOKENS)

@@ -1,4 +1,4 @@
-"""What OpenAI's own models refuse on Chat Completions, by name."""
+"""What OpenAI's own models refuse, by name; both of its dialects ask."""
 
 import re
 from functools import lru_cache
