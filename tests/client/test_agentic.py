@@ -1,12 +1,14 @@
 """Models with tools over real HTTP: the simulator answers, real functions run."""
 
 import asyncio
+import json
 import threading
 from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager
 from typing import Any, cast
 
 import pytest
+from tests.servers import serving, streamed, whole
 
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.client.agent_async import AgentRun
@@ -303,3 +305,34 @@ def test_the_stream_ends_with_the_result(registry: ToolRegistry):
     kinds = [chunk["type"] for chunk in chunks[:-1]]
     assert kinds[:2] == ["tool_call", "tool_result"]
     assert chunks[-1].final_text == "Sunny."
+
+
+@pytest.mark.parametrize("in_stream", [False, True])
+def test_grq_04_a_call_that_the_server_refused_is_answered_and_the_model_tries_again(
+    in_stream: bool, registry: ToolRegistry
+) -> None:
+    refusal = {
+        "error": {
+            "message": "Tool call validation failed: parameters for tool get_weather did not match schema",
+            "type": "invalid_request_error",
+            "code": "tool_use_failed",
+            "failed_generation": '{"name": "get_weather", "arguments": {"place": "Paris"}}',
+        }
+    }
+    answer = {"choices": [{"index": 0, "delta": {"content": "Sunny."}, "finish_reason": "stop"}]}
+    refused = (
+        streamed(f"event: error\ndata: {json.dumps(refusal)}\n\n".encode())
+        if in_stream
+        else whole(refusal, 400)
+    )
+    final = streamed(f"data: {json.dumps(answer)}\n\ndata: [DONE]\n\n".encode())
+    with (
+        serving(refused, final) as server,
+        create_provider("groq", api_key="key", base_url=server.url) as asked,
+    ):
+        result = execute_with_tools_sync(asked, ASKED, registry)
+        messages = server.requests[1].json["messages"]
+    assert len(server.requests) == 2
+    assert (result.final_text, result.stop_reason) == ("Sunny.", "answered")
+    assert messages[-2]["tool_calls"][0]["function"]["name"] == "get_weather"
+    assert "did not match schema" in messages[-1]["content"]

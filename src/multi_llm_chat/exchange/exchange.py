@@ -173,7 +173,14 @@ class Exchange:
             error = self._dialect.read_failure(
                 self._status, self._headers, body, provider=self._row.name
             )
-            raise self._failed(error)
+            # What the model wrote may be in the error; then it may be a reply after all (GRQ-04).
+            if error.partial is None:
+                raise self._failed(error)
+            try:
+                self._parts, events = self._dialect.decode_reply(body, self._context)
+            except ProviderError:
+                raise self._failed(error) from None
+            return events
         try:
             self._parts, events = self._dialect.decode_reply(body, self._context)
         except ProviderError as error:

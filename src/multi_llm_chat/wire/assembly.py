@@ -142,6 +142,12 @@ class Assembly:
             self._drafts.append(draft)
         return events
 
+    def add_refused_call(self, name: str, arguments: str, refusal: str) -> list[Event]:
+        """Take a call that the server did not pass on, see ``CallAssembly.add_refused``."""
+        draft, events = self.calls.add_refused(name, arguments, refusal)
+        self._drafts.append(draft)
+        return events
+
     def partial(self) -> Turn:
         """Give what an interrupted reply leaves behind."""
         parts = tuple(

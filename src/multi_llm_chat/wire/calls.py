@@ -43,6 +43,7 @@ class CallDraft:
         self._length = 0
         self._end = ObjectEnd()
         self.value: object = None  # arguments that came as a JSON value instead of a text
+        self.refusal = ""  # why the server did not pass the call on
         self.closed = False
         self.placed = False  # among the other parts of the turn
         self.calls: list[ToolCall] = []
@@ -151,6 +152,14 @@ class CallAssembly:
             self._add_name(draft, name)
         return draft, events + self._add_arguments(draft, arguments)
 
+    def add_refused(self, name: str, arguments: str, refusal: str) -> tuple[CallDraft, list[Event]]:
+        """Take a whole call that the server did not pass on: it is kept, and never run."""
+        draft = self._begin(None, "")
+        draft.refusal = refusal
+        draft.name = name
+        events = self._add_arguments(draft, arguments)
+        return draft, events + self.close(draft)
+
     def close(self, draft: CallDraft, *, cut: bool = False) -> list[Event]:
         """Close a call: nothing more will come for it."""
         if draft.closed:
@@ -251,6 +260,8 @@ class CallAssembly:
                 self._call(name, piece, draft.announced_id if number == 0 else "")
                 for number, piece in enumerate(pieces)
             ]
+        if draft.refusal:
+            return [ToolCall(name, {}, draft.announced_id, text, draft.refusal)]
         if cut and (error or not draft.has_arguments):
             return [ToolCall(name, {}, draft.announced_id, kept, CUT_OFF)]
         return [self._finished(name, arguments, draft.announced_id, kept, error)]

@@ -227,9 +227,14 @@ def _kind(fault: Fault, text: str, status: int | None) -> type[ProviderError]:
     return Overloaded if status >= 500 else BadRequest
 
 
+def words_of(fault: Fault) -> str:
+    """What the provider said, at a bearable length and without a key."""
+    return _trim(fault.upstream or fault.message)
+
+
 def _wording(kind: type[ProviderError], fault: Fault, provider: str, status: int | None) -> str:
     what, advice = _ADVICE[kind]
-    said = _trim(fault.upstream or fault.message)
+    said = words_of(fault)
     number = f" ({status})" if status else ""
     sentences = [f"{provider or 'The provider'} {what}{number}"]
     sentences[0] += f": {said}" if said else "."

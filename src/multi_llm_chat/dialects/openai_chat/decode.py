@@ -9,6 +9,7 @@ Rules:
 5. Thinking remembers in ``opaque["field"]`` where it stood: ``reasoning_content``, ``reasoning``,
    or ``content`` (Mistral's thinking chunks); OpenRouter's ``reasoning_details`` are kept whole.
 6. A refusal is text, and the reason is ``refusal``.
+7. A call that the server itself refused is part of the reply, with an error: not run, but answered (GRQ-04).
 """
 
 from typing import Any, Final, cast
@@ -25,8 +26,9 @@ from multi_llm_chat.dialects.openai_chat.reasoning_details import ReasoningDetai
 from multi_llm_chat.events import Event, FinishReason, TextDelta
 from multi_llm_chat.history.values import Media, Part
 from multi_llm_chat.wire.decoding import DecodeContext
-from multi_llm_chat.wire.failures import Fault, read_failure, read_fault
+from multi_llm_chat.wire.failures import Fault, read_failure, read_fault, words_of
 from multi_llm_chat.wire.lenient import FAULTS, read_json
+from multi_llm_chat.wire.refused_calls import read_refused_calls
 from multi_llm_chat.wire.reply import ReplyDecoder
 
 __all__ = ["OpenAIChatDecoder", "decode_reply", "read_failure"]
@@ -79,7 +81,9 @@ class OpenAIChatDecoder(ReplyDecoder):
         if delta is None or choice.index:
             return self._read_choices(chunk)
         if chunk.usage is not None or chunk.x_groq is not None:
-            self._count(chunk)
+            told = self._count(chunk)
+            if self.done:
+                return told
         events = self._read_delta(delta)
         if choice.finish_reason or choice.error is not None:
             events += self._read_end(choice)
@@ -97,8 +101,9 @@ class OpenAIChatDecoder(ReplyDecoder):
         return self._read_choices(chunk)
 
     def _read_choices(self, chunk: Chunk) -> list[Event]:
-        self._count(chunk)
-        events: list[Event] = []
+        events = self._count(chunk)
+        if self.done:
+            return events
         for choice in chunk.choices or ():
             if not choice.index:
                 self.answered = True
@@ -108,7 +113,9 @@ class OpenAIChatDecoder(ReplyDecoder):
 
     def _read_aside(self, chunk: Chunk, event: str | None, data: bytes) -> list[Event]:
         """Read a chunk that adds nothing to the message."""
-        self._count(chunk)
+        told_by_groq = self._count(chunk)
+        if self.done:
+            return told_by_groq
         if chunk.error is not None:
             return self._fail(read_fault({"error": chunk.error}))
         value = read_json(data)
@@ -119,14 +126,26 @@ class OpenAIChatDecoder(ReplyDecoder):
             return self._fail(read_fault(told))
         return []
 
-    def _count(self, chunk: Chunk) -> None:
-        usage = chunk.usage
-        if chunk.x_groq is not None:
-            usage = usage or chunk.x_groq.usage
-            if chunk.x_groq.error is not None:
-                self._fail(read_fault({"error": chunk.x_groq.error}))
+    def _count(self, chunk: Chunk) -> list[Event]:
+        """Read the usage, and the error that Groq puts beside it."""
+        groq = chunk.x_groq
+        usage = chunk.usage or (groq.usage if groq is not None else None)
         if usage is not None:
             self._usage = usage.as_usage()
+        if groq is not None and groq.error is not None:
+            return self._fail(read_fault({"error": groq.error}))
+        return []
+
+    def _fail(self, fault: Fault) -> list[Event]:
+        refused = [] if self.done else read_refused_calls(fault.failed_generation)
+        if not refused:
+            return super()._fail(fault)
+        why = f"The server refused this call: {words_of(fault)}"
+        events: list[Event] = []
+        for call in refused:
+            events += self._assembly.add_refused_call(call.name, call.arguments, why)
+        self._reason, self._raw_reason = "tool_calls", next(iter(fault.codes), "")
+        return events + self._close()
 
     def _read_delta(self, delta: Delta) -> list[Event]:
         events: list[Event] = []
