@@ -4,8 +4,9 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from tests.servers import Reset, serving
 
-from multi_llm_chat import StreamBroken, UsageError, create_provider
+from multi_llm_chat import FallbackProvider, RetryPolicy, StreamBroken, create_provider
 from multi_llm_chat.client.local import LocalProvider
 from multi_llm_chat.events import Finish, TextDelta
 
@@ -44,7 +45,20 @@ def test_it_is_stopped_with_what_it_has_said(provider: LocalProvider):
     assert broken.value.partial.parts[0].content.startswith(first.text)
 
 
-def test_it_has_no_part_in_a_chain():
-    chain = create_provider(["claude", "local"])
-    with pytest.raises(UsageError, match="chain"):
-        chain.stream(HELLO)
+def test_it_takes_over_where_the_network_fails(provider: LocalProvider):
+    with serving([Reset()]) as server:
+        once = RetryPolicy(attempts=1)
+        absent = create_provider(
+            "claude", api_key="k", base_url=server.url, retry=once, options=STEADY
+        )
+        reply = FallbackProvider([absent, provider]).complete(HELLO)
+    assert reply.provider == "local"
+    assert reply.turn.role == "local"
+    assert reply.text == provider.complete(HELLO).text
+    assert any("next provider" in note.message for note in reply.notes)
+
+
+def test_in_a_chain_it_reads_the_others_words_as_its_own(provider: LocalProvider):
+    history = [*HELLO, {"role": "claude", "content": "Hello."}, *HELLO]
+    own = [*HELLO, {"role": "local", "content": "Hello."}, *HELLO]
+    assert FallbackProvider([provider]).complete(history).text == provider.complete(own).text

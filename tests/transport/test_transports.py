@@ -576,7 +576,10 @@ def test_a_kept_connection_grows_old() -> None:
         pool.close()
 
 
-def test_a_proxy_that_speaks_another_protocol_is_the_users_to_mend() -> None:
-    transport = SyncTransport(TransportSettings(http_proxy="socks5://localhost:1"))
+@pytest.mark.parametrize("address", ["socks5://localhost:1", "https://localhost:1"])
+def test_a_proxy_that_speaks_another_protocol_is_the_users_to_mend(
+    open_client: Open, address: str
+) -> None:
+    client = open_client(TransportSettings(http_proxy=address))
     with pytest.raises(UsageError, match="http://host:port"):
-        transport.send(post("http://api.example")).__enter__()
+        client.ask(post("http://api.example"))

@@ -12,9 +12,9 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from multi_llm_chat.client.inquiry import Link
 from multi_llm_chat.client.models import ModelInfo
 from multi_llm_chat.client.provider import LLMProvider
-from multi_llm_chat.client.streams import Link
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.exchange.question import Question
 from multi_llm_chat.exchange.retrying import handed_over

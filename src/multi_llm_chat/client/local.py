@@ -5,20 +5,19 @@ Rules:
 2. Its replies are streams that know their reply once they are over.
 """
 
-import threading
-from collections.abc import AsyncGenerator, Awaitable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from contextlib import aclosing, closing
 from typing import Any
 
+from multi_llm_chat.client.inquiry import Link
 from multi_llm_chat.client.models import ModelInfo
-from multi_llm_chat.client.provider import LLMProvider, Tools
+from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.client.streams import AsyncReplyStream, Link, ReplyStream
-from multi_llm_chat.errors import StreamBroken, UsageError
+from multi_llm_chat.drive.sync import Stop
+from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event
 from multi_llm_chat.exchange.question import Question
-from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local import LocalModel, choose_local, list_models
+from multi_llm_chat.local import Completed, LocalModel, choose_local, list_models
 from multi_llm_chat.request import Options
 
 
@@ -54,46 +53,6 @@ class LocalProvider(LLMProvider):
         """The line to show wherever this model speaks."""
         return self._local.notice
 
-    def stream(
-        self,
-        history: Iterable[Any],
-        system_prompt: str | None = None,
-        tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-    ) -> ReplyStream:
-        """Ask; iterate over the events of the reply as they arrive."""
-        asked = self._asked(history, system_prompt, tools, options, schema)
-        return LocalReplyStream(self._local, asked, self.speaker)
-
-    def astream(
-        self,
-        history: Iterable[Any],
-        system_prompt: str | None = None,
-        tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-    ) -> AsyncReplyStream:
-        """Like ``stream``, with ``async for``."""
-        asked = self._asked(history, system_prompt, tools, options, schema)
-        return AsyncLocalReplyStream(self._local, asked, self.speaker)
-
-    def complete(self, *arguments: Any, **settings: Any) -> Reply:
-        """Ask for the whole reply at once; the arguments are those of ``stream``."""
-        with self.stream(*arguments, **settings) as stream:
-            for _ in stream:
-                pass
-            return stream.reply
-
-    async def acomplete(self, *arguments: Any, **settings: Any) -> Reply:
-        """Like ``complete``, to be awaited."""
-        async with self.astream(*arguments, **settings) as stream:
-            async for _ in stream:
-                pass
-            return stream.reply
-
     def list_models(self) -> list[ModelInfo]:
         """The models that are installed here."""
         return [ModelInfo(model.name) for model in list_models() if model.is_installed]
@@ -103,74 +62,55 @@ class LocalProvider(LLMProvider):
         return self.list_models()
 
     def link(self, asked: Question) -> Link:
-        """An embedded model has no part in a chain: nothing it fails at is mended by waiting."""
-        del asked
-        raise UsageError("The embedded model cannot be part of a chain of providers")
+        """How this model is asked that question, whoever it was meant for."""
+        return lambda: LocalInquiry(self._local, asked, self.speaker)
 
 
-class _Answer:
-    """What both kinds of streams know of their question and their reply."""
+class LocalInquiry:
+    """The embedded model being asked a question; it begins when the first event is wanted."""
 
-    def __init__(self, model: LocalModel, asked: Question, speaker: str) -> None:
-        self.model = model
-        self.speaker = speaker
-        self.events: list[Event] = []
-        self.settings: dict[str, Any] = {
-            "history": asked.turns,
-            "system_prompt": asked.system_prompt,
-            "tools": asked.tools or None,
-            "options": asked.options,
-            "speaker": speaker,
-        }
-
-    def reply(self) -> Reply:
-        """The reply that the events tell."""
-        whole = self.model.collect(self.events, self.speaker)
-        return Reply(whole.turn, whole.usage, whole.finish, provider="local")
-
-
-class LocalReplyStream(ReplyStream):
-    """The events of the embedded model's reply."""
+    provider = "local"
 
     def __init__(self, model: LocalModel, asked: Question, speaker: str) -> None:
-        """Check the question; the model begins when the first event is wanted."""
-        self._answer = _Answer(model, asked, speaker)
-        self._source = model.stream(**self._answer.settings)
-        self._reply = None
-        self._stopped = threading.Event()
-        self._events = self._run()
+        """Check the question."""
+        self.streamed = False
+        self._model = model
+        self._speaker = speaker
+        self._said: list[Event] = []
+        self._question = model.question(
+            asked.turns,
+            system_prompt=asked.system_prompt,
+            tools=asked.tools or None,
+            options=asked.options,
+            speaker=speaker,
+            policy=asked.policy,
+        )
 
-    def stop(self) -> None:
-        """End the reply, from any thread; its reader gets ``StreamBroken`` with what was said."""
-        self._stopped.set()
-
-    def _run(self) -> Generator[Event]:
-        with closing(self._source) as source:
+    def ask(self, stop: Stop) -> Generator[list[Event]]:
+        """Ask; ``stop`` ends the reply from another thread."""
+        with closing(self._question.listen()) as source:
             for event in source:
-                self._answer.events.append(event)
-                if self._stopped.is_set():
-                    partial = self._answer.reply().turn
+                if stop.stopped:
+                    partial = self._whole().turn
                     raise StreamBroken("The reply was stopped.", provider="local", partial=partial)
-                yield event
-        self._reply = self._answer.reply()
+                yield self._hear(event)
 
-
-class AsyncLocalReplyStream(AsyncReplyStream):
-    """The events of the embedded model's reply, with ``async``."""
-
-    def __init__(self, model: LocalModel, asked: Question, speaker: str) -> None:
-        """Check the question; the model begins when the first event is wanted."""
-        self._answer = _Answer(model, asked, speaker)
-        self._source = model.astream(**self._answer.settings)
-        self._reply = None
-        self._events = self._run()
-
-    def __anext__(self) -> Awaitable[Event]:
-        return self._events.__anext__()
-
-    async def _run(self) -> AsyncGenerator[Event]:
-        async with aclosing(self._source) as source:
+    async def ask_async(self) -> AsyncGenerator[list[Event]]:
+        """Like ``ask``, with ``async``."""
+        async with aclosing(self._question.listen_async()) as source:
             async for event in source:
-                self._answer.events.append(event)
-                yield event
-        self._reply = self._answer.reply()
+                yield self._hear(event)
+
+    def reply(self, last_events: list[Event]) -> Reply:
+        """The reply that has come to an end."""
+        del last_events  # all that was said is known
+        whole = self._whole()
+        return Reply(whole.turn, whole.usage, whole.finish, provider=self.provider)
+
+    def _hear(self, event: Event) -> list[Event]:
+        self._said.append(event)
+        self.streamed = True
+        return [event]
+
+    def _whole(self) -> Completed:
+        return self._model.collect(self._said, self._speaker)

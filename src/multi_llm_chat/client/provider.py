@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 import msgspec
 
 from multi_llm_chat.client.access import Access
+from multi_llm_chat.client.inquiry import Link, RemoteInquiry
 from multi_llm_chat.client.models import ModelInfo, ModelListing
 from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.client.streams import AsyncReplyStream, Link, ReplyStream
+from multi_llm_chat.client.streams import AsyncReplyStream, ReplyStream
 from multi_llm_chat.drive import aio as drive_async
 from multi_llm_chat.drive import sync as drive_sync
 from multi_llm_chat.drive.health import Health
@@ -256,7 +257,7 @@ class LLMProvider:
 
     def link(self, asked: Question) -> Link:
         """How this provider is asked that question, whoever it was meant for."""
-        return Link(lambda: self._attempts(asked), self._answer, self._answer_async)
+        return lambda: RemoteInquiry(self._attempts(asked), self._answer, self._answer_async)
 
     def _attempts(self, asked: Question) -> Attempts:
         key = self._access.key()

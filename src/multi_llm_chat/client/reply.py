@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.events import Event, Finish, FinishReason, Usage
-from multi_llm_chat.exchange.attempts import Attempts
+from multi_llm_chat.events import Finish, FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject, Text, ToolCall, Turn
 from multi_llm_chat.history.writing import write_turn
 from multi_llm_chat.repair import Note
@@ -62,17 +61,6 @@ class Reply(Struct, frozen=True):
     def entry(self) -> JsonObject:
         """The turn in the serialised form of a history."""
         return write_turn(self.turn)
-
-
-def read_reply(attempts: Attempts, last_events: list[Event]) -> Reply:
-    """The reply of attempts that have come to an end with these events."""
-    usage, finish = Usage(), Finish("other")
-    for event in last_events:
-        if isinstance(event, Usage):
-            usage = event
-        elif isinstance(event, Finish):
-            finish = event
-    return Reply(attempts.turn, usage, finish, attempts.notes, attempts.exchange.rendered.provider)
 
 
 def _unfenced(text: str) -> str:

@@ -8,27 +8,18 @@ Rules:
 4. A chain asks its next link only while nothing was handed out, and says so in the notes.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from contextlib import aclosing, closing
 
-from msgspec import Struct
 from msgspec.structs import replace
 
-from multi_llm_chat.client.reply import Reply, read_reply
+from multi_llm_chat.client.inquiry import Link
+from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.drive.sync import Stop
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.exchange.attempts import Attempts
 from multi_llm_chat.exchange.retrying import hands_over
 from multi_llm_chat.repair import Note
-
-
-class Link(Struct, frozen=True):
-    """One provider of a chain: how a question to it is made, and how it is asked."""
-
-    attempts: Callable[[], Attempts]
-    ask: Callable[[Attempts, Stop], Generator[list[Event]]]
-    ask_async: Callable[[Attempts], AsyncGenerator[list[Event]]]
 
 
 class _Course:
@@ -52,19 +43,17 @@ class _Course:
         return self._reply
 
     def _take(self) -> None:
-        self._link = self._waiting.pop(0)
-        self._attempts = self._link.attempts()
+        self._asked = self._waiting.pop(0)()
 
     def _finish(self, events: list[Event]) -> None:
-        reply = read_reply(self._attempts, events)
+        reply = self._asked.reply(events)
         self._reply = replace(reply, notes=(*reply.notes, *self._notes))
 
     def _hand_over(self, failure: ProviderError) -> None:
         """Go to the next link; raise the failure where there is none, or it would be too late."""
-        if not self._waiting or not hands_over(failure, streamed=self._attempts.streamed):
+        if not self._waiting or not hands_over(failure, streamed=self._asked.streamed):
             raise failure
-        name = self._attempts.exchange.rendered.provider
-        told = f"asked the next provider after {type(failure).__name__} of {name}"
+        told = f"asked the next provider after {type(failure).__name__} of {self._asked.provider}"
         self._notes.append(Note("", None, told))
         self._take()
 
@@ -100,7 +89,7 @@ class ReplyStream(_Course):
     def _run(self) -> Generator[Event]:
         while True:
             try:
-                with closing(self._link.ask(self._attempts, self._stop)) as batches:
+                with closing(self._asked.ask(self._stop)) as batches:
                     for events in batches:
                         if type(events[-1]) is Finish:
                             self._finish(events)
@@ -138,7 +127,7 @@ class AsyncReplyStream(_Course):
     async def _run(self) -> AsyncGenerator[Event]:
         while True:
             try:
-                async with aclosing(self._link.ask_async(self._attempts)) as batches:
+                async with aclosing(self._asked.ask_async()) as batches:
                     async for events in batches:
                         if type(events[-1]) is Finish:
                             self._finish(events)

@@ -28,6 +28,7 @@ from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.routing import Router, router_for
 from multi_llm_chat.local.runtime import Runtime, Voice, Work
 from multi_llm_chat.local.tool_examples import Example, make_offers
+from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.wire.schema import LLAMACPP, project_schema
 from multi_llm_chat.wire.tool_definitions import read_tools
@@ -43,6 +44,21 @@ class Completed(Struct, frozen=True):
     turn: Turn
     usage: Usage
     finish: Finish
+
+
+class LocalQuestion(Struct, frozen=True):
+    """A question to an embedded model; the same events come out either way."""
+
+    runtime: Runtime
+    work: Work
+
+    def listen(self) -> Generator[Event]:
+        """Ask, and yield what the model says; closing the generator stops it."""
+        return self.runtime.listen(self.work)
+
+    def listen_async(self) -> AsyncGenerator[Event]:
+        """Like ``listen``, without blocking the event loop."""
+        return self.runtime.listen_async(self.work)
 
 
 class _Loaded(Struct, frozen=True):
@@ -109,6 +125,50 @@ class LocalModel:
         """The line to show wherever this model speaks."""
         return notice_of(self.row)
 
+    def question(
+        self,
+        history: Iterable[Any],
+        *,
+        system_prompt: str | None = None,
+        tools: Iterable[Any] | None = None,
+        options: Options | Mapping[str, Any] | None = None,
+        speaker: str = PROVIDER,
+        policy: RepairPolicy | None = None,
+    ) -> LocalQuestion:
+        """Prepare a question, which is asked when it is listened to.
+
+        Args:
+            history: Turns in the serialised form (read liberally) or ``Turn`` values.
+            system_prompt: Put before everything else.
+            tools: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
+            options: Settings in the common vocabulary of ``Options``.
+            speaker: The role under which the model speaks in the history.
+            policy: How the history is repaired, and what becomes of other speakers' words.
+        """
+        turns = read_history(history)
+        wishes = read_options(options)
+        offered = {tool.name: tool for tool in reversed(read_tools(tools).definitions)}
+        task = Task(
+            prompt=read_prompt(
+                turns,
+                model=self.row.name,
+                system_prompt=system_prompt,
+                speaker=speaker,
+                policy=policy,
+            ),
+            settings=self._settings(wishes),
+            tool_call_id=_free_id(turns),
+            tools=tuple(reversed(offered.values())),
+            tool_choice=wishes.tool_choice,
+            examples=self._examples,
+        )
+        loaded = self._loaded()
+
+        def work(engine: Engine, voice: Voice) -> None:
+            answer(task, loaded.router, Asking(engine, voice, self._context), voice)
+
+        return LocalQuestion(loaded.runtime, work)
+
     def stream(
         self,
         history: Iterable[Any],
@@ -118,17 +178,11 @@ class LocalModel:
         options: Options | Mapping[str, Any] | None = None,
         speaker: str = PROVIDER,
     ) -> Generator[Event]:
-        """Answer the history; closing the generator stops the model.
-
-        Args:
-            history: Turns in the serialised form (read liberally) or ``Turn`` values.
-            system_prompt: Put before everything else.
-            tools: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
-            options: Settings in the common vocabulary of ``Options``.
-            speaker: The role under which the model speaks in the history.
-        """
-        runtime, work = self._work(history, system_prompt, tools, options, speaker)
-        return runtime.listen(work)
+        """Answer the history, see ``question``; closing the generator stops the model."""
+        question = self.question(
+            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
+        )
+        return question.listen()
 
     def astream(
         self,
@@ -140,8 +194,10 @@ class LocalModel:
         speaker: str = PROVIDER,
     ) -> AsyncGenerator[Event]:
         """Answer the history as ``stream`` does, without blocking the event loop."""
-        runtime, work = self._work(history, system_prompt, tools, options, speaker)
-        return runtime.listen_async(work)
+        question = self.question(
+            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
+        )
+        return question.listen_async()
 
     def complete(
         self,
@@ -153,8 +209,10 @@ class LocalModel:
         speaker: str = PROVIDER,
     ) -> Completed:
         """The whole answer at once."""
-        runtime, work = self._work(history, system_prompt, tools, options, speaker)
-        return self.collect(list(runtime.listen(work)), speaker)
+        question = self.question(
+            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
+        )
+        return self.collect(list(question.listen()), speaker)
 
     async def acomplete(
         self,
@@ -166,8 +224,10 @@ class LocalModel:
         speaker: str = PROVIDER,
     ) -> Completed:
         """The whole answer at once, without blocking the event loop."""
-        runtime, work = self._work(history, system_prompt, tools, options, speaker)
-        return self.collect([event async for event in runtime.listen_async(work)], speaker)
+        question = self.question(
+            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
+        )
+        return self.collect([event async for event in question.listen_async()], speaker)
 
     def warm(self, system_prompt: str | None = None, tools: Iterable[Any] | None = None) -> None:
         """Load the model and read what is known beforehand, so that the first answer begins sooner.
@@ -197,34 +257,6 @@ class LocalModel:
                 runtime = Runtime(lambda: self._load(path, self._context))
                 _LOADED[key] = _Loaded(runtime, router_for(self.row.routing))
             return _LOADED[key]
-
-    def _work(
-        self,
-        history: Iterable[Any],
-        system_prompt: str | None,
-        tools: Iterable[Any] | None,
-        options: Options | Mapping[str, Any] | None,
-        speaker: str,
-    ) -> tuple[Runtime, Work]:
-        turns = read_history(history)
-        wishes = read_options(options)
-        offered = {tool.name: tool for tool in reversed(read_tools(tools).definitions)}
-        task = Task(
-            prompt=read_prompt(
-                turns, model=self.row.name, system_prompt=system_prompt, speaker=speaker
-            ),
-            settings=self._settings(wishes),
-            tool_call_id=_free_id(turns),
-            tools=tuple(reversed(offered.values())),
-            tool_choice=wishes.tool_choice,
-            examples=self._examples,
-        )
-        loaded = self._loaded()
-
-        def work(engine: Engine, voice: Voice) -> None:
-            answer(task, loaded.router, Asking(engine, voice, self._context), voice)
-
-        return loaded.runtime, work
 
     def _settings(self, wishes: Options) -> JsonObject:
         settings: JsonObject = {**self.row.sampling, **wishes.extra}

@@ -27,7 +27,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.local.machine import PROVIDER
-from multi_llm_chat.repair import Target, frame, repair
+from multi_llm_chat.repair import RepairPolicy, Target, frame, repair
 from multi_llm_chat.wire.encoding import media_label, system_text
 
 Role = Literal["system", "user", "assistant"]
@@ -92,6 +92,7 @@ def read_prompt(
     system_prompt: str | None = None,
     speaker: str = PROVIDER,
     tool_names: Iterable[str] = (),
+    policy: RepairPolicy | None = None,
 ) -> Prompt:
     """Repair a history and write it as messages.
 
@@ -101,6 +102,7 @@ def read_prompt(
         system_prompt: Put before everything else.
         speaker: The role under which this model speaks in the history.
         tool_names: The tools on offer.
+        policy: How the history is repaired.
     """
     target = Target(
         speaker=speaker,
@@ -108,7 +110,7 @@ def read_prompt(
         system="leading",
         alternates=True,
     )
-    repaired = repair(read_history(history), target, tool_names=tool_names)
+    repaired = repair(read_history(history), target, policy, tool_names)
     turns = [turn for _, turn in frame(repaired.placed, target, [])]
     texts, body = system_text(turns)
     prompt = [system_prompt.strip()] if system_prompt and system_prompt.strip() else []

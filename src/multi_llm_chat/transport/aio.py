@@ -134,6 +134,7 @@ class AsyncTransport:
         self, request: HttpRequest, session: aiohttp.ClientSession
     ) -> aiohttp.ClientResponse:
         url = request.url
+        proxy = self._settings.proxy_for(url)
         try:
             return await session.request(
                 request.method,
@@ -141,7 +142,7 @@ class AsyncTransport:
                 data=BytesIO(request.body) if len(request.body) > _LARGE_BODY else request.body,
                 headers={"Accept-Encoding": "identity"} | request.headers,
                 allow_redirects=False,
-                proxy=self._settings.proxy_for(url),
+                proxy=proxy,
                 ssl=self._tls(url),
             )
         except aiohttp.ClientHttpProxyError:

@@ -20,7 +20,6 @@ from http.client import HTTPConnection, HTTPSConnection
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from multi_llm_chat.errors import UsageError
 from multi_llm_chat.transport.certificates import tls_context
 from multi_llm_chat.transport.settings import DEFAULT_PORTS, TransportSettings
 
@@ -159,10 +158,6 @@ class ConnectionPool:
         host, port = place.host, place.port
         if place.proxy is not None:
             proxy = urlsplit(place.proxy)
-            if proxy.scheme != "http":
-                raise UsageError(
-                    f"A proxy must be given as http://host:port, not {proxy.scheme}://"
-                )
             host, port = proxy.hostname or "", proxy.port or DEFAULT_PORTS["http"]
         if place.scheme == "http":
             return HTTPConnection(host, port, timeout=limit)

@@ -9,6 +9,8 @@ Rules:
 4. ``REQUESTS_CA_BUNDLE`` wins over ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; without any of them
    the system's certificates are used.
 5. No repr shows a proxy's credentials.
+6. A proxy is reached over plain HTTP (the connection through it is encrypted end to end all the same);
+   one of another kind is refused for what it is, never passed by.
 """
 
 import ipaddress
@@ -16,6 +18,8 @@ from collections.abc import Mapping
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
+
+from multi_llm_chat.errors import UsageError
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -55,7 +59,15 @@ class TransportSettings(Struct, frozen=True):
         parts = urlsplit(url)
         if any(_covers(entry, parts) for entry in self.no_proxy):
             return None
-        return proxy if "://" in proxy else f"http://{proxy}"
+        scheme, separator, _ = proxy.partition("://")
+        if not separator:
+            return f"http://{proxy}"
+        if scheme.lower() != "http":
+            raise UsageError(
+                f"Proxies are spoken to as http://host:port, not {scheme}://. Name such a proxy in "
+                "HTTPS_PROXY and HTTP_PROXY, or except this host by NO_PROXY"
+            )
+        return proxy
 
 
 def settings_from(
