@@ -20,7 +20,7 @@ from multi_llm_chat.errors import (
     RateLimited,
     Refused,
 )
-from multi_llm_chat.wire.failures import MAX_MESSAGE, read_failure
+from multi_llm_chat.wire.failures import MAX_MESSAGE, judge, read_failure, read_fault
 from multi_llm_chat.wire.rejections import REPAIRS, find_rejection
 
 
@@ -176,6 +176,23 @@ def test_grq_04_the_failed_generation_is_kept() -> None:
     error = failure(400, body)
     assert (error.code, error.repair) == ("tool_use_failed", "resend")
     assert error.partial.meta == {"failed_generation": "<function=f>{}"}
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ("Service temporarily unavailable", Overloaded),
+        ("The model has crashed without additional information. (Exit code: 6)", Overloaded),
+        ("Internal server error", Overloaded),
+        ("Rate limit reached for requests", RateLimited),
+        ("Something odd", ProviderError),
+    ],
+)
+def test_str_09_an_error_that_is_only_words_is_judged_by_them(
+    said: str, kind: type[ProviderError]
+) -> None:
+    assert type(judge(read_fault({"error": said}), provider="lmstudio")) is kind
+    assert type(failure(400, {"error": said})) is BadRequest
 
 
 def test_an_unknown_rejection_has_no_repair() -> None:

@@ -107,6 +107,17 @@ _TEXTS: Final[tuple[tuple[re.Pattern[str], type[ProviderError]], ...]] = tuple(
     )
 )
 
+#: What servers say in a stream where there is neither a status nor a code to go by.
+_PASSING_TEXTS: Final[tuple[tuple[re.Pattern[str], type[ProviderError]], ...]] = tuple(
+    (re.compile(pattern, re.IGNORECASE), kind)
+    for pattern, kind in (
+        (r"rate[ -]?limit|too many requests|quota exceeded", RateLimited),
+        (r"(temporarily |service |server |currently )unavailable|bad gateway", Overloaded),
+        (r"internal (server )?error|server (had|encountered) an error|server is busy", Overloaded),
+        (r"timed? ?out|deadline exceeded|model (has )?(crashed|unloaded)", Overloaded),
+    )
+)
+
 _STATUSES: Final[dict[int, type[ProviderError]]] = {
     401: AuthError,
     402: AuthError,
@@ -223,7 +234,8 @@ def _kind(fault: Fault, text: str, status: int | None) -> type[ProviderError]:
     if found is not None:
         return found
     if status is None:
-        return ProviderError
+        passing = (kind for pattern, kind in _PASSING_TEXTS if pattern.search(text))
+        return next(passing, ProviderError)
     return Overloaded if status >= 500 else BadRequest
 
 
