@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check cover fix bench soak fuzz
+.PHONY: run demo test check cover fix bench soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -50,6 +50,11 @@ bench: $(READY)
 # Fifty streams at a time over faulty connections, for five minutes: nothing may be left behind.
 soak: $(READY)
 	$(BIN)/python -m tests.soak.soak
+
+# The store, long profile: writers that are killed, many writers at once, all examples.
+faults: $(READY)
+	$(BIN)/python -m tests.store.faults
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/store
 
 # The property tests, long profile.
 fuzz: $(READY)

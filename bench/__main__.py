@@ -14,7 +14,17 @@ import msgspec
 
 from bench.measuring import Result, fresh, run_group
 
-GROUPS = ("growth", "startup", "requests", "streaming", "memory", "cancel")
+GROUPS = (
+    "growth",
+    "startup",
+    "requests",
+    "streaming",
+    "memory",
+    "cancel",
+    "terminal",
+    "agent_tools",
+    "store",
+)
 PACKAGES = ("aiohttp", "msgspec", "openai")
 
 

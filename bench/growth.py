@@ -11,6 +11,9 @@ from typing import Any
 
 from bench.measuring import Result, cpu_minima
 from multi_llm_chat import Exchange, render
+from multi_llm_chat.context import Counter, fit
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.metering import counter_for
 
 LIMIT = 12.0
 PROVIDERS = ("openai", "openai-chat", "anthropic", "gemini", "mistral")
@@ -68,6 +71,13 @@ def decode(stream: bytes) -> None:
     exchange.end()
 
 
+def shortened(turns: Any, counter: Callable[[], Counter]) -> None:
+    """Count a history and leave half of it out."""
+    half = Counter().turns(turns) // 2
+    _, note = fit(turns, half, "", (), counter=counter(), limit=half)
+    assert note is not None
+
+
 def _each(task: Callable[[Any], object], inputs: Iterable[Any]) -> None:
     for one in inputs:
         task(one)
@@ -83,6 +93,15 @@ def run() -> Result:
     }
     calls = [fragments(500)] * 10
     tasks["decode one call, 500 and 5,000 fragments"] = (decode, calls, fragments(5000))
+    read = [read_history(piece) for piece in pieces]
+    counters = {"an estimate": Counter, "a tokenizer": partial(counter_for, "gpt-5")}
+    for name, counter in counters.items():
+        fitting = partial(shortened, counter=counter)
+        tasks[f"count and fit by {name}, 500 and 5,000 turns"] = (
+            fitting,
+            read,
+            read_history(turns),
+        )
     # The input is no garbage; which of the two pays for looking at it is chance.
     gc.collect()
     gc.freeze()

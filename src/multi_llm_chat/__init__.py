@@ -18,12 +18,20 @@ if TYPE_CHECKING:
         create_provider,
     )
     from multi_llm_chat.client.agent_async import AgentRun
-    from multi_llm_chat.client.agent_events import AgenticLoopResult
+    from multi_llm_chat.client.agent_context import Compression
+    from multi_llm_chat.client.agent_events import AgenticLoopResult, HistoryCompressed
     from multi_llm_chat.client.agent_sync import SyncAgentRun
     from multi_llm_chat.client.agentic import (
         execute_with_tools,
         execute_with_tools_stream,
         execute_with_tools_sync,
+    )
+    from multi_llm_chat.context import (
+        CompressionNote,
+        Window,
+        fit,
+        get_buffer_factor,
+        window_of,
     )
     from multi_llm_chat.dialects.anthropic.assembler import AnthropicToolCallAssembler
     from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
@@ -60,6 +68,22 @@ if TYPE_CHECKING:
     from multi_llm_chat.exchange.normalizer import MessageNormalizer
     from multi_llm_chat.exchange.rendering import Rendered, render
     from multi_llm_chat.exchange.retrying import RetryPolicy
+    from multi_llm_chat.handlers import (
+        ClaudeHandler,
+        ClaudeStreamingProcessor,
+        EventSystem,
+        EventTools,
+        GeminiHandler,
+        GeminiStreamingProcessor,
+        GptHandler,
+        GptStreamingProcessor,
+        StreamContext,
+        StreamingRequest,
+        StreamResult,
+        ToolRound,
+        review_by_events,
+        serve_tools,
+    )
     from multi_llm_chat.history.text import (
         content_to_text,
         history_contains_tools,
@@ -77,8 +101,11 @@ if TYPE_CHECKING:
     )
     from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
     from multi_llm_chat.mentions import read_mentions
+    from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
     from multi_llm_chat.repair.policy import Note, RepairPolicy
     from multi_llm_chat.request import Options, ToolDefinition
+    from multi_llm_chat.service.chat import ChatService
+    from multi_llm_chat.store import Store, open_store
     from multi_llm_chat.tools import ToolRegistry
     from multi_llm_chat.transport import Timeouts
     from multi_llm_chat.wire.tool_formats import (
@@ -101,7 +128,8 @@ _HOMES = {
         "create_provider",
     ),
     "client.agent_async": ("AgentRun",),
-    "client.agent_events": ("AgenticLoopResult",),
+    "client.agent_context": ("Compression",),
+    "client.agent_events": ("AgenticLoopResult", "HistoryCompressed"),
     "client.agent_sync": ("SyncAgentRun",),
     "client.agentic": (
         "execute_with_tools",
@@ -113,7 +141,11 @@ _HOMES = {
         "LoopLimits",
         "ThinkingBudget",
     ),
+    "context": ("CompressionNote", "Window", "fit", "get_buffer_factor", "window_of"),
     "mentions": ("read_mentions",),
+    "metering": ("Cost", "Price", "cost_of", "get_token_info"),
+    "store": ("Store", "open_store"),
+    "service.chat": ("ChatService",),
     "tools": ("ToolRegistry",),
     "transport": ("Timeouts",),
     "events": (
@@ -147,6 +179,22 @@ _HOMES = {
     "exchange.exchange": ("Exchange", "HttpRequest"),
     "exchange.normalizer": ("MessageNormalizer",),
     "exchange.rendering": ("Rendered", "render"),
+    "handlers": (
+        "ClaudeHandler",
+        "ClaudeStreamingProcessor",
+        "EventSystem",
+        "EventTools",
+        "GeminiHandler",
+        "GeminiStreamingProcessor",
+        "GptHandler",
+        "GptStreamingProcessor",
+        "StreamContext",
+        "StreamResult",
+        "StreamingRequest",
+        "ToolRound",
+        "review_by_events",
+        "serve_tools",
+    ),
     "history.text": (
         "content_to_text",
         "history_contains_tools",
@@ -172,14 +220,27 @@ __all__ = [
     "AuthError",
     "BadRequest",
     "ChatGPTProvider",
+    "ChatService",
+    "ClaudeHandler",
     "ClaudeProvider",
+    "ClaudeStreamingProcessor",
+    "Compression",
+    "CompressionNote",
     "ConnectionFailed",
     "ContextTooLong",
+    "Cost",
+    "EventSystem",
+    "EventTools",
     "Exchange",
     "FallbackProvider",
     "Finish",
+    "GeminiHandler",
     "GeminiProvider",
+    "GeminiStreamingProcessor",
     "GeminiToolCallAssembler",
+    "GptHandler",
+    "GptStreamingProcessor",
+    "HistoryCompressed",
     "HttpRequest",
     "LLMProvider",
     "LoopLimits",
@@ -192,6 +253,7 @@ __all__ = [
     "Options",
     "Origin",
     "Overloaded",
+    "Price",
     "ProviderError",
     "RateLimited",
     "Refused",
@@ -199,8 +261,12 @@ __all__ = [
     "RepairPolicy",
     "Reply",
     "RetryPolicy",
+    "Store",
     "StoreError",
     "StreamBroken",
+    "StreamContext",
+    "StreamResult",
+    "StreamingRequest",
     "SyncAgentRun",
     "Text",
     "TextDelta",
@@ -216,14 +282,20 @@ __all__ = [
     "ToolError",
     "ToolRegistry",
     "ToolResult",
+    "ToolRound",
     "Turn",
     "Usage",
     "UsageError",
+    "Window",
     "content_to_text",
+    "cost_of",
     "create_provider",
     "execute_with_tools",
     "execute_with_tools_stream",
     "execute_with_tools_sync",
+    "fit",
+    "get_buffer_factor",
+    "get_token_info",
     "history_contains_tools",
     "history_from",
     "history_to",
@@ -231,10 +303,14 @@ __all__ = [
     "mcp_tools_to_gemini_format",
     "mcp_tools_to_openai_format",
     "normalize_history_turns",
+    "open_store",
     "parse_openai_tool_call",
     "read_mentions",
     "render",
+    "review_by_events",
+    "serve_tools",
     "validate_history_entry",
+    "window_of",
 ]
 
 

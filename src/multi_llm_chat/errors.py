@@ -110,4 +110,12 @@ class ToolError(MultiLLMChatError):
 
 
 class StoreError(MultiLLMChatError):
-    """The conversation could not be saved or read."""
+    """The conversation could not be saved or read.
+
+    ``reason`` is the kind of failure in one word: ``full``, ``read-only``, ``unreachable``, ``busy``,
+    ``damaged``, ``newer``, ``missing``, ``closed``, or nothing where no word fits.
+    """
+
+    def __init__(self, message: str, *, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason

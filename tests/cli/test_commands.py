@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from pathlib import Path
 
 from multi_llm_chat.testing.simulator import Say, Simulator
 
@@ -20,7 +21,7 @@ def test_help_names_every_command():
     assert [name for name in ("chat", "local", "repair", "simulate") if name not in shown] == []
 
 
-def test_several_speakers_answer_in_one_conversation():
+def test_several_speakers_answer_in_one_conversation(tmp_path: Path):
     with Simulator(
         {
             "openai": [Say("Hello from GPT.")],
@@ -28,6 +29,7 @@ def test_several_speakers_answer_in_one_conversation():
         }
     ) as simulator:
         environment = BARE | {
+            "MULTI_LLM_CHAT_HOME": str(tmp_path),
             "OPENAI_API_KEY": "one", "OPENAI_BASE_URL": simulator.base_url("openai"),
             "ANTHROPIC_API_KEY": "two", "ANTHROPIC_BASE_URL": simulator.base_url("anthropic"),
         }  # fmt: skip
@@ -43,9 +45,12 @@ def test_several_speakers_answer_in_one_conversation():
         )
     assert run.returncode == 0, run.stderr
     assert run.stdout.splitlines() == [
-        "chatgpt: Hello from GPT.",
-        "claude: Hello from Claude.",
-        "claude: I saw it.",
+        "chatgpt:",
+        "Hello from GPT.",
+        "claude:",
+        "Hello from Claude.",
+        "claude:",
+        "I saw it.",
     ]
     assert "noted" in run.stderr
     last = simulator.requests[-1].body["messages"]

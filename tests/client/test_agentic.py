@@ -12,7 +12,7 @@ from tests.servers import serving, streamed, whole
 
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.client.agent_async import AgentRun
-from multi_llm_chat.client.agent_events import RunPaused, ToolFinished, ToolStarted
+from multi_llm_chat.client.agent_events import RunPaused, ToolFinished, ToolStarted, TurnFinished
 from multi_llm_chat.client.agent_sync import SyncAgentRun
 from multi_llm_chat.client.agentic import (
     execute_with_tools,
@@ -257,7 +257,8 @@ def test_a_sync_run_is_cancelled_from_another_thread():
     with simulated("openai", Say(calls=[Call("slow")])) as (asked, _):
         runs.append(SyncAgentRun(asked, ASKED, tools))
         events = list(runs[0])
-    assert isinstance(events[-1], ToolStarted)
+    assert isinstance(events[-2], ToolStarted)
+    assert isinstance(events[-1], TurnFinished)
     assert runs[0].result.stop_reason == "cancelled"
 
 
@@ -336,3 +337,16 @@ def test_grq_04_a_call_that_the_server_refused_is_answered_and_the_model_tries_a
     assert (result.final_text, result.stop_reason) == ("Sunny.", "answered")
     assert messages[-2]["tool_calls"][0]["function"]["name"] == "get_weather"
     assert "did not match schema" in messages[-1]["content"]
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_every_turn_that_a_run_adds_is_told_once(provider: str, registry: ToolRegistry) -> None:
+    replies = [Say(calls=[weather(), Call("fails")]), Say(calls=[weather("Rome")]), Say("Sunny.")]
+    with simulated(provider, *replies) as (asked, _):
+        run = SyncAgentRun(asked, ASKED, registry)
+        told = [event for event in run if isinstance(event, TurnFinished)]
+    assert tuple(event.turn for event in told) == run.result.history_delta
+    spent = [event.usage for event in told if event.usage is not None]
+    assert sum(usage.output_tokens for usage in spent) == run.result.usage.output_tokens
+    assert all(event.is_whole for event in told)
+    assert [event.usage is None for event in told] == [False, True, False, True, False]

@@ -129,3 +129,20 @@ def test_a_tool_that_changed_is_asked_about_again() -> None:
         registry.replace_source("server", offered(description))
         assert execute(registry, "c").content == "ran"
     assert asked == ["harmless", "reads your keys"]
+
+
+def test_rules_and_patterns_hold_for_tools_that_come_later() -> None:
+    registry = ToolRegistry(
+        disable=["secret_*"], rules={"delete_*": "never", "*_file": "ask", "*": "always"}
+    )
+    for name in ("secret_key", "delete_file", "read_file", "add"):
+        registry.tool(name=name, description="Nothing.", approval="ask")(lambda: None)
+    assert [each.name for each in registry.definitions()] == ["delete_file", "read_file", "add"]
+    policies = [registry.approval(name) for name in ("delete_file", "read_file", "add")]
+    assert policies == ["never", "ask", "always"]
+    registry.set_approval("add", "ask")
+    registry.enable("secret_key")
+    assert registry.approval("add") == "ask"
+    assert registry.is_enabled("secret_key")
+    registry.disable("secret_key")
+    assert not registry.is_enabled("secret_key")

@@ -1,27 +1,58 @@
 """``multi-llm-chat`` (short: ``mlc``): the commands, each in a module that is loaded when it is used.
 
-Without a command a conversation starts.
+Rules:
+1. Without anything a conversation starts; with words that are no command, they are asked: ``mlc "hello"``.
+2. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 some speakers failed, 4 a tool was denied, 130 interrupted.
+3. Errors of ours are one sentence on standard error; a closed pipe is no error.
 """
 
+import difflib
+import os
+import sys
 from importlib import import_module
+from typing import Any, Final
 
 import click
 
+from multi_llm_chat.errors import MultiLLMChatError, UsageError
+
 #: Where each command lives, and what the list of commands says about it.
-_COMMANDS = {
-    "chat": ("multi_llm_chat.cli.chat:chat", "Talk to models in one conversation."),
-    "local": ("multi_llm_chat.cli.local:local", "Install, choose and list embedded models."),
-    "repair": ("multi_llm_chat.cli.repair:repair", "Make messages a legal request for a provider."),
-    "simulate": (
-        "multi_llm_chat.cli.simulate:simulate",
-        "Run a server that acts like the providers.",
+_COMMANDS: Final = {
+    "ask": ("ask:ask", "Ask once and print the answer."),
+    "chat": ("chat:chat", "Talk to models in one conversation."),
+    "completion": (
+        "completion:completion",
+        "Print a script that completes commands in your shell.",
     ),
+    "config": ("config:config", "Show the configuration and where it is."),
+    "doctor": ("doctor:doctor", "Tell what is configured, what is missing and what works."),
+    "export": ("transfer:export", "Write conversations as JSON, Markdown or text."),
+    "history": ("history:history", "List, search, show, rename and delete conversations."),
+    "import": ("transfer:import_command", "Take in conversations, also ChatGPT's and Claude's."),
+    "keys": ("keys:keys", "Set, list and remove the keys of providers."),
+    "local": ("local:local", "Install, choose and list embedded models."),
+    "mcp": ("mcp:mcp", "List, add, remove and test MCP servers."),
+    "models": ("models:models", "List the models of providers."),
+    "repair": ("repair:repair", "Make messages a legal request for a provider."),
+    "serve": ("serve:serve", "Start the web app."),
+    "simulate": ("simulate:simulate", "Run a server that acts like the providers."),
+    "speakers": ("models:speakers", "List who can be talked to."),
+    "tools": ("tools:tools", "List the tools that models may use."),
 }
+
+_OWN_OPTIONS: Final = frozenset({"-h", "--help", "--version"})
+_PIPE_CLOSED: Final = 141
+
+
+class WrongUse(click.ClickException):
+    """The user's to mend."""
+
+    exit_code = 2
 
 
 def _load(name: str) -> click.Command:
     module, _, attribute = _COMMANDS[name][0].partition(":")
-    return getattr(import_module(module), attribute)
+    return getattr(import_module(f"multi_llm_chat.cli.{module}"), attribute)
 
 
 class LazyGroup(click.Group):
@@ -40,6 +71,40 @@ class LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in sorted(_COMMANDS.items())])
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Words that are no command are a question."""
+        if args and args[0] not in _COMMANDS and args[0] not in _OWN_OPTIONS:
+            _refuse_misspelt(args)
+            args = ["ask", *args]
+        elif not args and sys.stdin is not None and not sys.stdin.isatty():
+            args = ["ask"]
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; our own errors become one sentence."""
+        try:
+            return super().invoke(ctx)
+        except UsageError as error:
+            raise WrongUse(str(error)) from None
+        except MultiLLMChatError as error:
+            raise click.ClickException(str(error)) from None
+        except BrokenPipeError:
+            # Nobody reads any more. What Python would still write at exit goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(_PIPE_CLOSED)
+
+
+def _refuse_misspelt(args: list[str]) -> None:
+    """One word that nearly is a command is more likely a mistake than a question."""
+    word = args[0]
+    if " " in word or word.startswith("-"):
+        return
+    close = difflib.get_close_matches(word, _COMMANDS, 1, 0.75)
+    if close:
+        raise WrongUse(
+            f"There is no command {word!r}; did you mean {close[0]!r}? To ask it all the same: mlc ask {word}"
+        )
+
 
 @click.group(
     cls=LazyGroup,
@@ -49,6 +114,9 @@ class LazyGroup(click.Group):
 @click.version_option(package_name="multi_llm_chat")
 @click.pass_context
 def main(ctx: click.Context) -> None:
-    """One conversation, many models, one set of tools."""
+    """One conversation, many models, one set of tools.
+
+    Without a command a conversation starts; mlc "some words" asks and prints the answer.
+    """
     if ctx.invoked_subcommand is None:
         ctx.invoke(_load("chat"))

@@ -17,12 +17,14 @@ from multi_llm_chat.client.agent_course import Course
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
     AgenticLoopResult,
+    HistoryCompressed,
     RunPaused,
     ToolFinished,
     ToolStarted,
-    TurnFinished,
 )
-from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.errors import MultiLLMChatError, ProviderError
+from multi_llm_chat.events import Finish
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.loop.effects import CallModel, Effect, Outcome, RunTools
 
@@ -43,6 +45,7 @@ class AgentRun:
         self._cancelled = False
         self._waiting: asyncio.Task[Any] | None = None
         self._outcome: Outcome | None = None
+        self._reply: Reply | None = None
         self._events = self._run()
 
     def __aiter__(self) -> AsyncIterator[AgentEvent]:
@@ -99,6 +102,8 @@ class AgentRun:
                 self._outcome = self._course.cancelled()
             assert self._outcome is not None
             effect = self._course.advance(self._outcome)
+            for finished in self._course.finished():
+                yield self._course.seen(finished)
 
     async def _interruptible(self, awaited: Any) -> Any:
         """Await something that ``cancel`` may interrupt."""
@@ -118,22 +123,50 @@ class AgentRun:
             self._waiting = None
 
     async def _call(self, effect: CallModel) -> AsyncGenerator[AgentEvent]:
-        stream = self._course.provider.astream(**self._course.question(effect))
-        try:
-            async with stream:
-                events = aiter(stream)
-                while True:
-                    try:
-                        event = await self._interruptible(anext(events))
-                    except StopAsyncIteration:
-                        break
-                    yield event
-                reply = stream.reply
-        except ProviderError as error:
-            self._outcome = self._course.failed(error)
+        self._course.fit(effect)
+        while True:
+            compressed = await self._compressed()
+            if compressed is not None:
+                yield compressed
+            try:
+                async with aclosing(self._listen(effect)) as events:
+                    async for event in events:
+                        yield event
+            except ProviderError as error:
+                if not self._course.asks_again(error):
+                    self._outcome = self._course.failed(error)
+                    return
+                continue
+            assert self._reply is not None
+            self._outcome = self._course.answered(self._reply)
             return
-        yield TurnFinished(reply.turn)
-        self._outcome = self._course.answered(reply)
+
+    async def _compressed(self) -> HistoryCompressed | None:
+        """Let what is left out be summarised, where that is wanted."""
+        fitting = self._course.fitting
+        wanted = fitting.summary_question
+        if wanted is not None and fitting.summariser is not None:
+            try:
+                reply = await self._interruptible(fitting.summariser.acomplete(**wanted))
+            except MultiLLMChatError as error:
+                fitting.not_summarised(error)
+            else:
+                fitting.summarised(reply)
+        return fitting.told()
+
+    async def _listen(self, effect: CallModel) -> AsyncGenerator[AgentEvent]:
+        async with self._course.provider.astream(**self._course.question(effect)) as stream:
+            events = aiter(stream)
+            complete = False  # a cancel that comes behind the last event takes nothing away
+            while True:
+                try:
+                    step = anext(events)
+                    event = await (step if complete else self._interruptible(step))
+                except StopAsyncIteration:
+                    break
+                complete = type(event) is Finish
+                yield event
+            self._reply = stream.reply
 
     async def _use(self, effect: RunTools) -> AsyncGenerator[AgentEvent]:
         self._course.expect(effect.calls)

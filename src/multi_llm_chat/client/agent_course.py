@@ -7,12 +7,18 @@ Rules:
 """
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 
-from multi_llm_chat.client.agent_events import AgentEvent, AgenticLoopResult, ToolRunner, chunk_of
+from multi_llm_chat.client.agent_context import Compression, Fitting
+from multi_llm_chat.client.agent_events import (
+    AgentEvent,
+    AgenticLoopResult,
+    TurnFinished,
+    chunk_of,
+)
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.errors import ProviderError, UsageError
@@ -30,7 +36,9 @@ from multi_llm_chat.loop.effects import (
     ToolsRan,
 )
 from multi_llm_chat.loop.limits import LoopLimits
-from multi_llm_chat.request import Options
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.tools.runner import ToolRunner
 
 
 class Course:
@@ -46,20 +54,27 @@ class Course:
         options: Options | None = None,
         limits: LoopLimits = LoopLimits(),
         conversation: str | None = None,
+        compression: Compression | None = Compression(),
+        policy: RepairPolicy | None = None,
     ) -> None:
         self.provider = provider
         self.tools = tools
         self.conversation = conversation
+        self.fitting = Fitting(provider, compression, system_prompt)
         self._system_prompt = system_prompt
+        self._policy = policy
         self._loop = agent_loop(
             read_history(history), options=options or provider.options, limits=limits
         )
         self._started = time.monotonic()
         self._chunks: list[JsonObject] = []
         self._words: list[str] = []
+        self._offered: Sequence[ToolDefinition] | None = None
+        self._heard = False
         self._calls: dict[str, ToolCall] = {}
         self._results: dict[str, ToolResult] = {}
         self._end: LoopEnd | None = None
+        self._finished: list[TurnFinished] = []
 
     @property
     def elapsed(self) -> float:
@@ -81,6 +96,7 @@ class Course:
             error=end.error,
             stop_reason=end.reason,
             usage=end.usage,
+            compressions=tuple(self.fitting.notes),
         )
 
     def begin(self) -> Effect:
@@ -89,24 +105,51 @@ class Course:
 
     def advance(self, outcome: Outcome) -> Effect | None:
         """The next thing to do; None when the run is over."""
+        effect: Effect | None = None
         try:
-            return self._loop.send(outcome)
+            effect = self._loop.send(outcome)
+            added = effect.added
         except StopIteration as stop:
             self._end = stop.value
-            return None
+            added = stop.value.added
+        whole = isinstance(outcome, (ModelAnswered, ToolsRan))
+        for turn in added:
+            usage = outcome.usage if isinstance(outcome, ModelAnswered) else None
+            is_models = turn.role != "tool"
+            self._finished.append(
+                TurnFinished(turn, usage if is_models else None, whole or not is_models)
+            )
+        return effect
+
+    def finished(self) -> list[TurnFinished]:
+        """The turns that were added since this was last asked."""
+        finished, self._finished = self._finished, []
+        return finished
+
+    def fit(self, effect: CallModel) -> None:
+        """Fit the next request into the window."""
+        self._offered = self.tools.definitions() if effect.offer_tools else None
+        self.fitting.begin(effect.history, self._offered or (), effect.options)
 
     def question(self, effect: CallModel) -> dict[str, Any]:
-        """The arguments with which the provider is asked."""
+        """The arguments with which the provider is asked, once the request is fitted."""
         self._words = []
+        self._heard = False
         return {
-            "history": effect.history,
+            "history": self.fitting.turns,
             "system_prompt": self._system_prompt,
-            "tools": self.tools.definitions() if effect.offer_tools else None,
+            "tools": self._offered,
             "options": effect.options,
+            "policy": self._policy,
         }
+
+    def asks_again(self, error: ProviderError) -> bool:
+        """Whether the model is asked once more, with less, after it refused a request as too long."""
+        return not self._heard and self.fitting.refused(error)
 
     def seen(self, event: AgentEvent) -> AgentEvent:
         """Note an event on its way to whoever listens."""
+        self._heard = True
         if type(event) is TextDelta:
             self._words.append(event.text)
         chunk = chunk_of(event)
@@ -116,6 +159,7 @@ class Course:
 
     def answered(self, reply: Reply) -> ModelAnswered:
         """The model is done."""
+        self.fitting.answered(reply.usage)
         return ModelAnswered(reply.turn, reply.finish.reason, reply.usage, self.elapsed)
 
     def failed(self, error: ProviderError) -> ModelFailed:

@@ -1,17 +1,15 @@
 """What a run of a model with tools tells while it goes on, and how it ends."""
 
-import concurrent.futures
-from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from msgspec import Struct
 
+from multi_llm_chat.context.notes import CompressionNote
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd, Usage
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.history.writing import write_call, write_part
 from multi_llm_chat.loop.limits import StopReason
-from multi_llm_chat.request import ToolDefinition
 
 
 class ToolStarted(Struct, frozen=True):
@@ -29,9 +27,15 @@ class ToolFinished(Struct, frozen=True):
 
 
 class TurnFinished(Struct, frozen=True):
-    """The model's turn is complete; its tools, if it called any, run next."""
+    """A turn was added to the history: the model's, or that of the tools it called.
+
+    ``usage`` is what the model's turn took, where the provider has said so. A turn that is not whole is what was said
+    before the run failed or was stopped.
+    """
 
     turn: Turn
+    usage: Usage | None = None
+    is_whole: bool = True
 
 
 class RunPaused(Struct, frozen=True):
@@ -40,7 +44,15 @@ class RunPaused(Struct, frozen=True):
     results: tuple[ToolResult, ...]
 
 
-AgentEvent: TypeAlias = Event | ToolStarted | ToolFinished | TurnFinished | RunPaused
+class HistoryCompressed(Struct, frozen=True):
+    """The next request leaves out a part of the history; the history itself stays as it is."""
+
+    note: CompressionNote
+
+
+AgentEvent: TypeAlias = (
+    Event | ToolStarted | ToolFinished | TurnFinished | RunPaused | HistoryCompressed
+)
 
 
 class AgenticLoopResult(Struct, frozen=True):
@@ -48,6 +60,7 @@ class AgenticLoopResult(Struct, frozen=True):
 
     ``chunks`` are the texts, calls and results in the order they came, as plain dicts;
     ``history_delta`` the turns to be added to the history; ``final_text`` the model's last words.
+    ``compressions`` tell what its requests left out of the history.
     """
 
     chunks: tuple[JsonObject, ...]
@@ -58,6 +71,7 @@ class AgenticLoopResult(Struct, frozen=True):
     error: ProviderError | None
     stop_reason: StopReason
     usage: Usage
+    compressions: tuple[CompressionNote, ...] = ()
 
 
 def chunk_of(event: AgentEvent) -> JsonObject | None:
@@ -71,21 +85,3 @@ def chunk_of(event: AgentEvent) -> JsonObject | None:
             return write_part(event.result)
         case _:
             return None
-
-
-class ToolRunner(Protocol):
-    """Whoever runs the tools; ``ToolRegistry`` is one."""
-
-    def definitions(self) -> Sequence[ToolDefinition]:
-        """The tools on offer."""
-        ...
-
-    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
-        """Run a call; it always gives one result."""
-        ...
-
-    def submit(
-        self, call: ToolCall, *, conversation: str | None = None
-    ) -> "concurrent.futures.Future[ToolResult]":
-        """Run a call in the background."""
-        ...

@@ -17,14 +17,17 @@ from multi_llm_chat.client.agent_course import Course
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
     AgenticLoopResult,
+    HistoryCompressed,
     RunPaused,
     ToolFinished,
     ToolStarted,
-    TurnFinished,
 )
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.client.streams import ReplyStream
-from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.errors import MultiLLMChatError, ProviderError
+from multi_llm_chat.events import Finish
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 from multi_llm_chat.loop.effects import CallModel, Effect, Outcome, RunTools
 
 
@@ -104,6 +107,8 @@ class SyncAgentRun:
                 self._outcome = self._course.cancelled()
             assert self._outcome is not None
             effect = self._course.advance(self._outcome)
+            for finished in self._course.finished():
+                yield self._course.seen(finished)
 
     def _wait(self) -> None:
         self._open.wait()
@@ -111,23 +116,64 @@ class SyncAgentRun:
             raise _CancelledByUserError
 
     def _call(self, effect: CallModel) -> Generator[AgentEvent]:
-        with self._course.provider.stream(**self._course.question(effect)) as stream:
+        self._course.fit(effect)
+        while True:
+            compressed = self._compressed()
+            if compressed is not None:
+                yield compressed
+            try:
+                question = self._course.question(effect)
+                reply = yield from self._listen(self._course.provider, question)
+            except ProviderError as error:
+                if not self._course.asks_again(error):
+                    self._outcome = self._course.failed(error)
+                    return
+                continue
+            self._outcome = self._course.answered(reply)
+            return
+
+    def _compressed(self) -> HistoryCompressed | None:
+        """Let what is left out be summarised, where that is wanted."""
+        fitting = self._course.fitting
+        wanted = fitting.summary_question
+        if wanted is not None and fitting.summariser is not None:
+            try:
+                reply = self._heard(fitting.summariser, wanted)
+            except MultiLLMChatError as error:
+                fitting.not_summarised(error)
+            else:
+                fitting.summarised(reply)
+        return fitting.told()
+
+    def _heard(self, provider: LLMProvider, question: JsonObject) -> Reply:
+        """The whole reply, which ``cancel`` may interrupt."""
+        listening = self._listen(provider, question)
+        while True:
+            try:
+                next(listening)
+            except StopIteration as stop:
+                return stop.value
+
+    def _listen(
+        self, provider: LLMProvider, question: JsonObject
+    ) -> Generator[AgentEvent, None, Reply]:
+        with provider.stream(**question) as stream:
             with self._lock:
                 self._stream = stream
+            complete = False  # a cancel that comes behind the last event takes nothing away
             try:
                 for event in stream:
                     self._check()
+                    complete = type(event) is Finish
                     yield event
-                reply = stream.reply
-            except ProviderError as error:
-                self._check()
-                self._outcome = self._course.failed(error)
-                return
+            except ProviderError:
+                if not complete:
+                    self._check()
+                    raise
             finally:
                 with self._lock:
                     self._stream = None
-        yield TurnFinished(reply.turn)
-        self._outcome = self._course.answered(reply)
+            return stream.reply
 
     def _check(self) -> None:
         if self._cancelled:
@@ -147,6 +193,7 @@ class SyncAgentRun:
 
     def _together(self, calls: Sequence[ToolCall]) -> Generator[AgentEvent]:
         """Run all calls at once; tell each result when it is there."""
+        self._check()
         began = time.monotonic()
         self._running = {self._submit(call): call for call in calls}
         try:
@@ -158,7 +205,7 @@ class SyncAgentRun:
                 for future in [future for future in self._running if future in done]:
                     call = self._running.pop(future)
                     if future.cancelled():
-                        raise _CancelledByUserError
+                        continue  # others may have finished; the next check ends the run
                     self._course.found(call, future.result())
                     yield ToolFinished(call, future.result(), time.monotonic() - began)
         finally:

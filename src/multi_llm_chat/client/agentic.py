@@ -7,11 +7,12 @@ from typing import Any
 import msgspec
 
 from multi_llm_chat.client.agent_async import AgentRun
-from multi_llm_chat.client.agent_events import AgenticLoopResult, ToolRunner, chunk_of
+from multi_llm_chat.client.agent_events import AgenticLoopResult, chunk_of
 from multi_llm_chat.client.agent_sync import SyncAgentRun
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.tools.runner import ToolRunner
 
 
 def _limits(

@@ -10,8 +10,6 @@ Rules:
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from msgspec.structs import replace
-
 from multi_llm_chat.client.inquiry import Link
 from multi_llm_chat.client.models import ModelInfo
 from multi_llm_chat.client.provider import LLMProvider
@@ -28,7 +26,7 @@ class FallbackProvider(LLMProvider):
         self,
         members: Iterable[LLMProvider],
         *,
-        handover: Literal["adopt", "label"] = "adopt",
+        handover: Literal["adopt", "label", "drop"] = "adopt",
         policy: RepairPolicy | None = None,
     ) -> None:
         self.members = tuple(members)
@@ -40,6 +38,7 @@ class FallbackProvider(LLMProvider):
             model=first.model,
             policy=handed_over(policy, handover),
             options=first.options,
+            speaker=first.speaker,
         )
 
     def __repr__(self) -> str:
@@ -47,7 +46,7 @@ class FallbackProvider(LLMProvider):
 
     def links(self, asked: Question) -> Sequence[Link]:
         """Who is asked, in order."""
-        return [member.link(replace(asked, policy=self._policy)) for member in self.members]
+        return [member.link(asked) for member in self.members]
 
     def list_models(self) -> list[ModelInfo]:
         """The models of the first member."""

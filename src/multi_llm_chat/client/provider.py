@@ -34,6 +34,7 @@ from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.history.writing import write_call
+from multi_llm_chat.metering.token_info import get_token_info
 from multi_llm_chat.providers import ProviderRow, provider_row
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options, ToolDefinition
@@ -143,6 +144,7 @@ class LLMProvider:
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
     ) -> ReplyStream:
         """Ask; iterate over the events of the reply as they arrive.
 
@@ -152,8 +154,9 @@ class LLMProvider:
             tools: Definitions in MCP, OpenAI, Anthropic or Gemini form.
             options: Settings of this call; those it does not name are the provider object's.
             schema: The JSON Schema that the answer is to follow.
+            policy: How the history is repaired this time.
         """
-        asked = self._asked(history, system_prompt, tools, options, schema)
+        asked = self._asked(history, system_prompt, tools, options, schema, policy)
         return ReplyStream(self.links(asked))
 
     def astream(
@@ -164,9 +167,10 @@ class LLMProvider:
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
     ) -> AsyncReplyStream:
         """Like ``stream``, with ``async for``."""
-        asked = self._asked(history, system_prompt, tools, options, schema)
+        asked = self._asked(history, system_prompt, tools, options, schema, policy)
         return AsyncReplyStream(self.links(asked))
 
     def complete(
@@ -177,9 +181,10 @@ class LLMProvider:
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
     ) -> Reply:
         """Ask for the whole reply at once; the arguments are those of ``stream``."""
-        asked = self._asked(history, system_prompt, tools, options, schema, stream=False)
+        asked = self._asked(history, system_prompt, tools, options, schema, policy, stream=False)
         with ReplyStream(self.links(asked)) as stream:
             for _ in stream:
                 pass
@@ -193,9 +198,10 @@ class LLMProvider:
         *,
         options: Options | Mapping[str, Any] | None = None,
         schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
     ) -> Reply:
         """Like ``complete``, to be awaited."""
-        asked = self._asked(history, system_prompt, tools, options, schema, stream=False)
+        asked = self._asked(history, system_prompt, tools, options, schema, policy, stream=False)
         async with AsyncReplyStream(self.links(asked)) as stream:
             async for _ in stream:
                 pass
@@ -210,6 +216,25 @@ class LLMProvider:
             policy=self._policy,
             options=self.options,
             speaker=self._told_speaker,
+        )
+
+    def get_token_info(
+        self,
+        text: str,
+        history: Iterable[Any] | None = None,
+        model_name: str | None = None,
+        has_tools: bool = False,
+        *,
+        tools: Tools = None,
+    ) -> JsonObject:
+        """The tokens of a text and a history, and how many the model takes; see ``token_utils``."""
+        return get_token_info(
+            text,
+            history,
+            model_name or self.model,
+            has_tools,
+            tools=_members(tools),
+            provider=self.name,
         )
 
     def list_models(self) -> list[ModelInfo]:
@@ -283,6 +308,7 @@ class LLMProvider:
         tools: Tools,
         options: Options | Mapping[str, Any] | None,
         schema: JsonObject | None,
+        policy: RepairPolicy | None,
         *,
         stream: bool = True,
     ) -> Question:
@@ -294,7 +320,7 @@ class LLMProvider:
             provider=self.name,
             system_prompt=system_prompt,
             tools=_members(tools),
-            policy=self._policy,
+            policy=policy or self._policy,
             options=settled,
             stream=stream,
         )

@@ -133,7 +133,7 @@ def hands_over(failure: MultiLLMChatError, *, streamed: bool) -> bool:
 
 
 def handed_over(
-    policy: RepairPolicy | None, way: Literal["adopt", "label"] = "adopt"
+    policy: RepairPolicy | None, way: Literal["adopt", "label", "drop"] = "adopt"
 ) -> RepairPolicy:
     """How the next provider of a chain reads the history that it takes over."""
     wanted = policy or RepairPolicy()

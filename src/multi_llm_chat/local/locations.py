@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msgspec import Struct
-from platformdirs import user_data_path
 
+from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, ModelRow, row_of_file
 from multi_llm_chat.local.machine import PROVIDER
@@ -33,7 +33,7 @@ class Located(Struct, frozen=True):
 
 def models_folder(folder: Path | None = None) -> Path:
     """Where installed models are kept."""
-    return folder or user_data_path("multi_llm_chat", appauthor=False) / "models"
+    return folder or program_folders().data / "models"
 
 
 def locate(

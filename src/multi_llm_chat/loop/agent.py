@@ -41,13 +41,17 @@ _ENDINGS: dict[str, StopReason] = {"refusal": "refusal", "safety": "refusal", "l
 
 
 class LoopEnd(Struct, frozen=True):
-    """How a run ended: the turns it added, why it stopped, and what it used."""
+    """How a run ended: the turns it added, why it stopped, and what it used.
+
+    ``added`` are those of the turns that no effect has told of.
+    """
 
     delta: tuple[Turn, ...]
     reason: StopReason
     iterations: int
     usage: Usage
     error: ProviderError | None = None
+    added: tuple[Turn, ...] = ()
 
 
 def agent_loop(
@@ -63,6 +67,7 @@ class _Loop:
         self._options = options
         self._limits = limits
         self._delta: list[Turn] = []
+        self._told = 0
         self._usage = Usage()
         self._iterations = 0
         self._repetition = Repetition()
@@ -80,7 +85,7 @@ class _Loop:
                 self._answer(calls, (), NO_MORE)
             if not calls or stop is not None:
                 return self._end(stop or _ENDINGS.get(outcome.finish, "answered"))
-            ran = yield RunTools(calls, self._iterations)
+            ran = yield RunTools(calls, self._iterations, self._added())
             if not isinstance(ran, ToolsRan):
                 results = ran.results if isinstance(ran, Cancelled) else ()
                 self._answer(calls, results, CANCELLED)
@@ -91,7 +96,14 @@ class _Loop:
     def _ask(self, *, offer_tools: bool) -> CallModel:
         self._iterations += offer_tools
         options = self._ration.options(self._options)
-        return CallModel((*self._history, *self._delta), offer_tools, options, self._iterations)
+        history = (*self._history, *self._delta)
+        return CallModel(history, offer_tools, options, self._iterations, self._added())
+
+    def _added(self) -> tuple[Turn, ...]:
+        """The turns that were not told yet."""
+        added = tuple(self._delta[self._told :])
+        self._told = len(self._delta)
+        return added
 
     def _heard(self, answer: ModelAnswered) -> tuple[ToolCall, ...]:
         """Take the model's turn; returns the calls to run."""
@@ -142,7 +154,8 @@ class _Loop:
         return self._end("cancelled")
 
     def _end(self, reason: StopReason, error: ProviderError | None = None) -> LoopEnd:
-        return LoopEnd(tuple(self._delta), reason, self._iterations, self._usage, error)
+        delta = tuple(self._delta)
+        return LoopEnd(delta, reason, self._iterations, self._usage, error, self._added())
 
 
 def _missing(call: ToolCall, text: str) -> ToolResult:

@@ -4,6 +4,7 @@ Rules:
 1. The loop yields one effect at a time and is sent that effect's outcome.
 2. Outcomes carry the seconds the run has taken so far: the loop has no clock.
 3. A cancelled effect still has an outcome: what was finished before the cancel.
+4. Every turn that the run adds is told once, as ``added`` of the effect (or the end) that follows it.
 """
 
 from typing import TypeAlias
@@ -23,6 +24,7 @@ class CallModel(Struct, frozen=True):
     offer_tools: bool
     options: Options
     iteration: int
+    added: tuple[Turn, ...] = ()
 
 
 class RunTools(Struct, frozen=True):
@@ -30,6 +32,7 @@ class RunTools(Struct, frozen=True):
 
     calls: tuple[ToolCall, ...]
     iteration: int
+    added: tuple[Turn, ...] = ()
 
 
 class ModelAnswered(Struct, frozen=True):

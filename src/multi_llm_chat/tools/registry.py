@@ -17,7 +17,7 @@ import fnmatch
 import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, TypeVar, cast, overload
 
 from msgspec import Struct, structs
@@ -78,6 +78,8 @@ class ToolRegistry:
         max_output: Characters of text in one result.
         approve: Asked before tools of the policy ``ask``; without it they do not run.
         allow: Names or patterns (``git_*``) of the only tools that may be offered and run.
+        disable: Names or patterns of tools that are neither offered nor run, whenever they come.
+        rules: Approval policies by name or pattern, which win over what a tool came with; the first match decides.
     """
 
     def __init__(
@@ -87,11 +89,16 @@ class ToolRegistry:
         max_output: int = DEFAULT_OUTPUT,
         approve: ApprovalCallback | None = None,
         allow: Iterable[str] | None = None,
+        disable: Iterable[str] = (),
+        rules: Mapping[str, Approval] | None = None,
     ) -> None:
         self.timeout = timeout
         self.max_output = max_output
         self.approvals = Approvals(approve)
         self._allowed = None if allow is None else tuple(allow)
+        self._unwanted = tuple(disable)
+        self._rules: dict[str, Approval] = dict(rules or {})
+        self._enabled: frozenset[str] = frozenset()
         self._names = Names()
         self._known: dict[str, ToolDefinition] = {}
         self._entries: dict[str, _Entry] = {}
@@ -185,12 +192,16 @@ class ToolRegistry:
     def enable(self, *names: str) -> None:
         """Offer these tools again."""
         with self._lock:
-            self._disabled -= {self._require(name) for name in names}
+            chosen = {self._require(name) for name in names}
+            self._disabled -= chosen
+            self._enabled |= chosen
 
     def disable(self, *names: str) -> None:
         """Neither offer nor run these tools."""
         with self._lock:
-            self._disabled |= {self._require(name) for name in names}
+            chosen = {self._require(name) for name in names}
+            self._disabled |= chosen
+            self._enabled -= chosen
 
     def allow(self, names: Iterable[str] | None) -> None:
         """Set the allow-list: names or patterns of the only tools to offer and run; ``None`` lifts it."""
@@ -205,8 +216,9 @@ class ToolRegistry:
         """Whether the tool is offered and may run."""
         if name not in self._entries or name in self._disabled:
             return False
-        allowed = self._allowed
-        return allowed is None or any(fnmatch.fnmatchcase(name, pattern) for pattern in allowed)
+        if name not in self._enabled and _matches(name, self._unwanted):
+            return False
+        return self._allowed is None or _matches(name, self._allowed)
 
     def _require(self, name: str) -> str:
         if name not in self._entries:
@@ -243,7 +255,11 @@ class ToolRegistry:
 
     def approval(self, name: str) -> Approval:
         """Whether the user is asked before the tool runs."""
-        return self._policies.get(name) or self._entries[self._require(name)].tool.approval
+        own = self._entries[self._require(name)].tool.approval
+        for pattern, ruled in self._rules.items():
+            if name not in self._policies and _matches(name, [pattern]):
+                return ruled
+        return self._policies.get(name) or own
 
     def resume(self, name: str) -> Resume:
         """What to do with an interrupted call of the tool: ``never`` for an unknown one."""
@@ -407,6 +423,10 @@ def function_tool(
         max_output,
         stoppable=is_async,
     )
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _entry(name: str, tool: Tool) -> _Entry:

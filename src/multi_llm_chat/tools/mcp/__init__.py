@@ -3,7 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
-from multi_llm_chat.tools.mcp.tokens import FileTokens, MemoryTokens, TokenStore, open_tokens
 from multi_llm_chat.tools.mcp.values import (
     Elicitation,
     ElicitationAnswer,
@@ -29,10 +28,8 @@ __all__ = [
     "ElicitationAnswer",
     "ElicitationCallback",
     "EventCallback",
-    "FileTokens",
     "ListChanged",
     "McpServers",
-    "MemoryTokens",
     "Prompt",
     "PromptArgument",
     "ReadServers",
@@ -44,8 +41,6 @@ __all__ = [
     "ServerLogged",
     "ServerSettings",
     "StateChanged",
-    "TokenStore",
-    "open_tokens",
     "read_servers",
 ]
 

@@ -23,9 +23,9 @@ from mcp.shared.auth import (
 )
 from pydantic import AnyUrl, ValidationError
 
+from multi_llm_chat.config.secrets import SecretStore
 from multi_llm_chat.tools.mcp.answering import Answers
 from multi_llm_chat.tools.mcp.settings import ServerSettings
-from multi_llm_chat.tools.mcp.tokens import TokenStore
 from multi_llm_chat.tools.mcp.values import Elicitation
 from multi_llm_chat.tools.threads import in_thread
 
@@ -41,7 +41,7 @@ _PATIENCE: Final = 600.0
 
 
 def sign_in(
-    settings: ServerSettings, answers: Answers, tokens: TokenStore, port: int
+    settings: ServerSettings, answers: Answers, tokens: SecretStore, port: int
 ) -> httpx2.Auth | None:
     """What signs the requests; None where the settings bring their own authorization or want none.
 
@@ -71,7 +71,7 @@ def sign_in(
 class StoredTokens:
     """One server's tokens, in the form the official client wants; a keyring may take its time."""
 
-    def __init__(self, address: str, tokens: TokenStore) -> None:
+    def __init__(self, address: str, tokens: SecretStore) -> None:
         self._tokens = tokens
         self._token_key = f"{address} token"
         self._client_key = f"{address} client"

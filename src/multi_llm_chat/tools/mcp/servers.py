@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 
 from mcp.client import Client
 
+from multi_llm_chat.config.secrets import MemorySecrets, SecretStore
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.tools.mcp.answering import Answers, Callbacks
@@ -26,7 +27,6 @@ from multi_llm_chat.tools.mcp.listing import list_all
 from multi_llm_chat.tools.mcp.oauth import sign_in
 from multi_llm_chat.tools.mcp.results import content_parts, resource_part
 from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
-from multi_llm_chat.tools.mcp.tokens import MemoryTokens, TokenStore
 from multi_llm_chat.tools.mcp.values import (
     ElicitationCallback,
     EventCallback,
@@ -53,7 +53,7 @@ class McpServers:
         sample: Lets servers that the settings allow it have a model write something.
         on_event: Told of states, logs and changes, in the background thread.
         roots: The folders that servers are told about.
-        tokens: Where sign-in tokens are kept; in memory when not given (see ``open_tokens``).
+        tokens: Where sign-in tokens are kept; in memory when not given (see ``config.secrets.open_secrets``).
         redirect_port: The port to which a browser returns after a sign-in; any free one when 0.
         backoff: Seconds before each new start of a server that ended.
         patience: Seconds that ``start`` waits for slow servers.
@@ -68,7 +68,7 @@ class McpServers:
         sample: SamplingCallback | None = None,
         on_event: EventCallback | None = None,
         roots: Sequence[Path] = (),
-        tokens: TokenStore | None = None,
+        tokens: SecretStore | None = None,
         redirect_port: int = 0,
         backoff: tuple[float, ...] = BACKOFF,
         patience: float = 10.0,
@@ -77,7 +77,7 @@ class McpServers:
         self.problems = read.problems
         self.registry = registry
         self._callbacks = Callbacks(elicit=elicit, sample=sample, on_event=on_event, roots=roots)
-        self._tokens = MemoryTokens() if tokens is None else tokens
+        self._tokens = MemorySecrets() if tokens is None else tokens
         self._port = redirect_port
         self._patience = patience
         self._early: dict[str, list[Tool]] | None = {}

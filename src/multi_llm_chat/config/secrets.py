@@ -1,10 +1,10 @@
-"""Where tokens of remote servers are kept.
+"""Where secrets are kept: keys of providers, tokens of remote servers.
 
 Rules:
 1. In the system's keyring where there is one, else in a file that only its owner can read; never in both,
-   never in a log.
+   never in a log or a repr.
 2. The file is replaced as a whole and is never readable by others, not even for a moment.
-3. Entries are kept by the server's address, so that no server ever gets another's token.
+3. Two kinds of secrets never meet: each has a file of its own, and a service name in the keyring.
 """
 
 import contextlib
@@ -12,18 +12,15 @@ import importlib
 import os
 import threading
 from pathlib import Path
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import msgspec
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.history.json_values import as_object
-
-_SERVICE: Final = "multi_llm_chat-mcp"
 
 
 @runtime_checkable
-class TokenStore(Protocol):
+class SecretStore(Protocol):
     """Secrets by key."""
 
     def read(self, key: str) -> str | None:
@@ -35,8 +32,8 @@ class TokenStore(Protocol):
         ...
 
 
-class MemoryTokens:
-    """Tokens that end with the program."""
+class MemorySecrets:
+    """Secrets that end with the program."""
 
     def __init__(self) -> None:
         self._secrets: dict[str, str] = {}
@@ -53,8 +50,8 @@ class MemoryTokens:
             self._secrets[key] = secret
 
 
-class FileTokens:
-    """Tokens in one file of mode 0600."""
+class FileSecrets:
+    """Secrets in one file of mode 0600."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,11 +74,12 @@ class FileTokens:
 
     def _content(self) -> dict[str, Any]:
         try:
-            return as_object(msgspec.json.decode(self._path.read_bytes())) or {}
+            content = msgspec.json.decode(self._path.read_bytes())
         except FileNotFoundError:
             return {}
         except (OSError, msgspec.DecodeError) as error:
-            raise StoreError(f"the token file {self._path} cannot be read: {error}") from error
+            raise StoreError(f"the file of secrets {self._path} cannot be read: {error}") from error
+        return cast("dict[str, Any]", content) if isinstance(content, dict) else {}
 
     def _replace(self, data: bytes) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -94,32 +92,38 @@ class FileTokens:
         beside.replace(self._path)
 
 
-class KeyringTokens:
-    """Tokens in the system's keyring."""
+class KeyringSecrets:
+    """Secrets in the system's keyring."""
 
-    def __init__(self, keyring: Any) -> None:
+    def __init__(self, keyring: Any, service: str) -> None:
         self._keyring = keyring
+        self._service = service
 
     def read(self, key: str) -> str | None:
         """The secret, or None."""
-        return self._keyring.get_password(_SERVICE, key)
+        return self._keyring.get_password(self._service, key)
 
     def write(self, key: str, secret: str | None) -> None:
         """Keep the secret; None forgets it."""
         if secret is not None:
-            self._keyring.set_password(_SERVICE, key, secret)
-        elif self._keyring.get_password(_SERVICE, key) is not None:
-            self._keyring.delete_password(_SERVICE, key)
+            self._keyring.set_password(self._service, key, secret)
+        elif self._keyring.get_password(self._service, key) is not None:
+            self._keyring.delete_password(self._service, key)
 
 
-def open_tokens(path: Path | None) -> TokenStore:
-    """The keyring where one works, else the file, else (no path) memory."""
+def open_secrets(path: Path | None, service: str) -> SecretStore:
+    """The keyring where one works, else the file, else (no path) memory.
+
+    Args:
+        path: The file.
+        service: What kind of secrets they are, for the keyring.
+    """
     try:
         keyring: Any = importlib.import_module("keyring")
         if keyring.get_keyring().priority >= 1:  # the fail and null backends are below
-            return KeyringTokens(keyring)
+            return KeyringSecrets(keyring, service)
     except ImportError:
         pass
     except Exception:  # noqa: BLE001, S110 - a broken keyring is as good as none
         pass
-    return MemoryTokens() if path is None else FileTokens(path)
+    return MemorySecrets() if path is None else FileSecrets(path)

@@ -1,0 +1,174 @@
+"""What it costs to show an answer, and to come to the first prompt: CPU time.
+
+An answer is fed as it would come, eighty tokens a second, and drawn as often as the board draws; only the clock is
+not waited for. Beside it stands rich's own way: the whole text rendered again for each frame.
+"""
+
+import io
+import os
+import pty
+import select
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from bench.measuring import Result, fresh
+
+#: CPU seconds that each may take (DESIGN, sections 4 and 6).
+BUDGETS = {"2,000 tokens": 0.5, "first prompt": 0.45}
+TOKENS_A_SECOND = 80
+FRAMES_A_SECOND = 10
+SIZE = (100, 40)
+
+_SECTION = '''
+## 第{number}節 About the *weather* in {number} places
+
+The forecast uses **three** models and a `blend({number})` of them; see [the notes](https://example.org/{number}).
+日本語の段落もあります。全角文字の幅を正しく数えて、折り返しの位置を決めなければなりません。
+
+1. Read the observations of the last {number} hours
+2. Compare them with the models
+   - temperature and *pressure*
+   - wind, in knots
+
+```python
+def blend(models: list[Model], weights: list[float]) -> Forecast:
+    """Mix forecasts; the weights must add up to one."""
+    total = sum(weights)
+    if not math.isclose(total, 1.0):  # 合計は一
+        raise ValueError(f"weights add up to {{total}}, not to 1")
+    return Forecast([sum(w * m[i] for w, m in zip(weights, models)) for i in range({number}, 24)])
+```
+
+| place | °C | wind |
+|-------|---:|-----:|
+| 東京 | 2{number} | 12 |
+| Berlin | 9 | 3{number} |
+
+> What falls today will not fall tomorrow.
+'''
+
+
+def answer(tokens: int) -> list[str]:
+    """A long answer in deltas of about a token."""
+    text = "# Weather\n"
+    number = 0
+    while len(text) < tokens * 4:
+        number += 1
+        text += _SECTION.format(number=number)
+    return [text[at : at + 4] for at in range(0, tokens * 4, 4)]
+
+
+def show(deltas: list[str]) -> tuple[float, int]:
+    """CPU seconds, and the bytes written."""
+    from multi_llm_chat.cli.terminal.capabilities import Capabilities
+    from multi_llm_chat.cli.terminal.rendering import Renderer
+    from multi_llm_chat.cli.terminal.screen import Screen
+    from multi_llm_chat.cli.terminal.view import AnswerView
+    from multi_llm_chat.events import TextDelta
+
+    now = 0.0
+    output = io.StringIO()
+    screen = Screen(output, Capabilities(live=True, colour=True), lambda: SIZE)
+    before = time.process_time()
+    view = AnswerView(Renderer(screen.capabilities, SIZE[0]), "claude", "model", lambda: now)
+    drawn = 0.0
+    for delta in deltas:
+        view.take(TextDelta(delta))
+        now += 1 / TOKENS_A_SECOND
+        if now - drawn >= 1 / FRAMES_A_SECOND:
+            drawn = now
+            lines = view.settled(SIZE[0])
+            screen.add(lines, view.tail(SIZE[0], SIZE[1] - 2) + view.status(SIZE[0]))
+    view.end()
+    screen.add(view.settled(SIZE[0]))
+    return time.process_time() - before, len(output.getvalue())
+
+
+def show_again_and_again(deltas: list[str]) -> float:
+    """CPU seconds of rendering everything so far for each frame."""
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console(file=io.StringIO(), force_terminal=True, width=SIZE[0])
+    before = time.process_time()
+    each = int(TOKENS_A_SECOND / FRAMES_A_SECOND)
+    for count in range(each, len(deltas) + each, each):
+        console.print(Markdown("".join(deltas[:count])))
+    return time.process_time() - before
+
+
+def ten_thousand_lines(kind: str) -> float:
+    """CPU seconds for an answer of so many lines, in deltas of ten lines."""
+    lines = {
+        "code": ["```\n", *(f"value_{number} = compute({number})\n" for number in range(10_000)), "```\n"],
+        "paragraphs": [f"Line {number} of the answer.\n\n" for number in range(5_000)],
+        "list": [f"- item {number} of the list\n" for number in range(10_000)],
+    }[kind]  # fmt: skip
+    return show(["".join(lines[at : at + 10]) for at in range(0, len(lines), 10)])[0]
+
+
+PROMPT = (
+    "import sys, pathlib\n"
+    "from multi_llm_chat.cli import terminal\n"
+    "terminal.ChatPrompt(pathlib.Path(sys.argv[1])).read()\n"
+)
+
+
+def first_prompt(folder: str) -> float:
+    """CPU seconds of a process that asks for a message and is told to leave as soon as it does."""
+    control, terminal = pty.openpty()
+    before = os.times()
+    process = subprocess.Popen(
+        [sys.executable, "-c", PROMPT, folder],
+        stdin=terminal,
+        stdout=terminal,
+        stderr=terminal,
+        cwd=Path(__file__).parents[1],
+        start_new_session=True,
+    )
+    os.close(terminal)
+    seen = b""
+    while process.poll() is None:
+        if not select.select([control], [], [], 0.1)[0]:
+            continue
+        try:
+            new = os.read(control, 4096)
+        except OSError:
+            break
+        if b"\x1b[6n" in new:  # it asks where the cursor is
+            os.write(control, b"\x1b[1;1R")
+        if "❯".encode() not in seen and "❯".encode() in seen + new:
+            os.write(control, b"\x04")
+        seen += new
+    process.wait()
+    os.close(control)
+    after = os.times()
+    return (
+        after.children_user + after.children_system - before.children_user - before.children_system
+    )
+
+
+def run() -> Result:
+    """Measure answers and the first prompt."""
+    import tempfile
+
+    deltas = answer(2_000)
+    figures = {"2,000 tokens": min(fresh(show, deltas)[0] for _ in range(3))}
+    figures["2,000 tokens, all rendered for each frame"] = fresh(show_again_and_again, deltas)
+    for kind in ("code", "paragraphs", "list"):
+        figures[f"10,000 lines of {kind}"] = fresh(ten_thousand_lines, kind)
+    with tempfile.TemporaryDirectory() as folder:
+        figures["first prompt"] = min(first_prompt(folder) for _ in range(5))
+    limits = {name: f" (limit {budget})" for name, budget in BUDGETS.items()}
+    return Result(
+        "The terminal, CPU",
+        {name: f"{value:7.2f} s{limits.get(name, '')}" for name, value in figures.items()},
+        figures,
+        [
+            f"{name} took {figures[name]:.2f} s CPU, {budget} are allowed"
+            for name, budget in BUDGETS.items()
+            if figures[name] > budget
+        ],
+    )

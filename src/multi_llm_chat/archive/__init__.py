@@ -1,0 +1,1 @@
+"""Conversations as documents: what export writes and import reads."""

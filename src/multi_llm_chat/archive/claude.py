@@ -1,0 +1,151 @@
+"""Claude's export: ``conversations.json``, each conversation a list called ``chat_messages``.
+
+Rules:
+1. Messages follow each other, unless they name their parents (``parent_message_uuid``): then they are a tree.
+2. Calls and results stand in one message of the export; they become the turns they were: call, result, words.
+3. The texts of attachments are part of what the user said; other files are noted by name.
+4. Thinking has no signature in an export: shown, never sent.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+from multi_llm_chat.archive.document import MAIN, Conversation
+from multi_llm_chat.archive.reading import UnreadableError, identifier, joined, listed, member, text
+from multi_llm_chat.archive.times import read_ms
+from multi_llm_chat.archive.tree import Node, grow
+from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.values import Part, Text, Thinking, ToolCall, ToolResult, Turn
+
+SPEAKER: Final = "claude"
+_ROLES: Final = {"human": "user", "user": "user", "assistant": SPEAKER}
+
+
+def looks_like_claude(entry: object) -> bool:
+    """Tell whether an entry of a list is a conversation of this export."""
+    return isinstance(member(entry, "chat_messages"), list)
+
+
+def read_claude(entry: object) -> tuple[Conversation, list[str]]:
+    """One conversation, and what was odd about it.
+
+    Raises:
+        UnreadableError: It is none.
+    """
+    if not looks_like_claude(entry):
+        raise UnreadableError("it has no messages")
+    problems: list[str] = []
+    nodes = list(_nodes(listed(member(entry, "chat_messages")), problems))
+    tree = grow(nodes)
+    end = tree.last.get(text(member(entry, "current_leaf_message_uuid")))
+    if end is None and tree.turns:
+        end = tree.turns[-1].turn.id
+    conversation = Conversation(
+        identifier(member(entry, "uuid"), member(entry, "id")),
+        text(member(entry, "name")),
+        read_ms(member(entry, "created_at")) or 0,
+        turns=tree.turns,
+        heads={MAIN: end} if end else {},
+    )
+    return conversation, [*problems, *tree.problems]
+
+
+def _nodes(messages: list[Any], problems: list[str]) -> Iterable[Node]:
+    known = {identifier(member(message, "uuid")) for message in messages}
+    above: str | None = None
+    for number, message in enumerate(messages, 1):
+        role = _ROLES.get(text(member(message, "sender")))
+        if role is None:
+            problems.append(f"message {number} has no known sender and is left out")
+            continue
+        name = identifier(member(message, "uuid")) or f"message-{number}"
+        told = text(member(message, "parent_message_uuid"))
+        # The first message's parent is an id that stands for "none".
+        parent = told if told in known else (None if told else above)
+        yield Node(name, parent, _turns(name, role, message))
+        above = name
+
+
+def _turns(name: str, role: str, message: object) -> tuple[Turn, ...]:
+    created_at = read_ms(member(message, "created_at"))
+    parts = list(_parts(name, message))
+    if role == "user":
+        words = _attached(message)
+        return (Turn(role, (*parts, *words), created_at=created_at),) if parts or words else ()
+    turns: list[Turn] = []
+    for group, is_tool in _grouped(parts):
+        meta = {"speaker": SPEAKER} if is_tool else {}
+        turns.append(Turn("tool" if is_tool else role, group, created_at=created_at, meta=meta))
+    return tuple(turns)
+
+
+def _grouped(parts: Iterable[Part]) -> Iterable[tuple[tuple[Part, ...], bool]]:
+    """Results by themselves, everything else as it stands."""
+    group: list[Part] = []
+    in_results = False
+    for part in parts:
+        is_result = isinstance(part, ToolResult)
+        if group and is_result != in_results:
+            yield tuple(group), in_results
+            group = []
+        in_results = is_result
+        group.append(part)
+    if group:
+        yield tuple(group), in_results
+
+
+def _parts(name: str, message: object) -> Iterable[Part]:
+    blocks = listed(member(message, "content"))
+    spoken = False
+    waiting: list[tuple[str, str]] = []
+    for number, block in enumerate(blocks):
+        match member(block, "type"):
+            case "text":
+                words = text(member(block, "text"))
+                spoken = True
+                if words.strip():
+                    yield Text(words)
+            case "thinking":
+                yield Thinking(text(member(block, "thinking")))
+            case "tool_use":
+                call_id = identifier(member(block, "id")) or f"{name}-{number}"
+                tool = text(member(block, "name")) or "tool"
+                waiting.append((call_id, tool))
+                yield ToolCall(tool, as_object(member(block, "input")) or {}, call_id)
+            case "tool_result":
+                yield _result(block, waiting)
+            case _:
+                pass
+    words = text(member(message, "text"))
+    if not spoken and words.strip():
+        yield Text(words)
+
+
+def _result(block: object, waiting: list[tuple[str, str]]) -> ToolResult:
+    """A result; where the export does not say to which call, it is the first that waits for one."""
+    told = identifier(member(block, "tool_use_id"))
+    name = text(member(block, "name"))
+    found = next(
+        (call for call in waiting if (call[0] == told if told else name in ("", call[1]))), None
+    )
+    if found is not None:
+        waiting.remove(found)
+    call_id, tool = found or (told, name or "tool")
+    content = member(block, "content")
+    words = (
+        content
+        if isinstance(content, str)
+        else joined(text(member(piece, "text")) for piece in listed(content))
+    )
+    return ToolResult(tool, words, call_id, is_error=member(block, "is_error") is True)
+
+
+def _attached(message: object) -> tuple[Part, ...]:
+    texts = [
+        f"[Attachment: {text(member(item, 'file_name')) or 'file'}]\n{words}"
+        for item in listed(member(message, "attachments"))
+        if (words := text(member(item, "extracted_content"))).strip()
+    ]
+    names = [text(member(item, "file_name")) for item in listed(member(message, "files"))]
+    texts += [f"[File: {name}]" for name in names if name]
+    return tuple(Text(words) for words in texts)

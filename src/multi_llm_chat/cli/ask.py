@@ -1,0 +1,183 @@
+"""``mlc ask``: one question, one answer, for the shell.
+
+Rules:
+1. The answer goes to standard output, everything else to standard error.
+2. What is piped in is part of the question, behind the words of the command line.
+3. With ``--json`` there is one object in the end, with ``--jsonl`` an object for each event; both are whole
+   whatever happens.
+4. A tool that needs approval is asked about at the terminal, if there is one; else it does not run.
+5. Whatever ends the program early, what was said is kept.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multi_llm_chat.cli.attaching import attach
+from multi_llm_chat.cli.opening import (
+    find_conversation,
+    last_conversation,
+    open_workspace,
+    prepare_speakers,
+    read_input,
+    store_option,
+)
+from multi_llm_chat.cli.showing import show
+from multi_llm_chat.cli.terminal import Questions, open_board, stopped_by_interrupt
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.service.chat import ChatService
+from multi_llm_chat.service.encoding import write_event
+from multi_llm_chat.service.events import ChatEvent
+from multi_llm_chat.service.outcome import Outcome
+from multi_llm_chat.service.workspace import Workspace
+from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
+
+FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
+
+
+@click.command(context_settings={"ignore_unknown_options": False})
+@click.argument("words", nargs=-1)
+@click.option(
+    "-m", "--speaker", "to", multiple=True, help="Who answers; may be given several times."
+)
+@click.option(
+    "-a", "--attach", "files", multiple=True, type=click.Path(), help="A file that goes with it."
+)
+@click.option("-s", "--system", help="The system prompt of this conversation.")
+@click.option(
+    "-c", "--continue", "continued", is_flag=True, help="Go on with the last conversation."
+)
+@click.option(
+    "--chat", "conversation", metavar="ID", help="Go on with this conversation: id or title."
+)
+@click.option(
+    "--schema", metavar="FILE", help="A JSON Schema that the answer is to follow: file or JSON."
+)
+@click.option("--council", metavar="SPEAKER", help="Who weighs the answers of several.")
+@click.option("--tools/--no-tools", default=True, help="Whether MCP servers are started.")
+@click.option("--yes", is_flag=True, help="Let tools run that need approval.")
+@click.option("--no-stream", is_flag=True, help="Print the answer when it is whole.")
+@click.option("--plain", is_flag=True, help="Text only: no colours, nothing drawn.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object in the end.")
+@click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a line of JSON.")
+@store_option
+def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
+    """Ask once and print the answer.
+
+    @name in the words addresses a speaker, @all everybody. What is piped in is part of the question.
+    """
+    piped = read_input()
+    attached = attach(wishes["files"])
+    text = "\n\n".join(filter(str.strip, [" ".join(words), piped, attached.text]))
+    if not text.strip() and not attached.media:
+        raise UsageError('There is no question. Try: mlc "Why is the sky blue?"')
+    schema = _schema(wishes["schema"])
+    approval = _Approval(yes=wishes["yes"], asks=not piped and sys.stdin.isatty())
+    with open_workspace(db, approval) as workspace:
+        prepare_speakers(workspace)
+        if wishes["tools"]:
+            workspace.start_tools()
+        service = workspace.chat(_conversation(workspace, wishes))
+        service.load()
+        if wishes["system"]:
+            service.configure(system_prompt=wishes["system"])
+        to = _addressed(service, text, wishes["to"])
+        proceeding = service.process_message(
+            text, media=attached.media, to=to, council=wishes["council"], schema=schema
+        )
+        outcome = Outcome(service.conversation)
+        stopper = _Stopper(service)
+        with stopped_by_interrupt(stopper.stop), closing(iter(proceeding)) as events:
+            _print(outcome.following(events), approval, wishes, several=len(to) > 1)
+        if wishes["as_json"]:
+            click.echo(json.dumps(outcome.document, ensure_ascii=False, indent=2))
+        sys.exit(_code(outcome, approval, interrupted=stopper.stopped))
+
+
+class _Stopper:
+    """Stops the answers, and remembers that it did."""
+
+    def __init__(self, service: ChatService) -> None:
+        self.stopped = False
+        self._service = service
+
+    def stop(self) -> None:
+        self.stopped = True
+        self._service.stop()
+
+
+def _conversation(workspace: Workspace, wishes: dict[str, Any]) -> str | None:
+    if wishes["conversation"]:
+        return find_conversation(workspace.store, wishes["conversation"]).id
+    return last_conversation(workspace.store).id if wishes["continued"] else None
+
+
+def _addressed(service: ChatService, text: str, to: tuple[str, ...]) -> tuple[str, ...]:
+    """Who is asked: those named, those mentioned, or the first: a question without an answer helps nobody."""
+    return to or service.addresses(text) or service.names[:1]
+
+
+def _schema(told: str | None) -> JsonObject | None:
+    if told is None:
+        return None
+    try:
+        text = told if told.lstrip().startswith("{") else Path(told).read_text(encoding="utf-8")
+        schema = as_object(json.loads(text))
+    except OSError as error:
+        raise UsageError(f"The schema {told} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise UsageError(f"The schema is not JSON: {error}") from None
+    if schema is None:
+        raise UsageError("A JSON Schema is an object")
+    return schema
+
+
+def _print(
+    events: Iterator[ChatEvent], approval: "_Approval", wishes: dict[str, Any], *, several: bool
+) -> None:
+    if wishes["as_lines"]:
+        for event in events:
+            click.echo(json.dumps(write_event(event), ensure_ascii=False))
+        return
+    if wishes["as_json"]:
+        for _ in events:
+            pass
+        return
+    with open_board(plain=wishes["plain"] or wishes["no_stream"], headers=several) as board:
+        approval.questions = Questions(board)
+        for event in list(events) if wishes["no_stream"] else events:
+            show(board, event)
+
+
+def _code(outcome: Outcome, approval: "_Approval", *, interrupted: bool) -> int:
+    if interrupted:
+        return INTERRUPTED
+    if outcome.failed:
+        return PARTLY_FAILED if outcome.answered else FAILED
+    return DENIED if approval.denied else 0
+
+
+class _Approval:
+    """Decides about tools that need approval, and remembers whether one was denied."""
+
+    def __init__(self, *, yes: bool, asks: bool) -> None:
+        self.denied = False
+        self.questions: Questions | None = None
+        self._yes = yes
+        self._asks = asks
+
+    def __call__(self, request: ApprovalRequest) -> Decision:
+        if self._yes:
+            return Allow()
+        decision: Decision = Deny("nobody is there to be asked; --yes allows tools")
+        if self._asks and self.questions is not None:
+            decision = self.questions.approve(request)
+        self.denied |= isinstance(decision, Deny)
+        return decision

@@ -1,0 +1,53 @@
+"""Files that go with a message.
+
+Rules:
+1. Pictures, sounds and PDFs go as they are; text goes as text under the file's name.
+2. What is neither is refused before anything is sent.
+"""
+
+import base64
+import mimetypes
+from pathlib import Path
+from typing import Final
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import Media
+
+LARGEST: Final = 20 * 2**20
+_KINDS: Final = ("image/", "audio/", "application/pdf")
+
+
+class Attached(Struct, frozen=True):
+    """The text of text files, and the others."""
+
+    text: str = ""
+    media: tuple[Media, ...] = ()
+
+
+def attach(paths: tuple[str, ...]) -> Attached:
+    """Read the files.
+
+    Raises:
+        UsageError: One cannot be read, is too large, or is of a kind that no model takes.
+    """
+    texts: list[str] = []
+    media: list[Media] = []
+    for name in paths:
+        path = Path(name).expanduser()
+        try:
+            if path.stat().st_size > LARGEST:
+                raise UsageError(f"{name} is larger than {LARGEST // 2**20} MB")
+            data = path.read_bytes()
+        except OSError as error:
+            raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+        kind = mimetypes.guess_type(path.name)[0] or ""
+        if kind.startswith(_KINDS):
+            media.append(Media(kind, data=base64.b64encode(data).decode(), name=path.name))
+            continue
+        try:
+            texts.append(f"[File: {path.name}]\n{data.decode()}")
+        except UnicodeDecodeError:
+            raise UsageError(f"{name} is neither text nor a picture, sound or PDF") from None
+    return Attached("\n\n".join(texts), tuple(media))

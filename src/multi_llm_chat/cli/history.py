@@ -1,0 +1,127 @@
+"""``mlc history``: the conversations that are kept."""
+
+import json
+from datetime import datetime
+
+import click
+
+from multi_llm_chat import store as kept
+from multi_llm_chat.archive.writing import write_conversations
+from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option, tell
+from multi_llm_chat.cli.terminal.safety import harmless, one_line
+
+
+@click.group()
+def history() -> None:
+    """List, search, show, rename and delete conversations.
+
+    A conversation is named by its id, the beginning of its id, or its exact title.
+    """
+
+
+@history.command("list")
+@click.option("--archived", is_flag=True, help="The archived ones.")
+@click.option("--limit", default=30, show_default=True, help="How many.")
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+@store_option
+def list_command(archived: bool, limit: int, as_json: bool, db: str | None) -> None:
+    """List conversations, the last changed first."""
+    with open_workspace(db) as workspace:
+        which = "archived" if archived else "open"
+        found = workspace.store.run(kept.list_conversations, which=which, limit=limit).conversations
+    if as_json:
+        rows = [
+            {"id": each.id, "title": each.title, "changed_ms": each.changed_ms} for each in found
+        ]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    for each in found:
+        click.echo(f"{each.id}  {_time(each.changed_ms)}  {one_line(each.title) or '(untitled)'}")
+
+
+@history.command("search")
+@click.argument("words", nargs=-1, required=True)
+@click.option("--limit", default=20, show_default=True, help="How many.")
+@store_option
+def search_command(words: tuple[str, ...], limit: int, db: str | None) -> None:
+    """Search all messages for WORDS; "quoted words" stand together."""
+    with open_workspace(db) as workspace:
+        hits = workspace.store.run(kept.search, " ".join(words), limit=limit)
+    for hit in hits:
+        click.echo(f"{hit.conversation}  {one_line(hit.title)}")
+        click.echo(f"    {one_line(hit.author)}: {_marked(hit.snippet, hit.marks)}")
+    if not hits:
+        tell("Nothing was found.")
+        raise click.exceptions.Exit(1)
+
+
+@history.command("show")
+@click.argument("conversation")
+@click.option("--format", "form", type=click.Choice(["text", "markdown", "json"]), default="text", show_default=True, help="How it is written.")  # fmt: skip
+@store_option
+def show_command(conversation: str, form: str, db: str | None) -> None:
+    """Print a conversation."""
+    with open_workspace(db) as workspace:
+        found = find_conversation(workspace.store, conversation)
+        document = workspace.store.run(kept.read_document, found.id)
+    click.echo(write_conversations([document], form), nl=False)  # type: ignore[arg-type]  click has checked it
+
+
+@history.command("rename")
+@click.argument("conversation")
+@click.argument("title")
+@store_option
+def rename_command(conversation: str, title: str, db: str | None) -> None:
+    """Give a conversation another title."""
+    with open_workspace(db) as workspace:
+        found = find_conversation(workspace.store, conversation)
+        workspace.store.run(kept.rename, found.id, title)
+
+
+@history.command("delete")
+@click.argument("conversation")
+@store_option
+def delete_command(conversation: str, db: str | None) -> None:
+    """Delete a conversation; "mlc history restore" brings it back."""
+    with open_workspace(db) as workspace:
+        found = find_conversation(workspace.store, conversation)
+        workspace.store.run(kept.delete, found.id)
+    tell(f"Deleted {one_line(found.title)!r}. To undo: mlc history restore {found.id}")
+
+
+@history.command("restore")
+@click.argument("identifier")
+@store_option
+def restore_command(identifier: str, db: str | None) -> None:
+    """Bring back the deleted conversation with this id."""
+    with open_workspace(db) as workspace:
+        click.echo(workspace.store.run(kept.undelete, identifier).title)
+
+
+@history.command("archive")
+@click.argument("conversation")
+@click.option("--undo", is_flag=True, help="Take it out of the archive.")
+@store_option
+def archive_command(conversation: str, undo: bool, db: str | None) -> None:
+    """Put a conversation away; it is still found by searching."""
+    with open_workspace(db) as workspace:
+        found = find_conversation(workspace.store, conversation)
+        workspace.store.run(kept.archive, found.id, archived=not undo)
+
+
+def _time(moment_ms: int) -> str:
+    return f"{datetime.fromtimestamp(moment_ms / 1000).astimezone():%Y-%m-%d %H:%M}"
+
+
+def _marked(snippet: str, marks: tuple[tuple[int, int], ...]) -> str:
+    """The snippet in one line, with the words that were searched for in bold."""
+    told: list[str] = []
+    at = 0
+    for start, end in marks:
+        told += [_flat(snippet[at:start]), click.style(_flat(snippet[start:end]), bold=True)]
+        at = end
+    return "".join([*told, _flat(snippet[at:])]).strip()
+
+
+def _flat(text: str) -> str:
+    return harmless(text).replace("\n", " ")

@@ -1,0 +1,143 @@
+"""``mlc mcp``: the servers in ``mcp.json``.
+
+Rules:
+1. The file is the shared ``mcpServers`` JSON; keys of other programs in it are kept.
+2. It is replaced as a whole. A file that cannot be read is not overwritten.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+from multi_llm_chat.cli.opening import open_workspace, tell
+from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.config.folders import program_folders
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools.mcp.settings import ReadServers, read_servers
+
+
+@click.group()
+def mcp() -> None:
+    """List, add, remove and test MCP servers."""
+
+
+@mcp.command("list")
+def list_command() -> None:
+    """List the configured servers."""
+    with open_workspace() as workspace:
+        found = workspace.configured_servers()
+    for server in found.servers:
+        state = "off" if server.disabled else "on"
+        place = server.url or " ".join([server.command, *server.args])
+        click.echo(f"{server.name:16} {state:4} {one_line(place)}")
+    for problem in found.problems:
+        tell(problem)
+
+
+@mcp.command("add", context_settings={"ignore_unknown_options": True})
+@click.argument("name")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.option("-e", "--env", multiple=True, metavar="NAME=VALUE", help="A variable for the server.")
+def add_command(name: str, command: tuple[str, ...], env: tuple[str, ...]) -> None:
+    """Add the server NAME: a COMMAND with its arguments, a URL, or its JSON."""
+    entry = _entry(command, env)
+    checked = read_servers({"mcpServers": {name: entry}}, environment=_Anything())
+    if checked.problems:
+        raise UsageError(checked.problems[0])
+    content, servers = _content()
+    servers[name] = entry
+    _write(content)
+    tell(f"{name} is added. Try it: mlc mcp test {name}")
+
+
+@mcp.command("remove")
+@click.argument("name")
+def remove_command(name: str) -> None:
+    """Remove the server NAME."""
+    content, servers = _content()
+    if servers.pop(name, None) is None:
+        raise UsageError(f"There is no server {name!r}; see: mlc mcp list")
+    _write(content)
+    tell(f"{name} is removed.")
+
+
+@mcp.command("test")
+@click.argument("names", nargs=-1)
+def test_command(names: tuple[str, ...]) -> None:
+    """Start the servers NAMES (all if none is named) and list their tools."""
+    from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415  heavy, and an extra
+
+    with open_workspace() as workspace:
+        found = workspace.configured_servers()
+        chosen = tuple(each for each in found.servers if not names or each.name in names)
+        if missing := set(names) - {each.name for each in chosen}:
+            raise UsageError(f"There is no server {missing.pop()!r}; see: mlc mcp list")
+        registry = ToolRegistry()
+        failed = False
+        with McpServers(ReadServers(chosen), registry) as servers:
+            for state in servers.states():
+                count = sum(each.source == state.server for each in registry.listing())
+                told = f"{count} tools" if state.state == "ready" else one_line(state.message)
+                click.echo(f"{state.server:16} {state.state:10} {told}")
+                failed |= state.state != "ready"
+            for tool in registry.listing():
+                click.echo(f"    {tool.name:32} {one_line(tool.description)[:80]}")
+    if failed:
+        raise click.exceptions.Exit(1)
+
+
+def _entry(command: tuple[str, ...], env: tuple[str, ...]) -> JsonObject:
+    first = command[0]
+    if first.lstrip().startswith("{"):
+        try:
+            return as_object(json.loads(first)) or {}
+        except ValueError as error:
+            raise UsageError(f"The server's JSON cannot be read: {error}") from None
+    if first.startswith(("http://", "https://")):
+        return {"url": first}
+    entry: JsonObject = {"command": first, "args": list(command[1:])}
+    pairs = [each.partition("=") for each in env]
+    if any(not separator for _, separator, _ in pairs):
+        raise UsageError("A variable is given as NAME=VALUE")
+    if pairs:
+        entry["env"] = {name: value for name, _, value in pairs}
+    return entry
+
+
+def _content() -> tuple[JsonObject, JsonObject]:
+    """The file, and the part of it where the servers are."""
+    path = program_folders().servers_file
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        content = {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read: {error}. Mend it first") from None
+    whole = as_object(content)
+    servers = as_object((whole or {}).setdefault("mcpServers", {}))
+    if whole is None or servers is None:
+        raise UsageError(f'{path} is no MCP configuration: expected {{"mcpServers": {{…}}}}')
+    return whole, servers
+
+
+def _write(content: JsonObject) -> None:
+    path: Path = program_folders().servers_file
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    draft.chmod(0o600)  # there may be secrets in it
+    draft.replace(path)
+
+
+class _Anything(dict[str, str]):
+    """An environment in which every variable is set: what is checked is the form."""
+
+    def get(self, key: str, default: Any = None) -> Any:
+        del default
+        return f"${key}"

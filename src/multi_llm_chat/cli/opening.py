@@ -1,0 +1,87 @@
+"""What most commands begin with: the user's workspace, and a conversation named on the command line."""
+
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+from multi_llm_chat.errors import MultiLLMChatError, UsageError
+from multi_llm_chat.local import install, list_models
+from multi_llm_chat.service.workspace import Workspace
+from multi_llm_chat.store import Store, Summary, find, list_conversations
+from multi_llm_chat.tools.approval import ApprovalCallback
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def store_option(command: _Command) -> _Command:
+    """``--db``: another place for the conversations."""
+    return click.option(
+        "--db", metavar="PLACE", help="Where conversations are kept: a path or postgresql://…"
+    )(command)
+
+
+@contextmanager
+def open_workspace(
+    db: str | None = None, approve: ApprovalCallback | None = None
+) -> Generator[Workspace]:
+    """The user's speakers, tools and conversations, closed in the end."""
+    with Workspace(place=db, approve=approve) as workspace:
+        yield workspace
+
+
+def find_conversation(store: Store, words: str) -> Summary:
+    """The one conversation that is meant by an id, the beginning of one, or a title.
+
+    Raises:
+        UsageError: None is, or several are.
+    """
+    match store.run(find, words):
+        case ():
+            raise UsageError(f"There is no conversation {words!r}; see: mlc history list")
+        case (only,):
+            return only
+        case several:
+            listed = "\n".join(f"  {each.id}  {each.title}" for each in several)
+            raise UsageError(f"Several conversations are called {words!r}:\n{listed}")
+
+
+def last_conversation(store: Store) -> Summary:
+    """The conversation that was changed last.
+
+    Raises:
+        UsageError: There is none.
+    """
+    listed = store.run(list_conversations, limit=1).conversations
+    if not listed:
+        raise UsageError("There is no conversation to go on with yet")
+    return listed[0]
+
+
+def prepare_speakers(workspace: Workspace) -> None:
+    """Tell a first-time user who speaks, and install the embedded model where it is the only one."""
+    if set(workspace.speakers) != {"local"}:
+        return
+    missing = [model for model in list_models() if model.is_chosen and not model.is_installed]
+    for model in missing:
+        size = f"{model.size / 1e6:.0f} MB"
+        tell(f"No key is set: installing the embedded model {model.title} ({size}) …")
+        try:
+            install(model.name)
+        except MultiLLMChatError as error:
+            raise click.ClickException(str(error)) from None
+    notice: Any = getattr(workspace.speakers["local"].provider, "notice", None)
+    if notice:
+        tell(str(notice))
+
+
+def tell(text: str) -> None:
+    """Say something that is no part of the answer."""
+    click.echo(text, err=True)
+
+
+def read_input() -> str:
+    """What was piped in, if anything was."""
+    return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()

@@ -1,0 +1,287 @@
+"""The commands of a conversation: ``/help`` and the others.
+
+Rules:
+1. A command tells what it did on standard error, or gives something to follow: an answer.
+2. They do what the commands of the shell do, with the same code behind.
+3. Every command is a row of ``COMMANDS``; its help is there.
+"""
+
+import base64
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, cast
+
+import click
+from msgspec import Struct
+
+from multi_llm_chat import store as kept
+from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.cli.attaching import attach
+from multi_llm_chat.cli.opening import find_conversation, tell
+from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import Text
+from multi_llm_chat.service.chat import ChatService, Proceeding
+from multi_llm_chat.service.planning import typed
+from multi_llm_chat.service.transfer import export_conversations, import_conversations
+from multi_llm_chat.service.workspace import Workspace
+
+
+class Leave(Exception):
+    """The user wants to leave."""
+
+
+class Session:
+    """What commands work on."""
+
+    def __init__(self, workspace: Workspace, service: ChatService) -> None:
+        self.workspace = workspace
+        self.service = service
+        self.attached: list[str] = []
+        self._draft = ""
+        self._edited: str | None = None
+
+    def say(self, text: str) -> Proceeding:
+        """Say something, with what was attached; or, after ``/edit``, in place of the last message."""
+        files = attach(tuple(self.attached))
+        words = "\n\n".join(filter(None, [text, files.text]))
+        turn, self._edited = self._edited, None
+        self.attached.clear()
+        if turn is not None:
+            return self.service.edit(turn, words)
+        return self.service.process_message(words, media=files.media)
+
+    def edit(self, turn: str, text: str) -> None:
+        """Let the next message replace an earlier one, whose words are the draft."""
+        self._edited, self._draft = turn, text
+
+    def take_draft(self) -> str:
+        """What the next message begins with."""
+        draft, self._draft = self._draft, ""
+        return draft
+
+
+class Command(Struct, frozen=True):
+    """What a command is called with, what it does, and how."""
+
+    usage: str
+    run: Callable[[Session, str], Proceeding | None]
+
+
+def run_command(session: Session, name: str, rest: str) -> Proceeding | None:
+    """Run a command; what it gives is to be followed."""
+    return COMMANDS[name].run(session, rest)
+
+
+def _help(_session: Session, _rest: str) -> None:
+    for name, command in COMMANDS.items():
+        tell(f"/{name:10} {command.usage}")
+
+
+def _model(session: Session, rest: str) -> None:
+    name, _, model = rest.partition(" ")
+    if not name:
+        for each in session.service.names:
+            tell(f"@{each:12} {session.service.speakers[each].provider.model or ''}")
+        return
+    speaker = session.service.speakers.named(name.removeprefix("@"))
+    if not model.strip():
+        tell(
+            f"@{speaker.name} speaks with {speaker.provider.model}; /model {speaker.name} MODEL changes it"
+        )
+        return
+    speaker.provider.model = model.strip()
+    tell(f"@{speaker.name} speaks with {speaker.provider.model} from now on.")
+
+
+def _system(session: Session, rest: str) -> None:
+    if not rest:
+        tell(session.service.own_settings.get("system_prompt") or "There is no system prompt of this conversation.")  # fmt: skip
+        return
+    prompt = None if rest in ("-", "none") else rest
+    session.service.configure(system_prompt=prompt)
+    tell("The system prompt is set." if prompt else "The system prompt is taken back.")
+
+
+def _history(session: Session, rest: str) -> None:
+    word, _, words = rest.partition(" ")
+    action = _HISTORY.get(word or "list")
+    if action is None:
+        raise UsageError(f"/history knows {', '.join(_HISTORY)}; not {word!r}")
+    action(session, words.strip())
+
+
+def _list(session: Session, _words: str) -> None:
+    for each in session.service.store.run(kept.list_conversations, limit=20).conversations:
+        here = "*" if each.id == session.service.conversation else " "
+        tell(f"{here} {each.id}  {one_line(each.title)}")
+
+
+def _save(session: Session, words: str) -> None:
+    if not words:
+        tell("Everything is saved as it is said; /history save TITLE names this conversation.")
+        return
+    session.service.store.run(kept.rename, session.service.conversation, words)
+    tell(f"This conversation is called {one_line(words)!r}.")
+
+
+def _load(session: Session, words: str) -> None:
+    if not words:
+        raise UsageError("Name a conversation: /history load TITLE or ID")
+    found = find_conversation(session.service.store, words)
+    session.service.open(found.id)
+    tell(f"{one_line(found.title)}: {len(session.service.turns)} turns.")
+
+
+def _new(session: Session, _words: str) -> None:
+    session.service.open()
+    tell("A new conversation begins.")
+
+
+def _search(session: Session, words: str) -> None:
+    hits = session.service.store.run(kept.search, words)
+    for hit in hits:
+        tell(
+            f"{hit.conversation}  {one_line(hit.title)}\n    {one_line(hit.author)}: {one_line(hit.snippet)}"
+        )
+    if not hits:
+        tell("Nothing was found.")
+
+
+_HISTORY: Final[dict[str, Callable[[Session, str], None]]] = {
+    "list": _list,
+    "save": _save,
+    "load": _load,
+    "new": _new,
+    "search": _search,
+}
+
+
+def _tools(session: Session, rest: str) -> None:
+    word, _, name = rest.partition(" ")
+    tools = session.workspace.tools
+    if word in ("on", "off") and name:
+        (tools.enable if word == "on" else tools.disable)(name.strip())
+        return
+    for tool in tools.listing():
+        tell(f"{tool.name:32} {tool.approval if tool.enabled else 'off':7} {tool.source}")
+    if not tools.listing():
+        tell("There are no tools; see: mlc mcp add")
+
+
+def _mcp(session: Session, _rest: str) -> None:
+    servers = session.workspace.servers
+    for state in servers.states() if servers else ():
+        tell(f"{state.server:16} {state.state:10} {one_line(state.message)}")
+    if not servers:
+        tell("There are no MCP servers; see: mlc mcp add")
+
+
+def _export(session: Session, rest: str) -> None:
+    place = Path(rest).expanduser() if rest else None
+    forms = {".md": "markdown", ".txt": "text"}
+    form = cast("Format", forms.get(place.suffix, "json") if place else "markdown")
+    written = session.service.store.run(export_conversations, [session.service.conversation], form)
+    if place is None:
+        click.echo(written, nl=False)
+        return
+    try:
+        place.write_text(written, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{place} cannot be written: {error.strerror}") from None
+    tell(f"Written to {place}")
+
+
+def _import(session: Session, rest: str) -> None:
+    try:
+        data = Path(rest).expanduser().read_bytes()
+    except OSError as error:
+        raise UsageError(f"{rest or 'The file'} cannot be read: {error.strerror}") from None
+    report = session.service.store.run(import_conversations, data)
+    for problem in report.problems:
+        tell(problem)
+    tell(f"{len(report.conversations)} imported; /history load ID goes to one:")
+    for identifier in report.conversations:
+        tell(f"  {identifier}")
+
+
+def _copy(session: Session, _rest: str) -> None:
+    answers = [
+        turn for turn in session.service.turns if turn.role not in ("user", "tool", "system")
+    ]
+    words = "".join(
+        part.content for turn in answers[-1:] for part in turn.parts if isinstance(part, Text)
+    )
+    if not words:
+        raise UsageError("There is no answer to copy yet")
+    if not sys.stdout.isatty():
+        click.echo(words)
+        return
+    # The terminal itself has the clipboard, also on another machine (OSC 52).
+    coded = base64.b64encode(words.encode()).decode()
+    click.echo(f"\x1b]52;c;{coded}\x07", nl=False)
+    tell("The last answer is in the clipboard, if the terminal allows it.")
+
+
+def _retry(session: Session, _rest: str) -> Proceeding:
+    return session.service.retry()
+
+
+def _continue(session: Session, rest: str) -> Proceeding:
+    return session.service.continue_answer(rest.removeprefix("@") or None)
+
+
+def _edit(session: Session, rest: str) -> Proceeding | None:
+    last = next((turn for turn in reversed(session.service.turns) if turn.role == "user"), None)
+    if last is None:
+        raise UsageError("There is no message to edit yet")
+    if rest:
+        return session.service.edit(last.id or "", rest)
+    session.edit(last.id or "", typed(last))
+    return None
+
+
+def _cost(session: Session, _rest: str) -> None:
+    store, conversation = session.service.store, session.service.conversation
+    if not session.service.turns:
+        tell("Nothing was spent yet.")
+        return
+    for name, total in store.run(kept.totals, conversation, "speaker").items():
+        costs = " + ".join(f"{amount:.4f} {currency}" for currency, amount in total.costs.items())
+        unknown = f" ({total.unknown_costs} of unknown price)" if total.unknown_costs else ""
+        tokens = total.tokens
+        tell(f"@{name:12} {tokens.input_tokens:,} in, {tokens.output_tokens:,} out  {costs or 'unknown'}{unknown}")  # fmt: skip
+
+
+def _attach(session: Session, rest: str) -> None:
+    if not rest:
+        raise UsageError("Name a file: /attach PATH")
+    attach((rest,))  # what cannot be sent is said now
+    session.attached.append(rest)
+    tell(f"{rest} goes with the next message.")
+
+
+def _leave(_session: Session, _rest: str) -> None:
+    raise Leave
+
+
+COMMANDS: Final[dict[str, Command]] = {
+    "help": Command("list the commands", _help),
+    "model": Command("[SPEAKER [MODEL]] show or change who speaks with what", _model),
+    "system": Command("[PROMPT|-] show, set or take back the system prompt", _system),
+    "history": Command("list | save TITLE | load NAME | new | search WORDS", _history),
+    "tools": Command("[on|off NAME] list, enable or disable tools", _tools),
+    "mcp": Command("how the MCP servers are doing", _mcp),
+    "attach": Command("PATH send a file with the next message", _attach),
+    "export": Command("[FILE] write this conversation (.json, .md, .txt)", _export),
+    "import": Command("FILE take in conversations", _import),
+    "copy": Command("put the last answer into the clipboard", _copy),
+    "reset": Command("begin a new conversation", _new),
+    "retry": Command("ask again those who failed, or all", _retry),
+    "continue": Command("[SPEAKER] let the last speaker go on", _continue),
+    "edit": Command("[TEXT] change the last message and ask again", _edit),
+    "cost": Command("tokens and cost by speaker", _cost),
+    "quit": Command("leave", _leave),
+    "exit": Command("leave", _leave),
+}

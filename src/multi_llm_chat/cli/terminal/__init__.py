@@ -1,0 +1,46 @@
+"""Everything the conversation in a terminal shows and asks; it knows nothing of how answers are made.
+
+- ``open_board(...)``: a ``Board`` that shows answers while they come. ``Summary`` ends one.
+- ``Questions(board)``: ``approve`` and ``elicit``, the callbacks of tools and servers.
+- ``ChatPrompt(folder, vocabulary, toolbar)``: where messages are typed. ``Vocabulary`` is what it completes.
+- ``stopped_by_interrupt(stop)``: Ctrl-C while an answer comes.
+
+Each is loaded when it is first used: rich with the first answer, prompt_toolkit with the first prompt.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from multi_llm_chat.cli.terminal.completion import Vocabulary
+    from multi_llm_chat.cli.terminal.interrupts import stopped_by_interrupt
+    from multi_llm_chat.cli.terminal.opening import Board, open_board
+    from multi_llm_chat.cli.terminal.prompt import ChatPrompt
+    from multi_llm_chat.cli.terminal.questions import Questions
+    from multi_llm_chat.cli.terminal.words import Summary
+
+__all__ = [
+    "Board",
+    "ChatPrompt",
+    "Questions",
+    "Summary",
+    "Vocabulary",
+    "open_board",
+    "stopped_by_interrupt",
+]
+
+_HOMES: Final = {
+    "Board": "opening",
+    "ChatPrompt": "prompt",
+    "Questions": "questions",
+    "Summary": "words",
+    "Vocabulary": "completion",
+    "open_board": "opening",
+    "stopped_by_interrupt": "interrupts",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,109 @@
+"""The lines beside an answer's words, in colour: headers, tool cards, thoughts, usage, notices, errors."""
+
+from typing import Final
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.text import Text
+
+from multi_llm_chat.cli.terminal.colours import speaker_colour
+from multi_llm_chat.cli.terminal.rendering import cut
+from multi_llm_chat.cli.terminal.safety import harmless, one_line
+from multi_llm_chat.cli.terminal.words import (
+    arguments_text,
+    error_lines,
+    result_lines,
+    seconds_text,
+)
+from multi_llm_chat.history.values import ToolCall, ToolResult
+
+_SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+_TURNS_A_SECOND: Final = 8
+
+
+def header(speaker: str, model: str) -> Text:
+    """Who speaks."""
+    text = Text(one_line(speaker), style=f"bold {speaker_colour(speaker)}")
+    if model:
+        text.append(f" {one_line(model)}", style="dim not bold default")
+    return text
+
+
+def card(
+    call: ToolCall, result: ToolResult | None, seconds: float | None, width: int
+) -> RenderableType:
+    """A call and what came of it; a call without a result was not run."""
+    mark, style = _outcome(result)
+    title = Text.assemble((f"{mark} ", style), (one_line(call.name), "bold"), " ")
+    title.append(arguments_text(call), style="dim")
+    took = Text("" if seconds is None else f"  {seconds_text(seconds)}", style="dim")
+    title = cut(title, max(width - took.cell_len, 10))
+    title.append_text(took)
+    body_style = style if result is not None and result.is_error else "dim"
+    said = ["not run"] if result is None else result_lines(result)
+    lines = [cut(Text(line.expandtabs(4), style=body_style), width - 4) for line in said]
+    return Group(title, *(Padding(line, (0, 0, 0, 4)) for line in lines))
+
+
+def running(call: ToolCall, seconds: float, width: int) -> Text:
+    """A tool that is at work."""
+    text = Text.assemble((f"{spinner(seconds)} ", "cyan"), (one_line(call.name), "bold"), " ")
+    text.append(arguments_text(call), style="dim")
+    return cut(text, width)
+
+
+def thought(seconds: float) -> Text:
+    """A thought that is over."""
+    return Text(f"✻ thought for {seconds_text(seconds)}", style="dim italic")
+
+
+def thinking(seconds: float, words: str, width: int) -> Text:
+    """A thought that goes on: its last words."""
+    text = Text.assemble((f"✻ thinking {seconds_text(seconds)}  ", "dim italic"))
+    room = max(width - text.cell_len, 0)
+    last = Text(one_line(words[-2 * width :]), style="dim")
+    while last.cell_len > room:
+        last = last[max(1, (last.cell_len - room) // 2) :]
+    return cut(text.append_text(last), width)
+
+
+def status(speaker: str, doing: str, seconds: float, tokens: int, width: int) -> Text:
+    """What a speaker is at."""
+    text = Text.assemble(
+        (f"{spinner(seconds)} ", speaker_colour(speaker)),
+        (one_line(speaker), f"bold {speaker_colour(speaker)}"),
+        (f" {doing} · {seconds_text(int(seconds)) if seconds >= 1 else '0 s'}", "dim"),
+    )
+    if tokens:
+        text.append(f" · ~{tokens:,} tokens", style="dim")
+    return cut(text, width)
+
+
+def usage(words: str) -> Text:
+    """Tokens, money, time."""
+    return Text(words, style="dim")
+
+
+def notice(words: str) -> Text:
+    """Something worth knowing."""
+    return Text(f"! {harmless(words)}", style="yellow", overflow="fold")
+
+
+def failure(error: BaseException) -> Text:
+    """What went wrong, and below it what to do."""
+    first, *others = error_lines(error)
+    text = Text.assemble(("✗ ", "bold red"), (first, "red"), overflow="fold")
+    for line in others:
+        text.append(f"\n  {line}", style="default")
+    return text
+
+
+def spinner(seconds: float) -> str:
+    """A sign of life."""
+    return _SPINNER[int(seconds * _TURNS_A_SECOND) % len(_SPINNER)]
+
+
+def _outcome(result: ToolResult | None) -> tuple[str, str]:
+    if result is None:
+        return "○", "dim"
+    return ("✗", "red") if result.is_error else ("✓", "green")

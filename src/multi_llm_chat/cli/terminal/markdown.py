@@ -1,0 +1,231 @@
+"""The markdown of an answer, as blocks that can be rendered one by one.
+
+Rules:
+1. Nothing that was written disappears: HTML is text, a picture is its address, a link shows where it leads.
+2. No block depends on a later one: there are no reference links, and numbers have room for two digits from the start.
+3. A line that the model ended ends: it is not joined with the next, as in a book.
+4. Blocks are separated by one empty line, whichever they are; items of a list by none.
+5. What cannot be laid out in the width (deep nesting, a table with many columns) is shown as it was written.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import ClassVar, Final
+
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+from msgspec import Struct
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.markdown import CodeBlock, Heading, HorizontalRule, ListElement, Markdown
+from rich.rule import Rule
+from rich.segment import Segment
+from rich.syntax import Syntax
+from rich.text import Text
+
+from multi_llm_chat.cli.terminal.rendering import Renderer
+
+_PARSER: Final = (
+    MarkdownIt("commonmark", {"html": False})
+    .enable(["strikethrough", "table"])
+    .disable(["image", "reference"])
+)
+#: Levels of nesting that are laid out; markdown-it itself drops text below twenty.
+_DEEPEST: Final = 14
+_LISTS: Final = frozenset({"bullet_list_open", "ordered_list_open"})
+_CELL_END: Final = re.compile(r"(?<!\\)\|")
+
+
+#: Lines that may end a paragraph or a table. Lines that do not look so go on with it for sure.
+_PARAGRAPH_END: Final = re.compile(r"[ \t]*(?:$|[#>`~*+=|:_-]|\d{1,9}[.)])")
+_TABLE_END: Final = re.compile(r"[ \t]|$|[#>`~*+=_-]|\d{1,9}[.)]")
+
+
+class Block(Struct, frozen=True):
+    """What can be laid out by itself: a block of the outermost level, or an item of a list there.
+
+    ``begin`` is the line it begins in, ``joined`` tells that it follows the one before without a gap, and ``number``
+    is that of an item.
+    """
+
+    tokens: tuple[Token, ...]
+    source: str
+    begin: int
+    joined: bool = False
+    number: int | None = None
+
+    @property
+    def end(self) -> re.Pattern[str] | None:
+        """What a line must look like to have a part in ending the block; None where any may."""
+        match self.tokens[0]:
+            case Token(type="paragraph_open"):
+                return _PARAGRAPH_END
+            case Token(type="table_open"):
+                return _TABLE_END
+            case Token(type="fence", markup=mark) as token if _is_open(token):
+                return re.compile(rf" {{0,3}}{re.escape(mark[0])}{{{len(mark)},}}[ \t]*$")
+            case _:
+                return None
+
+    @property
+    def head(self) -> int:
+        """How many lines are needed to lay out its last lines alone."""
+        return {"table_open": 2, "fence": 1}.get(self.tokens[0].type, 0)
+
+
+def blocks_of(text: str, after: Block | None = None) -> list[Block]:
+    """The text's blocks; ``after`` is the block it began with when it was the end of a longer text."""
+    lines = text.split("\n")
+    joined, number = (after.joined, after.number) if after else (False, None)
+    parts: list[tuple[list[Token], bool, int | None]] = []
+    for group in _groups(_PARSER.parse(text)):
+        if group[0].type in _LISTS:
+            parts += _items(group, joined, number)
+        else:
+            parts.append((group, joined, None))
+        joined, number = False, None
+    begins = [_begin(tokens) for tokens, _, _ in parts]
+    return [
+        Block(tuple(tokens), "\n".join(lines[begin:end]).rstrip("\n"), begin, joined, number)
+        for (tokens, joined, number), (begin, end) in zip(
+            parts, pairwise([*begins, len(lines)]), strict=True
+        )
+    ]
+
+
+def _groups(tokens: Iterable[Token]) -> Iterator[list[Token]]:
+    """The tokens of each block of the outermost level."""
+    group: list[Token] = []
+    for token in tokens:
+        for child in token.children or ():
+            if child.type == "softbreak":
+                child.type = "hardbreak"
+        group.append(token)
+        if token.level == 0 and token.nesting <= 0:
+            yield group
+            group = []
+
+
+def _items(
+    group: list[Token], joined: bool, number: int | None
+) -> Iterator[tuple[list[Token], bool, int | None]]:
+    """The items of a list, each as a list of its own."""
+    opening, *inside, closing = group
+    if number is None:
+        number = int(opening.attrs.get("start", 1))
+    item: list[Token] = []
+    for token in inside:
+        item.append(token)
+        if token.type == "list_item_close" and token.level == 1:
+            first = opening.copy(attrs={"start": number})
+            yield [first, *item, closing], joined, number
+            item, joined, number = [], True, number + 1
+
+
+def _begin(tokens: Sequence[Token]) -> int:
+    placed = tokens[1] if tokens[0].type in _LISTS else tokens[0]
+    return placed.map[0] if placed.map else 0
+
+
+def _is_open(fence: Token) -> bool:
+    """Whether the code's end is still to come."""
+    begin, end = fence.map or (0, 0)
+    return end - begin < fence.content.count("\n") + 2
+
+
+def lines_of(renderer: Renderer, blocks: Sequence[Block], width: int) -> list[str]:
+    """The blocks, laid out where the width allows it, and as they were written where not."""
+    rows: list[list[Segment]] = []
+    for at, block in enumerate(blocks):
+        if at and not block.joined:
+            rows.append([])
+        shown = _OneBlock(block) if _fits(block, width) else Text(block.source, overflow="fold")
+        rows += _without_empty_edges(renderer.rows(shown, width))
+    return renderer.written(rows)
+
+
+class _OneBlock(Markdown):
+    """A block, as rich renders it, save for what is below."""
+
+    def __init__(self, block: Block) -> None:
+        # Not the base's: it would make another parser each time.
+        self.markup = ""
+        self.parsed = list(block.tokens)
+        self.code_theme = self.inline_code_theme = "ansi_dark"
+        self.justify = None
+        self.style = "none"
+        self.hyperlinks = False
+        self.inline_code_lexer = None
+
+
+def _without_empty_edges(rows: list[list[Segment]]) -> list[list[Segment]]:
+    """Rich puts empty lines around some blocks, depending on what is inside."""
+    full = [at for at, row in enumerate(rows) if any(piece.text.strip() for piece in row)]
+    return rows[full[0] : full[-1] + 1] if full else []
+
+
+def _fits(block: Block, width: int) -> bool:
+    deepest = max(token.level for token in block.tokens)
+    if deepest > min(_DEEPEST, (width - 16) // 2):
+        return False
+    columns = sum(token.type == "th_open" for token in block.tokens)
+    if not columns:
+        return True
+    # Cells beyond the last column would be dropped.
+    cells = max(len(_CELL_END.split(line.strip().strip("|"))) for line in block.source.split("\n"))
+    return cells <= columns and columns * 6 <= width
+
+
+class _List(ListElement):
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        if self.list_type == "bullet_list_open":
+            yield from super().__rich_console__(console, options)
+            return
+        for number, item in enumerate(self.items, self.list_start or 0):
+            yield from item.render_number(console, options, number, max(number, 10))
+
+
+class _Heading(Heading):
+    LEVEL_ALIGN: ClassVar = {}
+
+
+class _Code(CodeBlock):
+    """Code without a margin or a frame at its sides, so that it can be copied."""
+
+    title = ""
+
+    @classmethod
+    def create(cls, markdown: Markdown, token: Token) -> "_Code":
+        """The code of a token; what is written beside its mark is its title."""
+        title = " ".join(token.info.split())
+        code = cls(title.partition(" ")[0] or "text", markdown.code_theme)
+        code.title = title
+        return code
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        title = Text(self.title, style="dim", overflow="fold")
+        if title.cell_len > options.max_width - 4:
+            yield title
+            title = Text()
+        yield Rule(title, align="left", style="dim")
+        code = str(self.text).rstrip()
+        if code:
+            yield Syntax(code, self.lexer_name, theme=self.theme, word_wrap=True)
+        yield Rule(style="dim")
+
+
+class _Rule(HorizontalRule):
+    new_line: ClassVar = True
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        yield Rule(style="dim")
+
+
+_OneBlock.elements = Markdown.elements | {
+    "bullet_list_open": _List,
+    "ordered_list_open": _List,
+    "heading_open": _Heading,
+    "fence": _Code,
+    "code_block": _Code,
+    "hr": _Rule,
+}

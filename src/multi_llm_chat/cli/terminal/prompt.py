@@ -1,0 +1,147 @@
+"""Where messages are typed.
+
+Rules:
+1. Enter sends. Alt-Enter, or a backslash before Enter, begins a new line; what is pasted never sends.
+2. Ctrl-C empties the line; on an empty line it warns, and a second one leaves. Ctrl-D on an empty line leaves.
+3. What was sent can be found again with the arrow keys and Ctrl-R, also next time; the file is the user's alone.
+   Where it cannot be written, the prompt works without.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.enums import DEFAULT_BUFFER
+from prompt_toolkit.filters import has_focus
+from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.key_binding.key_processor import KeyPressEvent
+from prompt_toolkit.shortcuts import PromptSession
+from prompt_toolkit.styles import Style
+
+from multi_llm_chat.cli.terminal.completion import ChatCompleter, Vocabulary
+
+HISTORY_NAME: Final = "input_history"
+_MESSAGE: Final = FormattedText([("class:prompt", "❯ ")])
+_CONTINUED: Final = FormattedText([("class:continued", "… ")])
+_WARNING: Final = "Ctrl-C again leaves"
+_STYLE: Final = Style.from_dict(
+    {
+        "prompt": "bold",
+        "continued": "ansibrightblack",
+        "bottom-toolbar": "noreverse ansibrightblack",
+        "completion-menu.completion.current": "reverse",
+    }
+)
+
+
+class ChatPrompt:
+    """Asks for messages, one after the other."""
+
+    def __init__(
+        self,
+        state_folder: Path | None = None,
+        vocabulary: Callable[[], Vocabulary] = Vocabulary,
+        toolbar: Callable[[], str] = str,
+    ) -> None:
+        """Nothing is asked yet.
+
+        Args:
+            state_folder: Where the sent messages are remembered; only in memory if not given.
+            vocabulary: What can be completed, asked for each time.
+            toolbar: The line at the bottom, asked for each time.
+        """
+        self._toolbar = toolbar
+        self._warned = False
+        self._session: PromptSession[str] = PromptSession(
+            _MESSAGE,
+            multiline=True,
+            prompt_continuation=_CONTINUED,
+            history=_history(state_folder),
+            completer=ChatCompleter(vocabulary),
+            complete_while_typing=True,
+            key_bindings=self._keys(),
+            bottom_toolbar=self._bottom,
+            style=_STYLE,
+            reserve_space_for_menu=6,
+        )
+        self._session.default_buffer.on_text_changed += self._changed
+
+    def read(self, default: str = "") -> str | None:
+        """The next message; None when the user leaves."""
+        try:
+            return self._session.prompt(default=default, handle_sigint=False)
+        except EOFError:
+            return None
+
+    async def read_async(self, default: str = "") -> str | None:
+        """The next message, for a running event loop; None when the user leaves."""
+        try:
+            return await self._session.prompt_async(default=default, handle_sigint=False)
+        except EOFError:
+            return None
+
+    def _bottom(self) -> AnyFormattedText:
+        return _WARNING if self._warned else self._toolbar() or None
+
+    def _changed(self, _buffer: Buffer) -> None:
+        self._warned = False
+
+    def _keys(self) -> KeyBindings:
+        keys = KeyBindings()
+        typing = has_focus(DEFAULT_BUFFER)
+
+        @keys.add("enter", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            _send(event.current_buffer)
+
+        @keys.add("escape", "enter", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            event.current_buffer.newline(copy_margin=False)
+
+        @keys.add("c-c", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            self._interrupt(event)
+
+        return keys
+
+    def _interrupt(self, event: KeyPressEvent) -> None:
+        if event.current_buffer.text:
+            event.current_buffer.reset()
+        elif self._warned:
+            event.app.exit(exception=EOFError())
+        else:
+            self._warned = True
+
+
+def _send(buffer: Buffer) -> None:
+    if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
+        buffer.complete_state = None  # Enter takes the completion, the next one sends
+    elif buffer.document.text_before_cursor.endswith("\\"):
+        buffer.delete_before_cursor()
+        buffer.newline(copy_margin=False)
+    else:
+        buffer.validate_and_handle()
+
+
+class _QuietHistory(FileHistory):
+    """A file that may become unwritable: then nothing more is remembered, and nothing breaks."""
+
+    def store_string(self, string: str) -> None:
+        with suppress(OSError):
+            super().store_string(string)
+
+
+def _history(folder: Path | None) -> History:
+    if folder is None:
+        return InMemoryHistory()
+    file = folder / HISTORY_NAME
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        file.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return _QuietHistory(file)

@@ -1,0 +1,124 @@
+"""What is on the screen: lines that stay, and below them a few that are drawn again and again.
+
+Rules:
+1. The cursor always rests at the beginning of the first passing line. Erasing is "everything from here
+   on", with nothing to be counted: a resized window, whether it wraps its lines anew or not, leaves no traces.
+2. Passing lines are fewer than the window is high and are cut, never wrapped, at its edge.
+3. A frame is written at once, and a frame like the last one not at all.
+4. While passing lines are shown, keys are not echoed; what is typed waits for the next prompt.
+5. Where the output is no terminal, there are no passing lines.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final, TextIO
+
+from multi_llm_chat.cli.terminal.capabilities import Capabilities
+
+if sys.platform != "win32":
+    import termios
+else:  # pragma: no cover
+    termios = None
+
+Size = tuple[int, int]
+_FALLBACK: Final = os.terminal_size((80, 24))
+_ERASE: Final = "\r\x1b[J"
+#: Begin and end of a frame: drawn as a whole, without a cursor, without wrapping.
+_BEGIN: Final = "\x1b[?2026h\x1b[?25l\x1b[?7l"
+_END: Final = "\x1b[?7h\x1b[?2026l"
+_CURSOR: Final = "\x1b[?25h"
+
+
+class Screen:
+    """The lower end of a terminal, or a file."""
+
+    def __init__(
+        self, output: TextIO, capabilities: Capabilities, size: Callable[[], Size] | None = None
+    ) -> None:
+        self._output = output
+        self.capabilities = capabilities
+        self._size = size or (lambda: terminal_size(output))
+        self._passing: tuple[Size, list[str]] | None = None
+        self._echo = _Echo()
+
+    @property
+    def size(self) -> Size:
+        """Columns and rows, now."""
+        columns, rows = self._size()
+        return max(columns, 20), max(rows, 4)
+
+    @property
+    def room(self) -> int:
+        """How many passing lines can be shown."""
+        return self.size[1] - 1
+
+    def add(self, lines: Sequence[str], passing: Sequence[str] = ()) -> None:
+        """Let lines stay, above the passing ones, which are replaced."""
+        if not self.capabilities.live:
+            if lines:
+                self._write("".join(f"{line}\n" for line in lines))
+            return
+        shown = list(passing)[: self.room]
+        frame = (self.size, shown)
+        if not lines and frame == (self._passing or (self.size, [])):
+            return
+        self._draw(lines, shown)
+        self._passing = frame if shown else None
+
+    def clear(self) -> None:
+        """Take the passing lines away."""
+        self.add(())
+
+    def _draw(self, lines: Sequence[str], shown: list[str]) -> None:
+        begun = _ERASE if self._passing else ""
+        stay = "".join(f"{line}\n" for line in lines)
+        if not shown:
+            self._echo.on()
+            self._write(f"{begun}{_CURSOR}{stay}" if begun else stay)
+            return
+        self._echo.off()
+        up = f"\x1b[{len(shown) - 1}A" if len(shown) > 1 else ""
+        below = "\n".join(shown)
+        # Lines that stay may wrap, so that the terminal can wrap them anew; those that pass must not.
+        self._write(f"{begun}{stay}{_BEGIN}{below}\r{up}{_END}")
+
+    def _write(self, text: str) -> None:
+        self._output.write(text)
+        self._output.flush()
+
+
+def terminal_size(output: TextIO) -> Size:
+    """Columns and rows of the output's terminal."""
+    with suppress(OSError, ValueError):
+        size = os.get_terminal_size(output.fileno())
+        if size.columns and size.lines:
+            return size.columns, size.lines
+    return _FALLBACK.columns, _FALLBACK.lines
+
+
+class _Echo:
+    """Whether typed keys are shown by the terminal."""
+
+    def __init__(self) -> None:
+        self._before: list[Any] | None = None
+
+    def off(self) -> None:
+        if self._before is not None or termios is None:
+            return
+        with suppress(OSError, ValueError, termios.error):
+            if os.tcgetpgrp(0) != os.getpgrp():
+                return  # in the background the terminal is somebody else's
+            before = termios.tcgetattr(0)
+            silent = [*before]
+            silent[3] &= ~termios.ECHO
+            termios.tcsetattr(0, termios.TCSANOW, silent)
+            self._before = before
+
+    def on(self) -> None:
+        if self._before is None or termios is None:
+            return
+        with suppress(OSError, ValueError, termios.error):
+            termios.tcsetattr(0, termios.TCSANOW, self._before)
+        self._before = None

@@ -1,0 +1,212 @@
+"""One answer on the screen, from its header to its last line.
+
+Rules:
+1. Taking an event is cheap: nothing is parsed or laid out before somebody looks.
+2. Sections come in the order in which they began. Words are closed by whatever else comes, so that they are
+   all to be read before a question about a tool is asked.
+3. Sections of different kinds are separated by an empty line, and an answer by one from the next.
+"""
+
+from collections import deque
+from typing import TypeAlias, assert_never
+
+from multi_llm_chat.cli.terminal.cards import failure, header, notice, status, usage
+from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.sections import Clock, Remark, Section, Thought, Tool, Words
+from multi_llm_chat.cli.terminal.words import Summary, finish_text, stop_text, usage_sum, usage_text
+from multi_llm_chat.client.agent_events import (
+    AgentEvent,
+    HistoryCompressed,
+    RunPaused,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from multi_llm_chat.context.counting import estimate_tokens
+from multi_llm_chat.events import (
+    Finish,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallDelta,
+    ToolCallEnd,
+    ToolCallStart,
+    Usage,
+)
+from multi_llm_chat.history.values import ToolCall
+
+_Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd
+
+
+class AnswerView:
+    """An answer that is shown while it comes."""
+
+    def __init__(self, renderer: Renderer, speaker: str, model: str, clock: Clock) -> None:
+        self.speaker = speaker
+        self.over = False
+        self._left = False
+        self._renderer = renderer
+        self._clock = clock
+        self._begun = clock()
+        self._took = 0.0
+        self._doing = "waiting"
+        self._tokens = 0
+        self._usage = Usage()
+        self._kind = ""
+        self._sections: deque[Section] = deque([Remark(renderer, header(speaker, model), "header")])
+
+    def take(self, event: AgentEvent) -> None:
+        """Take what the model or its tools tell."""
+        match event:
+            case Usage():
+                self._usage = usage_sum(self._usage, event)
+            case Finish():
+                self._close_last()
+                self._notice(finish_text(event.reason))
+            case ToolStarted():
+                self._doing = "running tools"
+                self._tool(event.call).start()
+            case ToolFinished():
+                self._doing = "waiting"
+                self._tool(event.call).finish(event.result, event.seconds)
+            case TurnFinished():
+                self._close_last()
+            case RunPaused():
+                self._notice("Paused: the results can be changed before the model sees them.")
+            case HistoryCompressed():
+                self._notice(event.note.text)
+            case _:
+                self._hear(event)
+
+    def _hear(self, delta: _Delta) -> None:
+        """Take more of what the model writes."""
+        match delta:
+            case TextDelta():
+                self._count(delta.text, "writing")
+                self._words().stream.feed(delta.text)
+            case ThinkingDelta():
+                self._count(delta.text, "thinking")
+                self._thought().add(delta.text)
+            case ToolCallStart():
+                self._doing = "calling a tool"
+                self._close_last()
+            case ToolCallDelta():
+                self._count(delta.arguments, "calling a tool")
+            case ToolCallEnd():
+                self._tool(delta.call)
+            case _:
+                assert_never(delta)
+
+    def end(self, summary: Summary | None = None) -> None:
+        """The answer is complete."""
+        told = summary or Summary()
+        self._close_all()
+        if told.stop not in {"length", "refusal"}:  # the reply's own ending has said so
+            self._notice(stop_text(told.stop))
+        words = usage_text(told.usage or self._usage, told.cost, self._seconds())
+        self._end_with(Remark(self._renderer, usage(words), "usage"))
+
+    def fail(self, error: BaseException) -> None:
+        """The answer goes no further."""
+        self._close_all()
+        self._end_with(Remark(self._renderer, failure(error), "failure"))
+
+    def settled(self, width: int) -> list[str]:
+        """The lines that stay, since the last time."""
+        lines: list[str] = []
+        while self._sections:
+            section = self._sections[0]
+            new = section.settled(width)
+            if new:
+                lines += self._gap(self._kind, section.kind) + new
+                self._kind = section.kind
+            if not section.closed:
+                break
+            self._sections.popleft()
+        if self.over and not self._left:
+            self._left = True
+            lines.append("")
+        return lines
+
+    def tail(self, width: int, height: int) -> list[str]:
+        """The last lines of what may still change."""
+        lines: list[str] = []
+        before = self._kind
+        for section in self._sections:
+            new = section.tail(width, height)
+            if new:
+                lines += self._gap(before, section.kind) + new
+                before = section.kind
+        return lines[-height:] if height > 0 else []
+
+    def status(self, width: int, doing: str | None = None) -> list[str]:
+        """What the speaker is at, in one line."""
+        seconds = self._seconds()
+        shown = status(self.speaker, doing or self._doing, seconds, self._tokens, width)
+        return self._renderer.lines(shown, width)
+
+    def waiting(self, width: int) -> list[str]:
+        """The line of one whose turn it is not yet."""
+        return self.status(width, "done, comes next" if self.over else None)
+
+    @staticmethod
+    def _gap(before: str, after: str) -> list[str]:
+        return [""] if before not in {"", "header", "thought", after} else []
+
+    def _words(self) -> Words:
+        last = self._sections[-1] if self._sections else None
+        if isinstance(last, Words) and not last.closed:
+            return last
+        self._close_last()
+        words = Words(self._renderer)
+        self._sections.append(words)
+        return words
+
+    def _thought(self) -> Thought:
+        last = self._sections[-1] if self._sections else None
+        if isinstance(last, Thought) and not last.closed:
+            return last
+        self._close_last()
+        thought = Thought(self._renderer, self._clock)
+        self._sections.append(thought)
+        return thought
+
+    def _tool(self, call: ToolCall) -> Tool:
+        for section in self._sections:
+            if isinstance(section, Tool) and section.answers(call):
+                return section
+        self._close_last()
+        tool = Tool(self._renderer, self._clock, call)
+        self._sections.append(tool)
+        return tool
+
+    def _notice(self, words: str) -> None:
+        if words:
+            self._close_last()
+            self._sections.append(Remark(self._renderer, notice(words), "notice"))
+
+    def _close_last(self) -> None:
+        """Close words and thoughts; a tool is closed by its result."""
+        match self._sections[-1] if self._sections else None:
+            case Words() as words:
+                words.closed = True
+            case Thought() as thought if not thought.closed:
+                thought.close()
+            case _:
+                pass
+
+    def _close_all(self) -> None:
+        self._close_last()
+        for section in self._sections:
+            section.closed = True
+
+    def _end_with(self, remark: Remark) -> None:
+        self._sections.append(remark)
+        self._took = self._seconds()
+        self.over = True
+
+    def _seconds(self) -> float:
+        return self._took if self.over else self._clock() - self._begun
+
+    def _count(self, text: str, doing: str) -> None:
+        self._tokens += estimate_tokens(text)
+        self._doing = doing

@@ -1,0 +1,200 @@
+"""What is said beside the answers: about tool calls, tokens, money, endings and errors. Words only, no colours.
+
+Rules:
+1. Whatever comes from a model, a tool or a server is made harmless first.
+2. Long things are cut, and it is said how much was left out.
+3. An error is followed by what to do.
+"""
+
+import json
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct
+
+from multi_llm_chat.cli.terminal.safety import harmless, one_line
+from multi_llm_chat.errors import (
+    AuthError,
+    BadRequest,
+    ConnectionFailed,
+    ContextTooLong,
+    Overloaded,
+    RateLimited,
+    Refused,
+    StoreError,
+    StreamBroken,
+)
+from multi_llm_chat.events import FinishReason, Usage
+from multi_llm_chat.history.values import Media, Text, ToolCall, ToolResult
+from multi_llm_chat.loop.limits import StopReason
+
+_LONGEST_VALUE: Final = 60
+_SECONDS_AN_HOUR: Final = 3600
+
+_HINTS: Final[dict[type[BaseException], str]] = {
+    AuthError: "Check the key: mlc keys list, mlc keys set.",
+    RateLimited: "Wait a moment, then /retry, or ask another speaker.",
+    Overloaded: "Their servers are busy: /retry later, or ask another speaker.",
+    ConnectionFailed: "Check the network and the proxy settings, then /retry.",
+    ContextTooLong: "Start anew with /history new, or choose a model with a larger window: /model.",
+    Refused: "Say it in other words, or ask another speaker.",
+    StreamBroken: "What arrived is kept. /retry asks again.",
+    BadRequest: "/retry asks again; /model chooses another model.",
+    StoreError: "Make sure that the disk has room and the folder can be written to: mlc doctor.",
+}
+
+_FINISHES: Final[dict[FinishReason, str]] = {
+    "length": "The answer was cut off: it reached the limit of its length.",
+    "refusal": "The model declined to answer.",
+    "safety": "The provider's safety filter stopped the answer.",
+}
+
+_STOPS: Final[dict[StopReason, str]] = {
+    "iterations": "Stopped: too many rounds of tools.",
+    "time": "Stopped: the time was used up.",
+    "tokens": "Stopped: the tokens were used up.",
+    "repetition": "Stopped: the same call brought the same result again.",
+    "cancelled": "Stopped. What was said so far is kept.",
+    "refusal": _FINISHES["refusal"],
+    "length": _FINISHES["length"],
+}
+
+
+class Summary(Struct, frozen=True):
+    """How an answer ended: what it cost, and why it went no further, where that is worth a word."""
+
+    usage: Usage | None = None
+    cost: Decimal | None = None
+    stop: StopReason = "answered"
+
+
+def arguments_text(call: ToolCall) -> str:
+    """The arguments in one line."""
+    if call.error is not None:
+        return one_line(call.raw_arguments or "")
+    return " ".join(f"{one_line(name)}={_short(value)}" for name, value in call.arguments.items())
+
+
+def argument_lines(call: ToolCall) -> list[str]:
+    """The arguments in full, a line each at least: for somebody who must judge them."""
+    if call.error is not None:
+        return harmless(call.raw_arguments or "").split("\n")
+    return [
+        line
+        for name, value in call.arguments.items()
+        for line in _named(one_line(name), harmless(_written(value)).split("\n"))
+    ]
+
+
+def result_lines(result: ToolResult, most: int = 4) -> list[str]:
+    """The first lines of a result, and how many are left out."""
+    lines = [line for line in harmless(_content_text(result.content)).split("\n") if line.strip()]
+    if len(lines) <= most + 1:
+        return lines
+    return [*lines[:most], f"… {len(lines) - most:,} more lines"]
+
+
+def seconds_text(seconds: float) -> str:
+    """A duration as people say it."""
+    if seconds < 1:
+        return f"{seconds:.1f} s"
+    if seconds < 60:
+        return f"{seconds:.0f} s"
+    if seconds < _SECONDS_AN_HOUR:
+        return f"{seconds // 60:.0f} min {seconds % 60:.0f} s"
+    return f"{seconds // _SECONDS_AN_HOUR:.0f} h {seconds % _SECONDS_AN_HOUR // 60:.0f} min"
+
+
+def cost_text(cost: Decimal) -> str:
+    """An amount of US dollars; small ones with more digits."""
+    if cost == 0:
+        return "free"
+    return (
+        f"${cost:,.2f}"
+        if cost >= 1
+        else f"${cost:.4f}"
+        if cost >= Decimal("0.0001")
+        else "<$0.0001"
+    )
+
+
+def usage_text(usage: Usage | None, cost: Decimal | None, seconds: float | None) -> str:
+    """Tokens, money and time in one line; what is not known is left out."""
+    return " · ".join(_usage_parts(usage, cost, seconds))
+
+
+def usage_sum(one: Usage, other: Usage) -> Usage:
+    """The tokens of two replies."""
+    return Usage(
+        one.input_tokens + other.input_tokens,
+        one.output_tokens + other.output_tokens,
+        one.cache_read_tokens + other.cache_read_tokens,
+        one.cache_write_tokens + other.cache_write_tokens,
+        one.thinking_tokens + other.thinking_tokens,
+    )
+
+
+def finish_text(reason: FinishReason) -> str:
+    """What to say about how a reply ended; nothing where it ended well."""
+    return _FINISHES.get(reason, "")
+
+
+def stop_text(reason: StopReason) -> str:
+    """What to say about why a run ended; nothing where it ended well."""
+    return _STOPS.get(reason, "")
+
+
+def error_lines(error: BaseException) -> list[str]:
+    """What went wrong, and what to do."""
+    said = [line for line in harmless(str(error)).split("\n") if line.strip()]
+    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
+    wait: float | None = getattr(error, "retry_after", None)
+    if wait:
+        hints = [f"Wait {seconds_text(wait)}, then /retry, or ask another speaker."]
+    return [*(said or [type(error).__name__]), *hints[:1]]
+
+
+def _usage_parts(usage: Usage | None, cost: Decimal | None, seconds: float | None) -> Iterator[str]:
+    if usage is not None and usage != Usage():
+        cached = f" ({usage.cache_read_tokens:,} cached)" if usage.cache_read_tokens else ""
+        thought = f" ({usage.thinking_tokens:,} thinking)" if usage.thinking_tokens else ""
+        yield f"{usage.input_tokens:,} in{cached}"
+        yield f"{usage.output_tokens:,} out{thought}"
+    if seconds is not None:
+        yield seconds_text(seconds)
+    if cost is not None:
+        yield cost_text(cost)
+
+
+def _short(value: Any) -> str:
+    text = one_line(json.dumps(value, ensure_ascii=False, default=str))
+    return text if len(text) <= _LONGEST_VALUE else f"{text[: _LONGEST_VALUE - 1]}…"
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _named(name: str, lines: list[str]) -> Iterator[str]:
+    if len(lines) == 1:
+        yield f"{name}: {lines[0]}"
+        return
+    yield f"{name}:"
+    yield from (f"  {line}" for line in lines)
+
+
+def _content_text(content: Any) -> str:
+    match content:
+        case str():
+            return content
+        case Text():
+            return content.content
+        case Media():
+            return f"[{content.mime} {content.name or content.url or ''}".rstrip() + "]"
+        case list() | tuple() if all(isinstance(part, str | Text | Media) for part in content):  # pyright: ignore[reportUnknownVariableType]  # JSON is untyped
+            return "\n".join(_content_text(part) for part in content)  # pyright: ignore[reportUnknownVariableType]  # JSON is untyped
+        case _:
+            return json.dumps(content, ensure_ascii=False, default=str)

@@ -1,0 +1,221 @@
+"""Keep the requests of one run inside the model's window.
+
+Rules:
+1. What goes is decided in ``context``; here is the book-keeping of one run: how far it was cut, and what
+   the provider taught us about its counting.
+2. The history that the run was given, and what it adds, are not changed: only requests are.
+3. A cut stays for the whole run. Every one is told with a ``HistoryCompressed``.
+4. Until the provider has counted a request, estimates are raised to be safe; from then on its own count
+   is the measure.
+5. A summary that fails is no failure of the run: what it was to tell is left out, and the note says why.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from multi_llm_chat.client.agent_events import HistoryCompressed
+from multi_llm_chat.client.chain import FallbackProvider
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.context.compressing import summary_room
+from multi_llm_chat.context.counting import Counter
+from multi_llm_chat.context.fitting import beside_turns, fit
+from multi_llm_chat.context.notes import WHOLE, CompressionNote, Cut, Reason
+from multi_llm_chat.context.summarising import INSTRUCTIONS, limited, summary_request
+from multi_llm_chat.context.windows import Window, window_of
+from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
+from multi_llm_chat.events import Usage
+from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.metering.tokenizers import counter_for
+from multi_llm_chat.request import Options, ToolDefinition
+
+#: A refused request was too long; how much of it the next may have.
+_HARDER: Final = 0.85
+#: On top of what the provider counted: the next request is not made of the same words.
+_SLACK: Final = 1.05
+#: Counts further off than this are not believed.
+_BELIEVABLE: Final = (0.5, 4.0)
+
+
+class Compression(Struct, frozen=True):
+    """How a run keeps its requests inside the model's window.
+
+    ``window`` is the model's window where the table does not know better, ``windows`` those of several models
+    by name or pattern. ``summarise_with`` writes a summary of what is left out; without it, it is dropped.
+    ``cut`` is that of an earlier note, so that a conversation's runs go on where the last one was.
+    ``counter`` counts and remembers turns; one for each conversation saves time.
+    """
+
+    window: Window | int | None = None
+    windows: Mapping[str, int | Window] = {}
+    summarise_with: LLMProvider | None = None
+    cut: Cut = WHOLE
+    counter: Counter | None = None
+
+
+def provider_window(
+    provider: LLMProvider, windows: Mapping[str, int | Window] | None = None
+) -> Window:
+    """The window of a provider's model; of a chain, the smallest."""
+    members = provider.members if isinstance(provider, FallbackProvider) else (provider,)
+    found = [window_of(member.model, member.name, windows) for member in members]
+    return min(found, key=lambda window: window.tokens)
+
+
+class Fitting:
+    """The requests of one run: each is fitted, asked, and learnt from."""
+
+    def __init__(
+        self, provider: LLMProvider, compression: Compression | None, system_prompt: str | None
+    ) -> None:
+        self._compression = compression
+        chosen = compression or Compression()
+        told = Window(chosen.window) if isinstance(chosen.window, int) else chosen.window
+        self._window = told or provider_window(provider, chosen.windows)
+        self._counter = chosen.counter or Counter()
+        #: Loading a tokenizer takes time: only where an estimate is not enough.
+        self._exact_model = provider.model if chosen.counter is None else None
+        self.summariser = chosen.summarise_with
+        self.summary_question: JsonObject | None = None
+        self._windows = chosen.windows
+        self._system_prompt = system_prompt
+        self._cut = chosen.cut
+        self._factor: float | None = None
+        self._ceiling: int | None = None
+        self._counted = 0
+        self._turns: tuple[Turn, ...] = ()
+        self._sent: tuple[Turn, ...] = ()
+        self._tools: Sequence[ToolDefinition] = ()
+        self._options = Options()
+        self._note: CompressionNote | None = None
+        self._reason: Reason = "window"
+        self.notes: list[CompressionNote] = []
+
+    def begin(
+        self, turns: tuple[Turn, ...], tools: Sequence[ToolDefinition], options: Options
+    ) -> None:
+        """Fit a request; ``summary_question`` is then what is to be asked of the summariser, if anything is."""
+        self._turns, self._tools, self._options = turns, tools, options
+        self._reason = "window"
+        self._choose_counter()
+        self._fit()
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """What is sent."""
+        return self._sent
+
+    def summarised(self, reply: Reply) -> None:
+        """Take the summary; an empty one is none."""
+        assert self._note is not None
+        room = int(self._note.budget / self._scale()) - self._beside()
+        words = limited(reply.text.strip(), summary_room(room), self._counter)
+        if not words:
+            self._drop("the summary was empty")
+            return
+        self._apply(msgspec.structs.replace(self._note.cut, summary=words), summarise=True)
+        self._note = msgspec.structs.replace(self._note, summary_usage=reply.usage)
+
+    def not_summarised(self, error: MultiLLMChatError) -> None:
+        """Go on without a summary."""
+        self._drop(f"{type(error).__name__}: {error}"[:200])
+
+    def told(self) -> HistoryCompressed | None:
+        """The event that tells of a cut, if this request needed a new one; once."""
+        note, self._counted = self._note, self._count()
+        if note is None:
+            return None
+        is_news = note.cut != self._cut or not note.fits
+        self._cut = note.cut
+        if not is_news or (self.notes and self.notes[-1].cut == note.cut):
+            return None
+        self.notes.append(note)
+        return HistoryCompressed(note)
+
+    def answered(self, usage: Usage) -> None:
+        """Learn from how the provider counted what was sent."""
+        if usage.input_tokens <= 0 or self._counted <= 0:
+            return
+        least, most = _BELIEVABLE
+        factor = usage.input_tokens / self._counted
+        if least <= factor <= most:
+            self._factor = factor * _SLACK
+
+    def refused(self, error: MultiLLMChatError) -> bool:
+        """Fit a request again that was refused as too long; whether it could be made shorter. Once for each."""
+        if (
+            self._compression is None
+            or self._reason == "refused"
+            or not isinstance(error, ContextTooLong)
+        ):
+            return False
+        self._reason = "refused"
+        self._ceiling = int(self._counted * _HARDER)
+        self._exact_model = None  # the ceiling is in this counter's measure
+        self._fit()
+        return self._count() < self._counted
+
+    def _choose_counter(self) -> None:
+        if self._exact_model is None:
+            return
+        estimate = (self._counter.turns(self._turns) + self._beside()) * self._scale()
+        if estimate > self._window.budget(self._options.max_tokens) / 2:
+            self._counter = counter_for(self._exact_model)
+            self._exact_model = self._factor = None
+
+    def _fit(self) -> None:
+        self.summary_question = None
+        if self._compression is None:
+            self._sent = self._turns
+            return
+        summarise = self.summariser is not None
+        self._apply(self._cut, summarise=summarise)
+        if summarise and self._note is not None and self._note.cut.gone > self._cut.gone:
+            self.summary_question = self._summary_question(self._note)
+
+    def _apply(self, cut: Cut, *, summarise: bool) -> None:
+        scale = self._scale()
+        self._sent, self._note = fit(
+            self._turns,
+            self._window,
+            self._system_prompt,
+            self._tools,
+            self._options,
+            self._counter,
+            cut=cut,
+            factor=scale,
+            limit=None if self._ceiling is None else int(self._ceiling * scale),
+            summarise=summarise,
+            reason=self._reason,
+        )
+
+    def _drop(self, trouble: str) -> None:
+        """Compress by dropping, from where the last summary was."""
+        self._apply(self._cut, summarise=False)
+        if self._note is not None:
+            self._note = msgspec.structs.replace(self._note, trouble=trouble)
+
+    def _summary_question(self, note: CompressionNote) -> JsonObject:
+        summariser = self.summariser
+        assert summariser is not None
+        counter = counter_for(summariser.model)
+        budget = provider_window(summariser, self._windows).budget(summariser.options.max_tokens)
+        room = int(budget / counter.factor(has_tools=False)) - counter.text(INSTRUCTIONS)
+        left_out = self._turns[self._cut.gone : note.cut.gone]
+        words = summary_request(left_out, self._cut.summary, room, counter)
+        return {
+            "history": [{"role": "user", "content": words}],
+            "system_prompt": INSTRUCTIONS,
+        }
+
+    def _scale(self) -> float:
+        return self._factor or self._counter.factor(bool(self._tools))
+
+    def _count(self) -> int:
+        return self._counter.turns(self._sent) + self._beside()
+
+    def _beside(self) -> int:
+        return beside_turns(self._system_prompt, self._tools, self._counter)

@@ -1,0 +1,1 @@
+"""What the user has settled: files, folders and secrets."""

@@ -1,0 +1,120 @@
+"""Reading ``config.toml``.
+
+Rules:
+1. A file that is not there is an empty one.
+2. What is wrong is told with the file, the place in it, and what would be right.
+3. Names are checked against each other: groups and defaults name speakers that can exist, nobody is called
+   like a word that means something else.
+"""
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final, cast
+
+import msgspec
+
+from multi_llm_chat.config.values import Settings
+from multi_llm_chat.errors import UsageError
+
+#: Names with a meaning of their own in a history or in a message.
+TAKEN_NAMES: Final = frozenset({"user", "system", "tool", "assistant", "model", "all"})
+
+_NAME: Final = re.compile(r"[^\W_][\w.-]*")
+_UNKNOWN: Final = re.compile(r"unknown field `([^`]*)`(?: - at `\$\.?(.*)`)?")
+_PLACE: Final = re.compile(r" - at `(key in )?\$\.?(.*)`")
+
+
+def read_settings(path: Path) -> Settings:
+    """The settings in a file.
+
+    Raises:
+        UsageError: They cannot be read or make no sense.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return Settings()
+    except (OSError, UnicodeError) as error:
+        raise UsageError(f"{path} cannot be read: {_reason(error)}") from error
+    return parse_settings(text, str(path))
+
+
+def parse_settings(text: str, name: str = "config.toml") -> Settings:
+    """The settings in a text; ``name`` is how errors call it.
+
+    Raises:
+        UsageError: They cannot be read or make no sense.
+    """
+    try:
+        content = tomllib.loads(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{name} is not valid TOML: {error}") from error
+    try:
+        settings = msgspec.convert(content, Settings)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{name}: {_told(str(error), content)}") from error
+    problem = next(iter(_contradictions(settings)), None)
+    if problem:
+        raise UsageError(f"{name}: {problem}")
+    return settings
+
+
+def _contradictions(settings: Settings) -> Iterable[str]:
+    for name in (*settings.speakers, *settings.groups):
+        if name.lower() in TAKEN_NAMES:
+            yield f"nobody can be called {name!r}: the word has a meaning of its own"
+        if not _NAME.fullmatch(name):
+            yield f"{name!r} cannot be addressed with @: use letters, digits, dots and dashes"
+    folded = [name.lower() for name in (*settings.speakers, *settings.groups)]
+    for name in folded:
+        if folded.count(name) > 1:
+            yield f"{name!r} is the name of two speakers or groups; names are the same in any case"
+    for group, members in settings.groups.items():
+        if not members:
+            yield f"the group {group!r} has no members"
+
+
+def _told(message: str, content: dict[str, Any]) -> str:
+    unknown = _UNKNOWN.search(message)
+    if unknown:
+        place = unknown[2] or ""
+        known = _known_at(place)
+        close = difflib.get_close_matches(unknown[1], known, 1)
+        where = f" in [{_dotted(place, content)}]" if place else ""
+        advice = f"; did you mean {close[0]!r}?" if close else f"; known are: {', '.join(known)}"
+        return f"{unknown[1]!r} is no setting{where}{advice}"
+    place = _PLACE.search(message)
+    said = _PLACE.sub("", message).replace("`", "'")
+    said = said[:1].lower() + said[1:]
+    return f"{_dotted(place[2], content)}: {said}" if place and place[2] else said
+
+
+def _dotted(place: str, content: dict[str, Any]) -> str:
+    """The place as it is written in the file; ``[...]`` stands for a key that is found again by looking."""
+    head, wild, tail = place.partition("[...]")
+    table: Any = content.get(head, {})
+    if not wild or not isinstance(table, dict) or len(cast("dict[str, Any]", table)) != 1:
+        return place.replace("[...]", ".*")
+    return f"{head}.{next(iter(cast('dict[str, Any]', table)))}{tail}"
+
+
+def _known_at(place: str) -> list[str]:
+    """The names of the settings in a table."""
+    shape: Any = Settings
+    for step in re.findall(r"\[\.\.\.\]|\w+", place):
+        shape = _inner(shape, step)
+    return list(getattr(shape, "__struct_fields__", ()))
+
+
+def _inner(shape: Any, step: str) -> Any:
+    if step == "[...]":
+        return shape.__args__[1]
+    field = next((each for each in msgspec.structs.fields(shape) if each.name == step), None)
+    return field.type if field else None
+
+
+def _reason(error: OSError | UnicodeError) -> str:
+    return (error.strerror or str(error)) if isinstance(error, OSError) else "it is not UTF-8 text"

@@ -1,0 +1,102 @@
+"""The settings as values, with the names they have in ``config.toml``.
+
+Rules:
+1. Every setting has a default; an empty file is a working configuration.
+2. A name that is not known is an error, so that a typing mistake is not silently ignored.
+3. No setting is a secret: keys have their own place (``config.secrets``).
+"""
+
+from typing import Any, Literal, TypeAlias
+
+from msgspec import Struct, field
+
+#: How a speaker reads the other speakers' words, see ``RepairPolicy``.
+Foreign: TypeAlias = Literal["label", "adopt", "drop"]
+
+Approval: TypeAlias = Literal["always", "ask", "never"]
+
+
+class SpeakerSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """One who answers.
+
+    Attributes:
+        provider: Its provider, or several: the next one answers where the one before fails.
+        model: The provider's default if none is given.
+        base_url: Another address.
+        key: The environment variable that holds its key, where it is not the provider's usual one.
+        system_prompt: Its own, in place of the general one.
+        options: Settings of each request, such as ``temperature``.
+        others: How it reads the other speakers' words.
+        tools: Whether it is offered tools, or which.
+        window: The tokens of its context, where the table does not know the model.
+    """
+
+    provider: str | tuple[str, ...]
+    model: str | None = None
+    base_url: str | None = None
+    key: str | None = None
+    system_prompt: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    others: Foreign | None = None
+    tools: bool | tuple[str, ...] = True
+    window: int | None = None
+
+
+class PriceSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a million tokens of a model cost in US dollars."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How tools are used.
+
+    ``approval`` is the rule for tools that have none of their own under ``rules``; without it, each tool's own
+    hints decide. ``folders`` may be read by the built-in filesystem server; without any it is not started.
+    """
+
+    approval: Approval | None = None
+    rules: dict[str, Approval] = field(default_factory=dict)
+    disabled: tuple[str, ...] = ()
+    max_iterations: int = 10
+    timeout: float = 30.0
+    folders: tuple[str, ...] = ()
+
+
+class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """What happens when a conversation outgrows a model's window.
+
+    ``summarise_with`` names the speaker who sums up what is left out; otherwise it is only noted.
+    """
+
+    compress: bool = True
+    summarise_with: str | None = None
+    windows: dict[str, int] = field(default_factory=dict)
+
+
+class CouncilSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Who has the last word when several have answered, and what it is asked for."""
+
+    speaker: str | None = None
+    prompt: str = (
+        "Several models have answered the question above. Weigh their answers, say where they differ "
+        "and who is right, and give the best answer."
+    )
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole of ``config.toml``."""
+
+    default_speaker: str | None = None
+    system_prompt: str | None = None
+    others: Foreign = "label"
+    store: str | None = None
+    speakers: dict[str, SpeakerSettings] = field(default_factory=dict)
+    groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tools: ToolSettings = ToolSettings()
+    context: ContextSettings = ContextSettings()
+    council: CouncilSettings = CouncilSettings()
+    prices: dict[str, PriceSettings] = field(default_factory=dict)

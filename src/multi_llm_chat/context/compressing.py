@@ -1,0 +1,235 @@
+"""Leave out of a history what does not fit: the oldest first, as whole exchanges.
+
+Rules:
+1. The history is not changed: what comes out is a view of it and a note that says what is missing.
+2. The stages: old exchanges are told without tools and thinking, then by the user's words alone, then not at
+   all; each stage goes from the oldest to the newest, and a stage begins when the one before is through.
+3. The newest exchange survives. Only if it does not fit by itself, its longest tool results are cut, with a mark;
+   if that is not enough either, it is left so, and the note says it.
+4. No call without its result, no result without its call, no changed thinking; the order stays.
+5. When something must go, enough goes to reach 70 % of the budget: the next requests begin with the same
+   words, and providers' caches keep working. A cut only moves forward.
+6. The same input gives the same output; compressing a view again under the same budget changes nothing.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from multi_llm_chat.context.counting import Counter
+from multi_llm_chat.context.exchanges import Span, exchanges
+from multi_llm_chat.context.notes import (
+    WHOLE,
+    CompressionNote,
+    Cut,
+    Reason,
+    note_turn,
+    times,
+)
+from multi_llm_chat.context.shortening import Level, cut_results, shorten
+from multi_llm_chat.history.values import Turn
+
+#: How much of the budget is used after a cut.
+_TARGET: Final = 0.7
+#: Room for the turn that tells what is missing.
+_NOTE_ROOM: Final = 160
+#: Most tokens of a summary.
+_SUMMARY_ROOM: Final = 1_500
+#: Characters that long results of the newest exchange are cut to, the first that is enough.
+_RESULT_LIMITS: Final = (65_536, 32_768, 16_384, 8_192, 4_096, 2_048, 1_024)
+
+_STAGES: Final = (Level.TALK, Level.WORDS, Level.GONE)
+_FIELDS: Final = {Level.TALK: "talk", Level.WORDS: "words", Level.GONE: "gone"}
+
+
+def summary_room(budget: int) -> int:
+    """How many tokens a summary may have."""
+    return min(_SUMMARY_ROOM, budget // 4)
+
+
+def compress(
+    turns: Sequence[Turn],
+    budget: int,
+    counter: Counter,
+    *,
+    cut: Cut = WHOLE,
+    summarise: bool = False,
+    reason: Reason = "window",
+) -> tuple[tuple[Turn, ...], CompressionNote | None]:
+    """A view of the turns that has at most ``budget`` tokens, and what it leaves out.
+
+    Args:
+        turns: The history; not changed.
+        budget: How many tokens the turns may have.
+        counter: Who counts them.
+        cut: Where an earlier compression of the same history had come to; it is not taken back.
+        summarise: Leave exchanges out whole, with room for a summary of them.
+        reason: Why this is done.
+
+    Returns:
+        The turns to send, and the note; no note where nothing is left out and all fits.
+    """
+    before = counter.turns(turns)
+    if cut == WHOLE and before <= budget:
+        return tuple(turns), None
+    view = _View(turns, counter, cut)
+    if view.tokens() > budget:
+        view = _View(turns, counter, _choose(view, budget, summarise), view.spans)
+    sent, tokens, note = view.told(reason)
+    if note is None and tokens <= budget:
+        return sent, None
+    note = note or view.note(reason)
+    return sent, msgspec.structs.replace(
+        note,
+        tokens_before=before,
+        tokens_after=tokens,
+        budget=budget,
+        fits=tokens <= budget,
+        is_estimate=not counter.is_exact,
+    )
+
+
+class _Told(Struct, frozen=True):
+    """An exchange as it is sent: each turn in its place, None where it is left out."""
+
+    span: Span
+    level: Level
+    turns: list[Turn | None]
+
+
+class _View:
+    """A history under a cut."""
+
+    def __init__(
+        self, turns: Sequence[Turn], counter: Counter, cut: Cut, spans: list[Span] | None = None
+    ) -> None:
+        self.turns = turns
+        self.counter = counter
+        self.cut = cut
+        self.spans = exchanges(turns) if spans is None else spans
+        self._told = [self._tell(span) for span in self.spans[:-1]]
+        self._newest = [self._result_limited(turn) for turn in self.newest]
+
+    @property
+    def newest(self) -> Sequence[Turn]:
+        """The turns of the newest exchange."""
+        return self.turns[self.spans[-1].start :] if self.spans else ()
+
+    def level(self, span: Span) -> Level:
+        """How the cut tells an exchange."""
+        for level in reversed(_STAGES):
+            if span.stop <= getattr(self.cut, _FIELDS[level]):
+                return level
+        return Level.WHOLE
+
+    def tokens(self) -> int:
+        """How many tokens are sent."""
+        return self.told("window")[1]
+
+    def told(self, reason: Reason) -> tuple[tuple[Turn, ...], int, CompressionNote | None]:
+        """What is sent, its tokens, and the note where something is left out."""
+        note = self.note(reason)
+        kept = [turn for told in self._told for turn in told.turns if turn is not None]
+        changed = note.left_out or note.shortened
+        if changed:
+            # Behind the system's turns: providers want those first.
+            at = next(
+                (place for place, turn in enumerate(kept) if turn.role != "system"), len(kept)
+            )
+            kept.insert(at, note_turn(note))
+        kept.extend(self._newest)
+        return tuple(kept), self.counter.turns(kept), note if changed else None
+
+    def note(self, reason: Reason) -> CompressionNote:
+        """What is left out."""
+        left_out: list[int] = []
+        shortened: list[int] = []
+        counts = dict.fromkeys(Level, 0)
+        for told in self._told:
+            changed = False
+            for at, turn in enumerate(told.turns, told.span.start):
+                if turn is None:
+                    left_out.append(at)
+                elif turn is not self.turns[at]:
+                    shortened.append(at)
+                else:
+                    continue
+                changed = True
+            counts[told.level] += changed
+        cut_at = [at for at, turn in self._newest_places() if turn is not self.turns[at]]
+        missing = [self.turns[at] for at in left_out]
+        first, last = times(missing)
+        touched = [self.turns[at] for at in sorted([*left_out, *shortened, *cut_at])]
+        return CompressionNote(
+            cut=self.cut,
+            reason=reason,
+            tokens_before=0,
+            tokens_after=0,
+            budget=0,
+            fits=True,
+            is_estimate=True,
+            left_out=tuple(left_out),
+            shortened=(*shortened, *cut_at),
+            turn_ids=tuple(turn.id for turn in touched if turn.id is not None),
+            exchanges_gone=counts[Level.GONE],
+            exchanges_as_words=counts[Level.WORDS],
+            exchanges_without_tools=counts[Level.TALK],
+            results_cut=len(cut_at),
+            first=first,
+            last=last,
+            summary=self.cut.summary,
+        )
+
+    def _newest_places(self) -> list[tuple[int, Turn]]:
+        return list(enumerate(self._newest, self.spans[-1].start)) if self.spans else []
+
+    def _tell(self, span: Span) -> _Told:
+        level = self.level(span)
+        return _Told(span, level, shorten(self.turns[span.start : span.stop], level))
+
+    def _result_limited(self, turn: Turn) -> Turn:
+        limit = self.cut.results
+        return turn if limit is None else cut_results(turn, limit)
+
+
+def _choose(view: _View, budget: int, summarise: bool) -> Cut:
+    """How far the cut must move for the view to have at most ``budget`` tokens."""
+    counter, cut, turns = view.counter, view.cut, view.turns
+    target = int(budget * _TARGET)
+    room = _NOTE_ROOM + (summary_room(budget) if summarise else counter.text(cut.summary or ""))
+    newest = counter.turns(view.newest)
+    old = view.spans[:-1]
+    costs = [
+        {level: _cost(turns[span.start : span.stop], level, counter) for level in Level}
+        for span in old
+    ]
+    levels = [view.level(span) for span in old]
+    total = room + newest + sum(cost[level] for cost, level in zip(costs, levels, strict=True))
+    for stage in (Level.GONE,) if summarise else _STAGES:
+        for at, span in enumerate(old):
+            if total <= target:
+                return cut
+            if levels[at] < stage:
+                total += costs[at][stage] - costs[at][levels[at]]
+                levels[at] = stage
+                cut = msgspec.structs.replace(cut, **{_FIELDS[stage]: span.stop})
+    if total <= budget:
+        return cut
+    return _cut_newest(view, cut, budget - total + newest)
+
+
+def _cost(turns: Sequence[Turn], level: Level, counter: Counter) -> int:
+    return sum(counter.turn(turn) for turn in shorten(turns, level) if turn is not None)
+
+
+def _cut_newest(view: _View, cut: Cut, room: int) -> Cut:
+    """Limit the results of the newest exchange, so that it has ``room`` tokens or as few as may be."""
+    limits = [limit for limit in _RESULT_LIMITS if cut.results is None or limit < cut.results]
+    for limit in limits:
+        cut = msgspec.structs.replace(cut, results=limit)
+        limited = [cut_results(turn, limit) for turn in view.newest]
+        if view.counter.turns(limited) <= room:
+            break
+    return cut

@@ -1,0 +1,123 @@
+"""How many tokens a conversation has.
+
+Rules:
+1. Without a tokenizer, Chinese, Japanese and Korean characters are 1.5 to a token and all others 4.
+2. Cost is linear in the text, and a turn is counted once: turns are immutable and remembered.
+3. What no tokenizer can know (pictures, framing, sealed thinking) is estimated on the high side.
+"""
+
+import math
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
+from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.request import ToolDefinition
+
+#: Hangul, kana, bopomofo, ideographs, and their full-width company.
+_CJK: Final = re.compile(
+    "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
+    "\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
+)
+
+#: What a turn, a call or a tool costs besides its words: role, id and separators.
+_FRAME: Final = 4
+_CALL_FRAME: Final = 12
+_TOOL_FRAME: Final = 12
+#: A picture at the resolution at which providers stop scaling up.
+_PICTURE: Final = 1_600
+#: Documents and sounds go by size: some 32 bytes of a file are a token.
+_BYTES_A_TOKEN: Final = 32
+#: A counter forgets everything when it remembers this many turns.
+_MEMORY: Final = 100_000
+
+
+def estimate_tokens(text: str) -> int:
+    """The tokens of a text, by its characters."""
+    if text.isascii():
+        return -(-len(text) // 4)
+    dense = sum(map(len, _CJK.findall(text)))
+    return math.ceil(dense / 1.5 + (len(text) - dense) / 4)
+
+
+def get_buffer_factor(has_tools: bool = False) -> float:
+    """By how much an estimate is raised to be on the safe side; more where tools are offered."""
+    return 1.5 if has_tools else 1.2
+
+
+class Counter:
+    """Counts texts with a tokenizer, or by estimate, and remembers what turns came to."""
+
+    def __init__(
+        self, count_text: Callable[[str], int] = estimate_tokens, *, is_exact: bool = False
+    ) -> None:
+        self._count = count_text
+        self.is_exact = is_exact
+        #: By identity; the turn is kept beside its count, so that its identity is not used again.
+        self._turns: dict[int, tuple[Turn, int]] = {}
+        self._tools: dict[str, int] = {}
+
+    def factor(self, has_tools: bool) -> float:
+        """What counts are multiplied with to be on the safe side."""
+        return 1.0 if self.is_exact else get_buffer_factor(has_tools)
+
+    def text(self, text: str) -> int:
+        """The tokens of a text."""
+        return self._count(text) if text else 0
+
+    def turn(self, turn: Turn) -> int:
+        """The tokens of a turn; one that cannot be read is never sent and has none."""
+        known = self._turns.get(id(turn))
+        if known is not None:
+            return known[1]
+        if turn.unreadable is not None:
+            tokens = 0
+        else:
+            tokens = _FRAME + sum(self._part(part) for part in turn.parts)
+        if len(self._turns) >= _MEMORY:
+            self._turns.clear()
+        self._turns[id(turn)] = turn, tokens
+        return tokens
+
+    def turns(self, turns: Iterable[Turn]) -> int:
+        """The tokens of turns."""
+        return sum(map(self.turn, turns))
+
+    def tools(self, tools: Iterable[Any]) -> int:
+        """The tokens of tool definitions, in whichever form they are."""
+        return sum(map(self._tool, tools))
+
+    def _tool(self, tool: object) -> int:
+        if isinstance(tool, ToolDefinition):
+            tool = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
+        text = compact_json(clean_json(tool))
+        if text not in self._tools:
+            if len(self._tools) >= _MEMORY:
+                self._tools.clear()
+            self._tools[text] = _TOOL_FRAME + self.text(text)
+        return self._tools[text]
+
+    def _part(self, part: Part) -> int:
+        match part:
+            case Text():
+                return self.text(part.content)
+            case ToolCall():
+                written = part.raw_arguments or compact_json(clean_json(part.arguments))
+                return _CALL_FRAME + self.text(part.name) + self.text(clean_text(written))
+            case ToolResult():
+                words, media = split_result(clean_json(part.content))
+                return _CALL_FRAME + self.text(words) + sum(map(_media_tokens, media))
+            case Thinking():
+                # Sealed thinking is text in another wrapping; its length tells that of the thought.
+                sealed = compact_json(clean_json(part.opaque)) if part.opaque else ""
+                return self.text(part.content) + estimate_tokens(sealed)
+            case Media():
+                return _media_tokens(part)
+
+
+def _media_tokens(media: Media) -> int:
+    if media.mime.startswith("image/"):
+        return _PICTURE
+    return max(_PICTURE, len(media.data or "") * 3 // 4 // _BYTES_A_TOKEN)

@@ -1,0 +1,158 @@
+"""Tools on the other side of an event system: who answers for them, and who asks.
+
+Rules:
+1. ``serve_tools`` answers every request for tools with what the registry says, once.
+2. ``EventTools`` gives exactly one result for a call: the answer, or an error where there is none in time.
+3. A call whose arguments could not be read is never sent.
+4. Definitions travel in Anthropic's form, as the seeds have it, with their full schema.
+"""
+
+import concurrent.futures
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from multi_llm_chat.errors import ToolError, UsageError
+from multi_llm_chat.handlers.events import (
+    ABANDONED,
+    ANSWERS,
+    DEFAULT_TIMEOUT,
+    EXECUTE_TOOL,
+    GET_TOOLS,
+    EventSystem,
+)
+from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.json_values import as_text
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.tools.output import content_of
+from multi_llm_chat.tools.portal import submit
+from multi_llm_chat.tools.registry import DEFAULT_OUTPUT
+from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.wire.tool_definitions import read_tools
+
+_LOGGER = logging.getLogger(__name__)
+
+
+def serve_tools(tools: ToolRunner, events: EventSystem) -> Callable[[], None]:
+    """Let the tools answer the requests of an event system; the function returned ends that."""
+    running: dict[str, concurrent.futures.Future[ToolResult]] = {}
+    lock = threading.Lock()
+
+    def tell_definitions(asked: JsonObject) -> None:
+        definitions = [_written(definition) for definition in tools.definitions()]
+        answer = {"request_id": asked["request_id"], "tool_definitions": definitions}
+        events.emit(ANSWERS[GET_TOOLS], answer)
+
+    def execute(asked: JsonObject) -> None:
+        request_id = asked["request_id"]
+        arguments, raw, error = parse_arguments(asked.get("tool_input"))
+        name, identifier = as_text(asked.get("tool_name")), as_text(asked.get("tool_call_id"))
+        call = ToolCall(name, arguments, identifier, raw, error)
+        future = tools.submit(call, conversation=asked.get("conversation"))
+        with lock:
+            running[request_id] = future
+        future.add_done_callback(lambda done: answer(request_id, done))
+
+    def answer(request_id: str, done: "concurrent.futures.Future[ToolResult]") -> None:
+        with lock:
+            running.pop(request_id, None)
+        events.emit(ANSWERS[EXECUTE_TOOL], {"request_id": request_id, **_outcome(done)})
+
+    def abandon(asked: JsonObject) -> None:
+        with lock:
+            future = running.get(asked["request_id"])
+        if future is not None:
+            future.cancel()
+
+    handlers = {GET_TOOLS: tell_definitions, EXECUTE_TOOL: execute, ABANDONED: abandon}
+    endings = [events.subscribe(name, handler) for name, handler in handlers.items()]
+
+    def stop() -> None:
+        for end in endings:
+            end()
+
+    return stop
+
+
+def _written(definition: ToolDefinition) -> JsonObject:
+    return {
+        "name": definition.name,
+        "description": definition.description,
+        "input_schema": definition.schema,
+    }
+
+
+def _outcome(done: "concurrent.futures.Future[ToolResult]") -> JsonObject:
+    if done.cancelled():
+        return {"result": None, "success": False, "error": "The tool was cancelled."}
+    failure = done.exception()
+    if failure is not None:
+        error = f"The tool could not be run: {type(failure).__name__}."
+        return {"result": None, "success": False, "error": error}
+    result = done.result()
+    told = content_of(result.content, DEFAULT_OUTPUT) if result.is_error else None
+    return {"result": result.content, "success": not result.is_error, "error": told}
+
+
+class EventTools:
+    """Tools that are asked by events; the loop and the handlers can use them like a registry.
+
+    Args:
+        events: Where to ask.
+        timeout: Seconds that an answer may take. ``None`` leaves it to whoever answers: right for
+            a registry behind ``serve_tools``, which has limits of its own and always answers.
+    """
+
+    def __init__(self, events: EventSystem, timeout: float | None = DEFAULT_TIMEOUT) -> None:
+        self._events = events
+        self._timeout = timeout
+
+    def definitions(self) -> Sequence[ToolDefinition]:
+        """The tools on offer; none where nobody says so in time. Waits, also in an event loop."""
+        try:
+            answer = self._events.request(GET_TOOLS, timeout=self._timeout)
+            return read_tools(answer.get("tool_definitions")).definitions
+        except (ToolError, UsageError) as error:
+            _LOGGER.warning("no tools are offered: %s", error)
+            return ()
+
+    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
+        """Ask for the call to be run; its one result."""
+        if call.error is not None:
+            return _failed(call, f"The arguments could not be used: {call.error}.")
+        asked = {
+            "tool_name": call.name,
+            "tool_input": call.arguments,
+            "tool_call_id": call.tool_call_id,
+            "conversation": conversation,
+        }
+        try:
+            answer = await self._events.arequest(EXECUTE_TOOL, asked, timeout=self._timeout)
+        except ToolError as error:
+            return _failed(call, f"The tool {call.name!r} gave no result: {error}")
+        return _result(call, answer)
+
+    def submit(
+        self, call: ToolCall, *, conversation: str | None = None
+    ) -> "concurrent.futures.Future[ToolResult]":
+        """Ask in the background; cancelling the future abandons the call."""
+        return submit(self.execute(call, conversation=conversation))
+
+
+def _result(call: ToolCall, answer: JsonObject) -> ToolResult:
+    """The result that an answer tells; an answer without ``success`` is one unless it has an error."""
+    error = answer.get("error")
+    if answer.get("success", error is None):
+        return ToolResult(call.name, _content(answer.get("result")), call.tool_call_id)
+    told = error if error is not None else answer.get("result")
+    return ToolResult(call.name, _content(told), call.tool_call_id, is_error=True)
+
+
+def _content(value: Any) -> Any:
+    return content_of(value, DEFAULT_OUTPUT)
+
+
+def _failed(call: ToolCall, text: str) -> ToolResult:
+    return ToolResult(call.name, text, call.tool_call_id, is_error=True, synthetic=True)

@@ -1,0 +1,230 @@
+"""Requests and answers as events, between parts that know each other only by the events' names.
+
+Rules:
+1. ``emit`` calls the handlers of a name in the order of subscription; what one raises is logged and
+   stops nobody. An ``async`` handler runs in the background loop.
+2. A request has an id that no other ever has, and its answer carries the same. One answer is taken;
+   any other, and any that comes when nobody waits any more, is discarded: nobody sees it.
+3. A request always ends: with an answer, with an error answer (a handler raised, or there is none), or with
+   ``NoAnswer`` when its time is up. ``request_abandoned`` then tells whoever still works on it.
+4. The handlers of a request have threads of their own: none can hold up whoever asks.
+5. An answer emitted by the handler itself needs no id: which request it answers is known.
+6. It may be used from any thread and any event loop.
+"""
+
+import asyncio
+import concurrent.futures
+import contextvars
+import inspect
+import itertools
+import logging
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, TypeAlias, cast
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import ToolError, UsageError
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.tools.portal import submit
+
+#: Called with an event's payload; may be ``async``. What it returns means nothing.
+EventHandler: TypeAlias = Callable[[JsonObject], object]
+
+GET_TOOLS: Final = "get_enabled_tools_request"
+EXECUTE_TOOL: Final = "execute_tool_request"
+REVIEW: Final = "review_tool_results_request"
+ABANDONED: Final = "request_abandoned"
+
+#: The name under which each kind of request is answered.
+ANSWERS: Final[Mapping[str, str]] = {
+    GET_TOOLS: "enabled_tools_response",
+    EXECUTE_TOOL: "tool_execution_response",
+    REVIEW: "tool_results_reviewed",
+}
+
+#: Seconds that an answer may take, as in seed 004.
+DEFAULT_TIMEOUT: Final = 30.0
+
+_LOGGER = logging.getLogger(__name__)
+_answering: contextvars.ContextVar[str] = contextvars.ContextVar("_answering", default="")
+
+
+class NoAnswer(ToolError):
+    """Nobody answered a request in time."""
+
+
+class _Pending(Struct, frozen=True):
+    """A request that somebody waits for."""
+
+    id: str
+    name: str
+    answer_name: str
+    answer: "concurrent.futures.Future[JsonObject]"
+
+
+class EventSystem:
+    """Handlers by name, and the requests that are under way."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._handlers: dict[str, tuple[EventHandler, ...]] = {}
+        self._answer_names = set(ANSWERS.values())
+        self._pending: dict[str, _Pending] = {}
+        self._numbers = itertools.count(1)
+
+    def subscribe(self, name: str, handler: EventHandler) -> Callable[[], None]:
+        """Call the handler for every event of the name; the function returned ends that."""
+        with self._lock:
+            self._handlers[name] = (*self._handlers.get(name, ()), handler)
+
+        def unsubscribe() -> None:
+            with self._lock:
+                others = [other for other in self._handlers[name] if other is not handler]
+                self._handlers[name] = tuple(others)
+
+        return unsubscribe
+
+    def emit(self, name: str, payload: Mapping[str, Any] | None = None) -> None:
+        """Tell everybody who subscribed; an answer is also given to whoever waits for it."""
+        told = dict(payload or {})
+        if name in self._answer_names:
+            told.setdefault("request_id", _answering.get())
+            if not self._answered(name, told):
+                _LOGGER.debug("discarded a %s: nobody waits for %r", name, told["request_id"])
+                return
+        for handler in self._handlers_of(name):
+            self._call(handler, name, told)
+
+    #: Seed 004's name for ``emit``.
+    emit_event = emit
+
+    def request(
+        self,
+        name: str,
+        payload: Mapping[str, Any] | None = None,
+        answer_name: str | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,
+    ) -> JsonObject:
+        """Ask, and wait for the answer; ``{"success": False, "error": …}`` where a handler failed.
+
+        Args:
+            name: The event by which is asked.
+            payload: What is asked; the ``request_id`` is put in.
+            answer_name: The event of the answer; known for the requests of ``ANSWERS``.
+            timeout: Seconds to wait; ``None`` waits as long as it takes.
+
+        Raises:
+            NoAnswer: The time is up.
+        """
+        pending = self._ask(name, payload, answer_name)
+        try:
+            return pending.answer.result(timeout)
+        except concurrent.futures.TimeoutError:
+            raise NoAnswer(_late(name, timeout)) from None
+        finally:
+            self._abandon(pending)
+
+    async def arequest(
+        self,
+        name: str,
+        payload: Mapping[str, Any] | None = None,
+        answer_name: str | None = None,
+        timeout: float | None = DEFAULT_TIMEOUT,  # noqa: ASYNC109  the same as without async
+    ) -> JsonObject:
+        """Like ``request``, to be awaited."""
+        pending = self._ask(name, payload, answer_name)
+        try:
+            async with asyncio.timeout(timeout):
+                return await asyncio.wrap_future(pending.answer)
+        except TimeoutError:
+            raise NoAnswer(_late(name, timeout)) from None
+        finally:
+            self._abandon(pending)
+
+    def _ask(
+        self, name: str, payload: Mapping[str, Any] | None, answer_name: str | None
+    ) -> _Pending:
+        answered_by = answer_name or ANSWERS.get(name)
+        if answered_by is None:
+            raise UsageError(f"Say which event answers {name!r}: pass answer_name")
+        told = dict(payload or {})
+        if "request_id" in told:
+            raise UsageError("The event system gives requests their ids: leave out request_id")
+        answer: concurrent.futures.Future[JsonObject] = concurrent.futures.Future()
+        answer.set_running_or_notify_cancel()  # from here on only an answer ends it
+        pending = _Pending(f"request-{next(self._numbers)}", name, answered_by, answer)
+        told["request_id"] = pending.id
+        with self._lock:
+            self._answer_names.add(answered_by)
+            self._pending[pending.id] = pending
+        handlers = self._handlers_of(name)
+        if not handlers:
+            self._fail(pending, f"Nobody answers {name!r}: no handler has subscribed to it.")
+        for handler in handlers:
+            self._hand_over(handler, pending, told)
+        return pending
+
+    def _hand_over(self, handler: EventHandler, pending: _Pending, told: JsonObject) -> None:
+        context = contextvars.copy_context()
+        context.run(_answering.set, pending.id)
+        work = (self._call, handler, pending.name, told, pending)
+        name = f"event {pending.name}"
+        threading.Thread(target=context.run, args=work, name=name, daemon=True).start()
+
+    def _handlers_of(self, name: str) -> tuple[EventHandler, ...]:
+        with self._lock:
+            return self._handlers.get(name, ())
+
+    def _call(
+        self, handler: EventHandler, name: str, told: JsonObject, asked: _Pending | None = None
+    ) -> None:
+        try:
+            value = handler(dict(told))
+        except BaseException as error:
+            # A request has a thread of its own: what would end it is told as well.
+            if asked is None and not isinstance(error, Exception):
+                raise
+            self._failed(name, error, asked)
+            return
+        if inspect.iscoroutine(value):
+            coroutine = cast("Coroutine[Any, Any, object]", value)
+            submit(self._finish(coroutine, name, asked))
+
+    async def _finish(
+        self, work: "Coroutine[Any, Any, object]", name: str, asked: _Pending | None
+    ) -> None:
+        try:
+            await work
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - see _call
+            self._failed(name, error, asked)
+
+    def _failed(self, name: str, error: BaseException, asked: _Pending | None) -> None:
+        _LOGGER.warning("a handler of %s failed", name, exc_info=error)
+        if asked is not None:
+            self._fail(asked, f"A handler of {name!r} failed: {type(error).__name__}: {error}")
+
+    def _fail(self, asked: _Pending, error: str) -> None:
+        failure = {"request_id": asked.id, "success": False, "error": error}
+        self.emit(asked.answer_name, failure)
+
+    def _answered(self, name: str, told: JsonObject) -> bool:
+        """Give an answer to whoever waits for it; whether somebody does."""
+        request_id = told["request_id"]
+        with self._lock:
+            pending = self._pending.get(request_id) if isinstance(request_id, str) else None
+            if pending is None or pending.answer_name != name:
+                return False
+            del self._pending[pending.id]
+        pending.answer.set_result(dict(told))
+        return True
+
+    def _abandon(self, pending: _Pending) -> None:
+        with self._lock:
+            unanswered = self._pending.pop(pending.id, None) is not None
+        if unanswered:
+            self.emit(ABANDONED, {"request_id": pending.id, "name": pending.name})
+
+
+def _late(name: str, seconds: float | None) -> str:
+    return f"Nobody answered {name!r} within {seconds:g} seconds." if seconds is not None else ""

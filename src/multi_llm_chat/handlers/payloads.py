@@ -1,0 +1,212 @@
+"""The application's payload, and what follows it: the same request with the rounds that came since.
+
+Rules:
+1. Whatever the application said stays as it said it, unless a rule below asks for something else.
+2. A continuation contains the application's messages and all rounds of the run, in order. The messages stay word
+   for word where they are legal as they are; otherwise all of them are written anew, repaired.
+3. A last word is asked for without tools; what a provider then wants to be told instead is added.
+4. A thinking setting is changed only when the budget of the run asks for it, or when the provider would
+   refuse it. Thinking that the application did not speak of is replayed as the provider wants it.
+5. The payload that was given is never changed by a continuation.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.exchange.conversion import turns_from
+from multi_llm_chat.exchange.exchange import Exchange
+from multi_llm_chat.exchange.rendering import Rendered, render
+from multi_llm_chat.handlers.forms import FORMS, Form, Thinking, at, put
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Text, Turn
+from multi_llm_chat.loop.effects import CallModel
+from multi_llm_chat.providers import ProviderRow, provider_row
+from multi_llm_chat.repair import Note
+from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.wire.tool_definitions import read_tools
+
+_DECLARATIONS = ("functionDeclarations", "function_declarations")
+_SNAKE = {
+    "systemInstruction": "system_instruction",
+    "toolConfig": "tool_config",
+    "generationConfig": "generation_config",
+}
+
+
+_DISABLED = {"type": "disabled"}
+
+
+class Payload(Struct, frozen=True):
+    """An application's request to one provider."""
+
+    body: JsonObject
+    row: ProviderRow
+    model: str
+
+    @property
+    def form(self) -> Form:
+        """How its dialect says things."""
+        return FORMS[self.row.dialect]
+
+    @property
+    def thinking(self) -> Thinking:
+        """What it says about thinking."""
+        return self.form.read_thinking(self.body)
+
+    def turns(self) -> tuple[Turn, ...]:
+        """Its messages as turns; none where they cannot be read."""
+        messages = self.body.get(self.form.messages)
+        try:
+            return turns_from(messages, self.row.dialect, provider=self.row.name, model=self.model)
+        except UsageError:
+            return ()
+
+    def exchange(
+        self,
+        added: Sequence[Turn] = (),
+        tools: Sequence[ToolDefinition] = (),
+        thinking: Thinking = None,
+    ) -> Exchange:
+        """The exchange that this payload, with these rounds behind it, amounts to."""
+        return Exchange(
+            (*self.turns(), *added),
+            self.row.name,
+            model=self.model,
+            system_prompt=self._system_text(),
+            tools=tools,
+            options=Options(thinking=thinking),
+        )
+
+    def offering(self, tools: Sequence[ToolDefinition]) -> JsonObject:
+        """What has to be added to the body to offer these tools beside its own."""
+        known = {tool.name for tool in read_tools(self.body.get("tools")).definitions}
+        new = [tool for tool in tools if tool.name not in known]
+        if not new:
+            return {}
+        rendered = self._render((), new, self.thinking).body
+        offered = {"tools": _joined(as_list(self.body.get("tools")) or [], rendered["tools"])}
+        return offered | _thinking_of(self.form, rendered, unless=self.body)
+
+    def continued(
+        self, asked: CallModel, tools: Sequence[ToolDefinition]
+    ) -> tuple[JsonObject, Exchange]:
+        """The body that goes on with the rounds so far, and the exchange that reads its reply."""
+        form = self.form
+        thinking = asked.options.thinking
+        exchange = self.exchange(asked.history, tools if asked.offer_tools else (), thinking)
+        rendered = exchange.rendered
+        body = dict(self.body)
+        messages = self._word_for_word(rendered, tools if asked.offer_tools else (), thinking)
+        if messages is None:
+            messages = rendered.body[form.messages]
+            if form.system in rendered.body:
+                body[form.system] = rendered.body[form.system]
+                body.pop(_SNAKE.get(form.system, ""), None)
+        body[form.messages] = messages
+        if not asked.offer_tools:
+            for key in form.tools:
+                body.pop(key, None)
+                body.pop(_SNAKE.get(key, ""), None)
+            body |= {key: rendered.body[key] for key in form.tools if key in rendered.body}
+        wanted = at(rendered.body, form.thinking)
+        given = at(body, form.thinking)
+        refused = wanted == _DISABLED
+        if wanted != given and (given is None or refused or thinking != self.thinking):
+            put(body, form.thinking, wanted)
+        return body, exchange
+
+    def _word_for_word(
+        self, rendered: Rendered, tools: Sequence[ToolDefinition], thinking: Thinking
+    ) -> list[Any] | None:
+        """The application's own messages and the new ones behind; None where they need repair."""
+        key = self.form.messages
+        own = as_list(self.body.get(key))
+        turns = self.turns()
+        if own is None or not turns:
+            return None
+        if any(_needed(note, turns) for note in rendered.notes):
+            return None
+        # Thinking as it is in the whole: whether its blocks are written depends on how the request ends.
+        on = at(rendered.body, self.form.thinking) not in (None, _DISABLED)
+        alone = self._render(turns, tools, (thinking or True) if on else False).body[key]
+        whole: list[Any] = rendered.body[key]
+        kept = whole[: len(alone)] == alone and _shapes(own) == _shapes(alone)
+        return [*own, *whole[len(alone) :]] if kept else None
+
+    def _render(
+        self, turns: Sequence[Turn], tools: Sequence[ToolDefinition], thinking: Thinking
+    ) -> Rendered:
+        return render(
+            turns,
+            self.row.name,
+            model=self.model,
+            tools=tools,
+            options=Options(thinking=thinking),
+            system_prompt=self._system_text(),
+        )
+
+    def _system_text(self) -> str | None:
+        key = self.form.system
+        system = self.body.get(key) or self.body.get(_SNAKE.get(key, ""))
+        described = as_object(system)
+        parts = as_list(described.get("parts") if described else system)
+        if parts is None:
+            return as_text(system) or None
+        texts = [as_text((as_object(part) or {}).get("text")) for part in parts]
+        return "\n\n".join(filter(None, texts)) or None
+
+
+def _shapes(messages: Sequence[Any]) -> list[tuple[object, object]]:
+    """Who says what, without the words: the same where reading and writing took nothing away."""
+    known = [as_object(message) or {} for message in messages]
+    return [(one.get("role"), one.get("type", "message")) for one in known]
+
+
+def _needed(note: Note, turns: Sequence[Turn]) -> bool:
+    """Whether the note tells of a change without which these turns would be refused."""
+    if note.turn is None or note.turn >= len(turns):
+        return False
+    # The model's own thinking does no harm in a request without thinking.
+    return note.rule != "ANT-14" or turns[note.turn].role in RESERVED_ROLES
+
+
+def payload_of(body: JsonObject, provider: str, model: str | None = None) -> Payload:
+    """The payload for a provider; one with ``input`` is for OpenAI's Responses."""
+    row = provider_row(provider)
+    if row.name == "openai-chat" and "input" in body and "messages" not in body:
+        row = provider_row("openai")
+    elif row.name == "openai" and "messages" in body:
+        row = provider_row("openai-chat")
+    return Payload(body, row, as_text(body.get("model")) or model or row.default_model)
+
+
+def native_messages(payload: Payload, turn: Turn) -> list[JsonObject]:
+    """The turn as the provider's own messages."""
+    thinking = True if payload.row.dialect == "anthropic" else None
+    opening = Turn("user", (Text("."),))
+    rendered = render(
+        (opening, turn), payload.row.name, model=payload.model, options=Options(thinking=thinking)
+    )
+    return rendered.body[payload.form.messages][1:]
+
+
+def _joined(own: list[Any], added: list[Any]) -> list[Any]:
+    """All tools in one list; Gemini's declarations in one entry, for it takes no second."""
+    for key in _DECLARATIONS:
+        for place, entry in enumerate(own):
+            if key in (as_object(entry) or {}):
+                merged = [*entry[key], *added[0]["functionDeclarations"]]
+                return [*own[:place], entry | {key: merged}, *own[place + 1 :]]
+    return [*own, *added]
+
+
+def _thinking_of(form: Form, rendered: JsonObject, *, unless: JsonObject) -> JsonObject:
+    """The thinking setting that tools need, unless the application has one."""
+    needed: JsonObject = {}
+    setting = at(rendered, form.thinking)
+    if setting is not None and at(unless, form.thinking) is None:
+        put(needed, form.thinking, setting)
+    return needed

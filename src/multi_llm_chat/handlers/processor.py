@@ -1,0 +1,192 @@
+"""One streamed reply, read while it arrives.
+
+Rules:
+1. All reading is done by an ``Exchange``; here is only what the application is told about it.
+2. ``process`` reads the response to its end and lets it go. It raises nothing but ``ProviderError``: whatever the
+   response itself raises breaks the reply off, and what was said until then is kept.
+3. A call appears in ``get_tool_calls`` only when it is complete.
+4. What a listener raises is logged and changes nothing.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import ClassVar
+
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.events import (
+    Event,
+    Finish,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallStart,
+    Usage,
+)
+from multi_llm_chat.exchange.exchange import Exchange
+from multi_llm_chat.handlers.events import EventSystem
+from multi_llm_chat.handlers.payloads import Payload, native_messages, payload_of
+from multi_llm_chat.handlers.reading import close_response, open_response
+from multi_llm_chat.handlers.values import Output, StreamingRequest
+from multi_llm_chat.history.values import JsonObject, ToolCall, Turn
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class Listeners:
+    """Whoever is told what happens: an event system, functions, or nobody."""
+
+    def __init__(
+        self,
+        events: EventSystem | None = None,
+        output: Output | None = None,
+        request: StreamingRequest | None = None,
+        logger: logging.Logger | None = None,
+    ) -> None:
+        self._events = events
+        self._logger = logger or _LOGGER
+        self._output = output
+        self._progress = request.progress_callback if request is not None else None
+
+    def tell(self, chunks: Sequence[JsonObject]) -> None:
+        """Tell what happened, in order; tools also as events."""
+        if not chunks:
+            return
+        try:
+            if self._output is not None:
+                self._output(chunks)
+            if self._progress is not None:
+                for chunk in chunks:
+                    self._progress(chunk)
+        except Exception:  # a listener's mistake is not the reply's
+            self._logger.warning("a listener failed", exc_info=True)
+        if self._events is None:
+            return
+        for chunk in chunks:
+            if chunk["type"] in ("tool_start", "tool_result"):
+                told = {key: value for key, value in chunk.items() if key != "type"}
+                self._events.emit(chunk["type"], told)
+
+
+class StreamingProcessor:
+    """Reads a reply of one provider; the subclasses name it.
+
+    Args:
+        event_system: Is told ``tool_start`` as soon as a call begins.
+        logger: Where a listener's failure is noted, in place of this module's logger.
+        payload: The request that is answered; a reply can be read without knowing it.
+        exchange: The exchange to read with, where there is one already.
+        listeners: Who is told, instead of the event system alone.
+    """
+
+    provider: ClassVar[str] = "openai-chat"
+
+    def __init__(
+        self,
+        event_system: EventSystem | None = None,
+        logger: logging.Logger | None = None,
+        *,
+        payload: Payload | None = None,
+        exchange: Exchange | None = None,
+        listeners: Listeners | None = None,
+    ) -> None:
+        self._payload = payload or payload_of({}, self.provider)
+        self._exchange = exchange or self._payload.exchange()
+        self._listeners = listeners or Listeners(event_system, logger=logger)
+        self.finish = Finish("other")
+        self.usage = Usage()
+
+    def process(self, response: object) -> Turn:
+        """Read the whole response; the model's turn.
+
+        Raises:
+            ProviderError: The reply is an error, is broken or cannot be read.
+        """
+        cause: Exception | None = None
+        try:
+            self._receive(response)
+        except ProviderError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever the application's response raises
+            cause = error
+        finally:
+            close_response(response)
+        try:
+            self._take(self._exchange.end())
+        except ProviderError as failure:
+            raise failure from cause
+        return self.turn
+
+    @property
+    def turn(self) -> Turn:
+        """What the model has said so far and is finished."""
+        return self._exchange.turn
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The complete calls, in order."""
+        return tuple(part for part in self.turn.parts if isinstance(part, ToolCall))
+
+    def has_tool_calls(self) -> bool:
+        """Whether the model wants tools to be run."""
+        return bool(self.calls)
+
+    def get_tool_calls(self) -> list[JsonObject]:
+        """The complete calls in the provider's own form."""
+        return [self._payload.form.call(call) for call in self.calls]
+
+    def update_response(self, standard_response: JsonObject) -> None:
+        """Make it the whole reply, in the provider's own form."""
+        messages = native_messages(self._payload, self.turn)
+        standard_response.update(self._payload.form.reply(messages, self.finish, self.usage))
+
+    def cleanup(self) -> None:
+        """Forget the reply."""
+        self._exchange = self._payload.exchange()
+        self.finish, self.usage = Finish("other"), Usage()
+
+    def _receive(self, response: object) -> None:
+        opened = open_response(response)
+        self._exchange.begin(opened.status, opened.headers)
+        for piece in opened.pieces:
+            self._take(self._exchange.receive(piece))
+            if self._exchange.failure is not None:
+                return
+
+    def _take(self, events: list[Event]) -> None:
+        chunks: list[JsonObject] = []
+        for event in events:
+            match event:
+                case TextDelta():
+                    chunks.append({"type": "text", "content": event.text})
+                case ThinkingDelta():
+                    chunks.append({"type": "thinking", "content": event.text})
+                case ToolCallStart():
+                    chunks.append(
+                        {
+                            "type": "tool_start",
+                            "tool_name": event.name,
+                            "tool_id": event.tool_call_id,
+                        }
+                    )
+                case Usage():
+                    self.usage = event
+                case Finish():
+                    self.finish = event
+                case _:
+                    pass
+        self._listeners.tell(chunks)
+
+
+class GptStreamingProcessor(StreamingProcessor):
+    """Reads a reply of Chat Completions; of Responses where the payload is one of theirs."""
+
+
+class ClaudeStreamingProcessor(StreamingProcessor):
+    """Reads a reply of Anthropic's Messages."""
+
+    provider = "anthropic"
+
+
+class GeminiStreamingProcessor(StreamingProcessor):
+    """Reads a reply of Gemini."""
+
+    provider = "gemini"

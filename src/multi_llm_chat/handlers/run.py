@@ -1,0 +1,199 @@
+"""One reply and all that follows from it.
+
+Rules:
+1. Decisions are those of ``agent_loop``; here they are carried out, without ``async``.
+2. The calls of one turn run at the same time; whatever becomes of one, the others go on.
+3. A review that raises cancels the run: the results are kept, and the model is not asked again.
+4. What the application's own functions raise ends the run with an error; its text is not repeated, for it
+   may contain an address with a key.
+"""
+
+import concurrent.futures
+import logging
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
+from multi_llm_chat.events import Usage
+from multi_llm_chat.exchange.conversion import turns_from
+from multi_llm_chat.exchange.exchange import Exchange
+from multi_llm_chat.handlers.payloads import Payload
+from multi_llm_chat.handlers.processor import Listeners, StreamingProcessor
+from multi_llm_chat.handlers.review import ToolRound
+from multi_llm_chat.handlers.values import StreamContext, StreamingRequest, StreamResult
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
+from multi_llm_chat.loop.agent import LoopEnd, agent_loop, final_text
+from multi_llm_chat.loop.effects import (
+    CallModel,
+    Cancelled,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    RunTools,
+    ToolsRan,
+)
+from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.tools.runner import ToolRunner
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class HandlerRun:
+    """A run on an application's payload; ``follow`` is called once."""
+
+    def __init__(
+        self,
+        payload: Payload,
+        tools: ToolRunner | None,
+        listeners: Listeners,
+        request: StreamingRequest,
+        standard_response: JsonObject,
+        context: StreamContext,
+    ) -> None:
+        self._payload = payload
+        self._tools = tools
+        self._listeners = listeners
+        self._request = request
+        self._response = standard_response
+        self._context = context
+        self._started = time.monotonic()
+        self._sent = 0
+        self._offered: Sequence[ToolDefinition] = tools.definitions() if tools is not None else ()
+        self._exchange: Exchange = payload.exchange((), self._offered, payload.thinking)
+
+    def follow(self, first: "Callable[[HandlerRun], Outcome]", limits: LoopLimits) -> StreamResult:
+        """Go on from the first reply until there is an answer."""
+        outcome = first(self)
+        if self._tools is None and isinstance(outcome, ModelAnswered):
+            return self._result(LoopEnd((outcome.turn,), "answered", 1, outcome.usage))
+        loop = agent_loop((), options=Options(thinking=self._payload.thinking), limits=limits)
+        next(loop)
+        while True:
+            try:
+                effect = loop.send(outcome)
+            except StopIteration as stop:
+                return self._result(stop.value)
+            outcome = self._ask(effect) if isinstance(effect, CallModel) else self._use(effect)
+
+    def read(self, response: object) -> Outcome:
+        """Read a response; ``standard_response`` becomes what it says."""
+        processor = StreamingProcessor(
+            payload=self._payload, exchange=self._exchange, listeners=self._listeners
+        )
+        try:
+            turn = processor.process(response)
+        except ProviderError as error:
+            partial = error.partial if isinstance(error.partial, Turn) else None
+            if partial is not None:
+                processor.update_response(self._response)
+            return ModelFailed(error, partial, self._elapsed)
+        processor.update_response(self._response)
+        return ModelAnswered(turn, processor.finish.reason, processor.usage, self._elapsed)
+
+    def told(self, tool_calls: Sequence[Any]) -> Outcome:
+        """Take calls that somebody else has read, with what ``standard_response`` says around them."""
+        messages = self._payload.form.calls(list(tool_calls))
+        turns = turns_from(messages, self._payload.row.dialect)
+        calls = [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
+        if not calls:
+            raise UsageError("There is no tool call in the list")
+        said = self.read(dict(self._response)) if self._response else None
+        around = said.turn.parts if isinstance(said, ModelAnswered) else ()
+        parts = (*(part for part in around if not isinstance(part, ToolCall)), *calls)
+        turn = Turn(self._payload.row.speaker, parts, model=self._payload.model)
+        return ModelAnswered(turn, "tool_calls", Usage(), self._elapsed)
+
+    @property
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._started
+
+    def _ask(self, effect: CallModel) -> Outcome:
+        """Let the application send the next request, and read its reply."""
+        body, self._exchange = self._payload.continued(effect, self._offered)
+        self._sent += 1
+        request = msgspec.structs.replace(
+            self._request, request_id=f"{self._request.request_id}.{self._sent}", payload=body
+        )
+        try:
+            response = self._context.make_request(request)
+        except Exception as error:  # noqa: BLE001 - whatever the application's function raises
+            return ModelFailed(_not_made(error), None, self._elapsed)
+        return self.read(response)
+
+    def _use(self, effect: RunTools) -> Outcome:
+        assert self._tools is not None
+        results = self._run_together(self._tools, effect.calls)
+        done = ToolRound(effect.calls, results, self._tools, self._context.conversation)
+        if self._context.review is not None:
+            try:
+                self._context.review(done)
+            except Exception:
+                _LOGGER.warning("a review failed: the run is cancelled", exc_info=True)
+                return Cancelled(None, done.results, self._elapsed)
+        return ToolsRan(done.results, self._elapsed)
+
+    def _run_together(self, tools: ToolRunner, calls: Sequence[ToolCall]) -> dict[str, ToolResult]:
+        running: dict[concurrent.futures.Future[ToolResult], ToolCall] = {}
+        results: dict[str, ToolResult] = {}
+        try:
+            for call in calls:
+                running[tools.submit(call, conversation=self._context.conversation)] = call
+            for future in concurrent.futures.as_completed(running):
+                result = _result_of(future)
+                if result is not None:  # the loop answers in place of one that gave nothing
+                    results[running[future].tool_call_id] = result
+                    self._tell(running[future], result)
+        finally:
+            for future in running:
+                future.cancel()
+        return results
+
+    def _tell(self, call: ToolCall, result: ToolResult) -> None:
+        told = {"tool_name": call.name, "tool_id": call.tool_call_id, "tool_result": result.content}
+        self._listeners.tell([{"type": "tool_result", **told}])
+
+    def _result(self, end: LoopEnd) -> StreamResult:
+        return StreamResult(
+            success=end.reason != "error",
+            response=self._response,
+            text=final_text(end.delta),
+            turns=end.delta,
+            stop_reason=end.reason,
+            iterations=end.iterations,
+            usage=end.usage,
+            error=end.error,
+        )
+
+
+def _result_of(future: "concurrent.futures.Future[ToolResult]") -> ToolResult | None:
+    if future.cancelled():
+        return None
+    failure = future.exception()
+    if failure is None:
+        return future.result()
+    _LOGGER.warning("a tool gave no result", exc_info=failure)
+    return None
+
+
+def _not_made(error: Exception) -> ProviderError:
+    if isinstance(error, ProviderError):
+        return error
+    failure = ProviderError(
+        f"The application could not make the next request: {type(error).__name__}"
+    )
+    failure.__cause__ = error
+    return failure
+
+
+def failed(error: Exception, standard_response: JsonObject) -> StreamResult:
+    """The result of a run that something unforeseen has ended."""
+    _LOGGER.warning("a stream could not be followed", exc_info=error)
+    told = error
+    if not isinstance(told, MultiLLMChatError):
+        told = MultiLLMChatError(f"The stream could not be followed: {type(error).__name__}")
+        told.__cause__ = error
+    return StreamResult(False, standard_response, stop_reason="error", error=told)

@@ -1,0 +1,98 @@
+"""What a reply cost.
+
+Rules:
+1. A caller's own prices come first, then the table that comes with ``genai-prices``; nothing is fetched.
+2. What has no known price costs ``None``, never nothing. Models on one's own machine cost nothing.
+3. ``input_tokens`` include the cached ones and ``output_tokens`` the thinking; each token is paid for once.
+"""
+
+from collections.abc import Mapping
+from decimal import Decimal
+from fnmatch import fnmatchcase
+from typing import Final
+
+from msgspec import Struct
+
+from multi_llm_chat.events import Usage
+
+#: They run where you are.
+_FREE: Final = frozenset({"local", "simulated", "ollama", "llamacpp", "lmstudio"})
+#: Names by which the table calls our providers; others are called the same.
+_TABLE_NAMES: Final = {"openai-chat": "openai", "gemini": "google", "xai": "x-ai"}
+_MILLION: Final = Decimal(1_000_000)
+
+
+class Cost(Struct, frozen=True):
+    """US dollars for what was read and what was written."""
+
+    input: Decimal = Decimal(0)
+    output: Decimal = Decimal(0)
+
+    @property
+    def total(self) -> Decimal:
+        """Both together."""
+        return self.input + self.output
+
+    def __add__(self, other: "Cost") -> "Cost":
+        return Cost(self.input + other.input, self.output + other.output)
+
+
+class Price(Struct, frozen=True):
+    """US dollars for a million tokens; cached ones cost as much as others where nothing else is said."""
+
+    input: Decimal
+    output: Decimal
+    cache_read: Decimal | None = None
+    cache_write: Decimal | None = None
+
+    def cost(self, usage: Usage) -> Cost:
+        """What so many tokens cost."""
+        read, written = _cached(usage)
+        fresh = usage.input_tokens - read - written
+        paid = fresh * self.input
+        paid += read * (self.input if self.cache_read is None else self.cache_read)
+        paid += written * (self.input if self.cache_write is None else self.cache_write)
+        return Cost(paid / _MILLION, usage.output_tokens * self.output / _MILLION)
+
+
+def cost_of(
+    usage: Usage, provider: str, model: str, prices: Mapping[str, Price] | None = None
+) -> Cost | None:
+    """What a reply cost; ``None`` where nobody knows the price.
+
+    Args:
+        usage: The tokens as the provider counted them.
+        provider: Our name of the provider.
+        model: The model that answered.
+        prices: Prices by model name or pattern such as ``my-*``, which come before the table.
+    """
+    for pattern, price in (prices or {}).items():
+        if fnmatchcase(model, pattern):
+            return price.cost(usage)
+    if provider in _FREE:
+        return Cost()
+    return _from_table(usage, _TABLE_NAMES.get(provider, provider), model) if model else None
+
+
+def _from_table(usage: Usage, provider: str, model: str) -> Cost | None:
+    from genai_prices import Usage as Priced  # noqa: PLC0415  half a second: only when a cost is asked for
+    from genai_prices import calc_price  # noqa: PLC0415  as above
+
+    read, written = _cached(usage)
+    counted = Priced(
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        output_tokens=usage.output_tokens,
+    )
+    try:
+        price = calc_price(counted, model, provider_id=provider)
+    except (LookupError, ValueError):
+        return None
+    return Cost(price.input_price, price.output_price)
+
+
+def _cached(usage: Usage) -> tuple[int, int]:
+    """Tokens read from and written to a cache, never more than there are."""
+    read = min(usage.cache_read_tokens, usage.input_tokens)
+    return read, min(usage.cache_write_tokens, usage.input_tokens - read)

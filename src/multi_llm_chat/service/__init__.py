@@ -1,0 +1,1 @@
+"""Conversations with many speakers, kept."""

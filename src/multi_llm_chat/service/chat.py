@@ -1,0 +1,449 @@
+"""A conversation with many speakers.
+
+Rules:
+1. Whom a message addresses answers; with nobody addressed the only speaker does, or the default one, or
+   nobody: then it is a memo.
+2. All who are addressed answer at the same time, from one snapshot: the history up to the message.
+3. The user's words are saved before anybody is asked, each turn before it is told as complete.
+4. What is edited, retried or regenerated becomes another branch; nothing is changed or lost. Answers that
+   are being given are stopped first.
+5. What happens is told by a ``Proceeding``, to be read with ``for`` or ``async for``: the events are the same.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from os import PathLike
+from typing import Any, Self, cast
+
+from msgspec.structs import replace
+
+from multi_llm_chat.client import LLMProvider
+from multi_llm_chat.config.values import Settings
+from multi_llm_chat.context.notes import WHOLE, Cut
+from multi_llm_chat.history.values import JsonObject, Media, Turn
+from multi_llm_chat.service.answering import Answer, Step
+from multi_llm_chat.service.display import display_turns
+from multi_llm_chat.service.events import ChatEvent, MessageFinished, MessageSaved
+from multi_llm_chat.service.keeping import Keeping, Save, new_id
+from multi_llm_chat.service.planning import COUNCIL, Planner, addressed_by
+from multi_llm_chat.service.rounds import Round, answered_again, continued, edited, retried
+from multi_llm_chat.service.running import Running
+from multi_llm_chat.service.saving import Said, save_message
+from multi_llm_chat.service.speakers import Speakers, given_speakers
+from multi_llm_chat.store import (
+    Placed,
+    Run,
+    Store,
+    get,
+    move_head,
+    newest_leaf,
+    open_store,
+    page,
+    runs,
+    set_settings,
+)
+from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools.runner import ToolRunner
+
+#: More turns than any conversation has.
+_ALL = 2**31 - 1
+
+
+class Proceeding:
+    """What happens in a conversation, told while it happens; it happens when it is read."""
+
+    def __init__(
+        self,
+        events: Callable[[], Generator[ChatEvent]],
+        events_async: Callable[[], AsyncGenerator[ChatEvent]],
+    ) -> None:
+        self._events = events
+        self._events_async = events_async
+
+    def __iter__(self) -> Generator[ChatEvent]:
+        return self._events()
+
+    def __aiter__(self) -> AsyncGenerator[ChatEvent]:
+        return self._events_async()
+
+
+class ChatService:
+    """A conversation, those who speak in it, and their tools.
+
+    Args:
+        speakers: Providers, by the names under which they speak.
+        store: Where conversations are kept: a ``Store``, or its place; in memory if not given.
+        tools: What the models may use.
+        settings: Groups, default speaker, system prompt, prices and the like.
+        conversation: The id of the conversation to go on with; a new one if not given.
+    """
+
+    def __init__(
+        self,
+        speakers: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+        *,
+        store: Store | str | PathLike[str] = ":memory:",
+        tools: ToolRunner | None = None,
+        settings: Settings | None = None,
+        conversation: str | None = None,
+    ) -> None:
+        self.speakers = _speakers(speakers)
+        self._owns_store = not isinstance(store, Store)
+        self.store = store if isinstance(store, Store) else open_store(store)
+        self._planner = Planner(settings or Settings(), self.speakers, tools or ToolRegistry())
+        self.conversation = conversation or new_id()
+        self._begin(is_new=conversation is None)
+
+    def _begin(self, *, is_new: bool) -> None:
+        self._is_new = is_new
+        self._own: JsonObject = {}
+        self._cuts: dict[str, Cut] = {}
+        self._keeping = Keeping()
+        self._running = Running(self.store, self._keeping)
+
+    # What there is.
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The history of the branch that is shown, as far as it was read or said here."""
+        return self._keeping.turns
+
+    @property
+    def placed(self) -> list[Placed]:
+        """The same with each turn's parent and run."""
+        return self._keeping.placed
+
+    @property
+    def display_history(self) -> list[list[str | None]]:
+        """Pairs of what the user and what the models said, also of what is being said."""
+        said = [(answer.name, answer.words) for answer in self._running.current]
+        return display_turns(self.turns, said)
+
+    @property
+    def own_settings(self) -> JsonObject:
+        """The conversation's own settings; see ``configure``."""
+        return dict(self._own)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who takes part."""
+        return self._planner.names(self._own)
+
+    def addresses(self, text: str) -> tuple[str, ...]:
+        """Who would answer this."""
+        return self._planner.address(text, self._own).speakers
+
+    @property
+    def answering(self) -> tuple[str, ...]:
+        """Who is answering at the moment."""
+        return tuple(answer.name for answer in self._running.current)
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the store has everything that was said."""
+        return self._keeping.is_saved
+
+    # What can be done.
+
+    def process_message(
+        self,
+        text: str,
+        *,
+        media: Sequence[Media] = (),
+        to: Sequence[str] | None = None,
+        council: str | bool | None = None,
+        schema: JsonObject | None = None,
+    ) -> Proceeding:
+        """Say something; whoever is addressed answers.
+
+        Args:
+            text: The message; ``@name``, ``@all`` and ``@group`` anywhere in it address speakers.
+            media: Pictures and files that go with it.
+            to: Who answers, whatever the text says.
+            council: Who weighs the answers afterwards; True for the configured speaker, False for nobody.
+            schema: The JSON Schema that the answers are to follow.
+        """
+
+        def decide() -> Round:
+            message = self._planner.message(text, media, self._own, to)
+            last_word = self._planner.council(council, message.addressed)
+            return Round(message.addressed, message.turn, council=last_word, schema=schema)
+
+        return self._proceeding(decide)
+
+    def edit(self, turn: str, text: str, *, media: Sequence[Media] | None = None) -> Proceeding:
+        """Say something else in place of an earlier message, on another branch.
+
+        Without a mention in the new text those are asked who were addressed before.
+        """
+
+        def decide() -> Round:
+            before = next((each.turn for each in self.placed if each.turn.id == turn), None)
+            kept = tuple(part for part in before.parts if isinstance(part, Media)) if before else ()
+            message = self._planner.message(text, kept if media is None else media, self._own, None)
+            names = message.addressed or (addressed_by(before) if before else ())
+            said = replace(message.turn, meta=message.turn.meta | {"addressed": list(names)})
+            return edited(self.placed, turn, said if names else message.turn, names)
+
+        return self._proceeding(decide, stops=True)
+
+    def retry(self) -> Proceeding:
+        """Ask those again who failed to answer the last message, or all if nobody failed."""
+        return self._proceeding(lambda: retried(self.placed, None), stops=True)
+
+    def regenerate(self, turn: str) -> Proceeding:
+        """Let the speaker of a turn answer again, on another branch; the others' answers stay."""
+        return self._proceeding(lambda: answered_again(self.placed, turn, None), stops=True)
+
+    def continue_answer(self, speaker: str | None = None) -> Proceeding:
+        """Let the last speaker, or the one named, go on."""
+
+        def decide() -> Round:
+            return continued(self.placed, self._planner.known(speaker) if speaker else None)
+
+        return self._proceeding(decide)
+
+    def stop(self, speaker: str | None = None) -> None:
+        """Stop the answers of a speaker, or of all; what was said is kept. From any thread or task."""
+        self._running.stop(speaker)
+
+    # Going elsewhere.
+
+    def load(self) -> None:
+        """Read the conversation, where somebody else may have gone on with it."""
+        self._take(self.store.run(_read, self.conversation, self._known))
+
+    async def aload(self) -> None:
+        """Like ``load``, to be awaited."""
+        self._take(await self.store.arun(_read, self.conversation, self._known))
+
+    def open(self, conversation: str | None = None) -> None:
+        """Go to another conversation; a new one if none is named."""
+        self.stop()
+        self.conversation = conversation or new_id()
+        self._begin(is_new=conversation is None)
+        self.load()
+
+    async def aopen(self, conversation: str | None = None) -> None:
+        """Like ``open``, to be awaited."""
+        self.stop()
+        self.conversation = conversation or new_id()
+        self._begin(is_new=conversation is None)
+        await self.aload()
+
+    def switch(self, turn: str) -> None:
+        """Show the branch that a turn is on, to its newest end."""
+        self.stop()
+        self.store.run(_switch, self.conversation, turn)
+        self._cuts = {}
+        self.load()
+
+    async def aswitch(self, turn: str) -> None:
+        """Like ``switch``, to be awaited."""
+        self.stop()
+        await self.store.arun(_switch, self.conversation, turn)
+        self._cuts = {}
+        await self.aload()
+
+    def branch(self, turn: str) -> None:
+        """Go on from an earlier turn; what came later stays on its own branch."""
+        self.stop()
+        self.store.run(move_head, self.conversation, turn)
+        self._cuts = {}
+        self.load()
+
+    async def abranch(self, turn: str) -> None:
+        """Like ``branch``, to be awaited."""
+        self.stop()
+        await self.store.arun(move_head, self.conversation, turn)
+        self._cuts = {}
+        await self.aload()
+
+    def configure(self, **changes: Any) -> None:
+        """Change the conversation's own settings: they are kept with it.
+
+        ``system_prompt``, ``speakers`` (names of those who take part), ``default_speaker``, ``others`` (how speakers
+        read each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long).
+        None takes a setting back.
+        """
+        self._change(changes)
+        if not self._is_new:
+            self.store.run(set_settings, self.conversation, self._own)
+
+    async def aconfigure(self, **changes: Any) -> None:
+        """Like ``configure``, to be awaited."""
+        self._change(changes)
+        if not self._is_new:
+            await self.store.arun(set_settings, self.conversation, self._own)
+
+    def answers(self) -> tuple[Run, ...]:
+        """All answers of the conversation: who, how it ended, and what went wrong."""
+        return () if self._is_new else self.store.run(runs, self.conversation)
+
+    # Leaving.
+
+    def close(self) -> None:
+        """Stop all answers and close what this service has opened."""
+        self.stop()
+        self.speakers.close()
+        if self._owns_store:
+            self.store.close()
+
+    async def aclose(self) -> None:
+        """Like ``close``, to be awaited."""
+        self.stop()
+        await self.speakers.aclose()
+        if self._owns_store:
+            await asyncio.to_thread(self.store.close)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    # How it is done.
+
+    def _proceeding(self, decide: Callable[[], Round], *, stops: bool = False) -> Proceeding:
+        return Proceeding(
+            lambda: self._proceed(decide, stops=stops), lambda: self._aproceed(decide, stops=stops)
+        )
+
+    def _proceed(self, decide: Callable[[], Round], *, stops: bool) -> Generator[ChatEvent]:
+        if stops:
+            self.stop()
+        self.load()
+        chosen = decide()
+        yield from self._running.do(self._prepare(chosen))
+        answers = self._answers(chosen)
+        yield from self._running.answers(answers)
+        last_word = self._last_word(chosen)
+        yield from self._running.answers(last_word)
+        yield self._finished([*answers, *last_word])
+
+    async def _aproceed(
+        self, decide: Callable[[], Round], *, stops: bool
+    ) -> AsyncGenerator[ChatEvent]:
+        if stops:
+            self.stop()
+        await self.aload()
+        chosen = decide()
+        saving = asyncio.Lock()
+        async for event in self._running.ado(self._prepare(chosen), saving):
+            yield event
+        answers = self._answers(chosen)
+        async for event in self._running.aanswers(answers, saving):
+            yield event
+        last_word = self._last_word(chosen)
+        async for event in self._running.aanswers(last_word, saving):
+            yield event
+        yield self._finished([*answers, *last_word])
+
+    def _prepare(self, chosen: Round) -> Sequence[Step]:
+        """Go back, keep what stays and what was said."""
+        if chosen.back is not None:
+            self._keeping.back_to(chosen.back.turn)
+            self._cuts = {}
+        message = [Said(chosen.message)] if chosen.message is not None else []
+        said = (*chosen.stays, *message)
+        for each in said:
+            self._keeping.add(each.turn, each.run)
+        if chosen.back is None and not said:
+            return []
+        self._is_new = False
+        save = Save(save_message, (self.conversation, said, chosen.back, self._own))
+        if chosen.message is None:
+            return [save]
+        return [save, MessageSaved(self.conversation, chosen.message, chosen.ask)]
+
+    def _answers(self, chosen: Round) -> list[Answer]:
+        history = self.turns
+        base = self._keeping.last
+        if chosen.heard is not None:
+            end = next(at for at, turn in enumerate(history) if turn.id == chosen.heard)
+            history, base = history[: end + 1], chosen.heard
+        return [self._answer(name, history, base, schema=chosen.schema) for name in chosen.ask]
+
+    def _last_word(self, chosen: Round) -> list[Answer]:
+        if chosen.council is None:
+            return []
+        history = (*self.turns, self._planner.council_turn())
+        return [self._answer(chosen.council, history, self._keeping.last, {COUNCIL: True})]
+
+    def _answer(
+        self,
+        name: str,
+        history: tuple[Turn, ...],
+        base: str | None,
+        meta: JsonObject | None = None,
+        schema: JsonObject | None = None,
+    ) -> Answer:
+        cut = self._cuts.get(name, WHOLE)
+        inquiry = self._planner.inquiry(
+            name, history, self._own, base=base, cut=cut, meta=meta, schema=schema
+        )
+        return Answer(self.conversation, inquiry, self._keeping)
+
+    def _finished(self, answers: Sequence[Answer]) -> ChatEvent:
+        for answer in answers:
+            if answer.note is not None:
+                self._cuts[answer.name] = answer.note.cut
+        return MessageFinished(
+            self.conversation,
+            tuple(answer.name for answer in answers if not answer.failed),
+            tuple(answer.name for answer in answers if answer.failed),
+        )
+
+    @property
+    def _known(self) -> str | None:
+        """The last turn that is known here, unless nothing needs to be read."""
+        return _NEW if self._is_new or not self._keeping.is_saved else self._keeping.last
+
+    def _take(self, found: "tuple[JsonObject, tuple[Placed, ...]] | None") -> None:
+        if found is None:
+            return
+        self._own, placed = found
+        self._keeping.take(placed)
+
+    def _change(self, changes: JsonObject) -> None:
+        merged = self._own | changes
+        self._own = {name: value for name, value in merged.items() if value is not None}
+
+
+#: Stands for a conversation that is not in the store yet.
+_NEW = ""
+
+
+@reading
+def _read(
+    transaction: Transaction, conversation: str, known: str | None
+) -> tuple[JsonObject, tuple[Placed, ...]] | None:
+    """A conversation's settings and turns; None where its end is known."""
+    if known == _NEW:
+        return None
+    own = get(transaction, conversation).settings
+    last = page(transaction, conversation, limit=1).turns
+    if last and last[-1].turn.id == known:
+        return None
+    return own, page(transaction, conversation, limit=_ALL).turns
+
+
+def _switch(transaction: Transaction, conversation: str, turn: str) -> None:
+    move_head(transaction, conversation, newest_leaf(transaction, conversation, turn))
+
+
+def _speakers(
+    told: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+) -> Speakers:
+    if isinstance(told, Speakers):
+        return told
+    if isinstance(told, Mapping):
+        return given_speakers(cast("Mapping[str, LLMProvider]", told))
+    return given_speakers({provider.speaker: provider for provider in told})

@@ -1,0 +1,68 @@
+"""A history as the first seed system shows it: pairs of what the user and what the models said.
+
+Rules:
+1. It is derived from the history, live and after a reload alike; there is no second source of truth.
+2. Calls are marked ``[Tool Call: name]`` and results ``[Tool Result: name]`` with their words, so that they are seen
+   in both cases.
+3. Where several speak, each answer begins with its speaker's name.
+4. A memo has no answer: its second half is None.
+"""
+
+from collections.abc import Iterable
+from typing import Any, assert_never
+
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+
+#: Longer results are cut for display; the history has them whole.
+LONGEST_RESULT = 500
+
+
+def logic_history_to_display(history: Iterable[Any]) -> list[list[str | None]]:
+    """The history as a list of ``[user, assistant]``."""
+    turns = [turn for turn in read_history(history) if turn.unreadable is None]
+    several = len({turn.role for turn in turns} - {"user", "system", "tool"}) > 1
+    pairs: list[list[str | None]] = []
+    speaker = ""
+    for turn in turns:
+        words = "\n".join(filter(None, map(_shown, turn.parts)))
+        if turn.role == "system" or not words:
+            continue
+        if turn.role == "user":
+            pairs.append([words, None])
+            speaker = ""
+            continue
+        if not pairs:
+            pairs.append([None, None])
+        if several and turn.role not in ("tool", speaker):
+            words = f"**{turn.role}:** {words}"
+        speaker = speaker if turn.role == "tool" else turn.role
+        before = pairs[-1][1]
+        pairs[-1][1] = words if before is None else f"{before}\n\n{words}"
+    return pairs
+
+
+def display_turns(turns: Iterable[Turn], said: Iterable[tuple[str, str]]) -> list[list[str | None]]:
+    """The history together with what is being ``said`` at the moment, by speaker."""
+    unfinished = [Turn(name, (Text(words),)) for name, words in said if words]
+    return logic_history_to_display([*turns, *unfinished])
+
+
+def _shown(part: Part) -> str:
+    match part:
+        case Text():
+            return part.content
+        case ToolCall():
+            return f"[Tool Call: {part.name}]"
+        case ToolResult():
+            words, _ = split_result(part.content)
+            words = words if len(words) <= LONGEST_RESULT else f"{words[:LONGEST_RESULT]}…"
+            failed = " failed" if part.is_error else ""
+            return f"[Tool Result: {part.name}{failed}] {words}".rstrip()
+        case Media():
+            return f"[{part.name or part.mime}]"
+        case Thinking():
+            return ""
+        case _:
+            assert_never(part)

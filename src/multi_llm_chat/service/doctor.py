@@ -1,0 +1,198 @@
+"""What is configured, what is missing, and what works.
+
+Rules:
+1. Nothing is changed, and no secret is told.
+2. One thing that does not work never hides another: every check has its own finding.
+3. Each finding that is not well says what to do.
+4. Providers are asked (for the list of their models, which costs nothing) only if that is wanted, and all at once.
+"""
+
+import asyncio
+import importlib.util
+import platform
+import sys
+from collections.abc import Awaitable
+from pathlib import Path
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from multi_llm_chat.client import create_provider
+from multi_llm_chat.config.folders import Folders, program_folders
+from multi_llm_chat.config.keys import Keys
+from multi_llm_chat.config.reading import read_settings
+from multi_llm_chat.config.values import Settings
+from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.local import list_models
+from multi_llm_chat.providers import ROWS
+from multi_llm_chat.store import list_conversations, open_store
+from multi_llm_chat.tools.mcp.settings import read_servers
+
+State: TypeAlias = Literal["ok", "missing", "wrong"]
+
+#: Extras of the package, what they are for, and the module that tells whether they are there.
+_EXTRAS: Final = (
+    ("local", "the embedded model", "xllamacpp"),
+    ("mcp", "tools of MCP servers", "mcp"),
+    ("postgres", "conversations in Postgres", "psycopg"),
+    ("tokens", "exact token counts", "kitoken"),
+    ("web", "the web app", "starlette"),
+)
+
+
+class Finding(Struct, frozen=True):
+    """One thing that was looked at; ``advice`` says what to do where it is not well."""
+
+    area: str
+    name: str
+    state: State
+    detail: str = ""
+    advice: str = ""
+
+
+class Diagnosis(Struct, frozen=True):
+    """All findings."""
+
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_well(self) -> bool:
+        """Whether nothing is wrong; what is missing may not be needed."""
+        return all(finding.state != "wrong" for finding in self.findings)
+
+
+async def diagnose(
+    folders: Folders | None = None,
+    keys: Keys | None = None,
+    *,
+    ask_providers: bool = False,
+) -> Diagnosis:
+    """Look at everything.
+
+    Args:
+        folders: Where configuration and data are.
+        keys: Where keys are found.
+        ask_providers: Whether to try the keys.
+    """
+    places = folders or program_folders()
+    known = keys or Keys(folders=places)
+    settings, configuration = _configuration(places.config_file)
+    findings = [
+        Finding("system", "python", "ok", f"{platform.python_version()} on {sys.platform}"),
+        configuration,
+        *_speakers(settings),
+        _store(settings, places),
+        *_servers(places.servers_file),
+        *_models(),
+        *_extras(),
+        *await _keys(known, ask_providers=ask_providers),
+    ]
+    return Diagnosis(tuple(findings))
+
+
+def _configuration(path: Path) -> tuple[Settings, Finding]:
+    try:
+        settings = read_settings(path)
+    except MultiLLMChatError as error:
+        advice = "Mend the file; until then the defaults are used"
+        return Settings(), Finding("config", str(path), "wrong", str(error), advice)
+    if not path.exists():
+        return settings, Finding("config", str(path), "missing", "the defaults are used")
+    return settings, Finding("config", str(path), "ok")
+
+
+def _speakers(settings: Settings) -> list[Finding]:
+    known = {*ROWS, *(row.speaker for row in ROWS.values()), "local", "simulated"}
+    findings: list[Finding] = []
+    for name, speaker in settings.speakers.items():
+        told = (speaker.provider,) if isinstance(speaker.provider, str) else speaker.provider
+        unknown = [each for each in told if each.lower() not in known]
+        findings.append(
+            Finding("speaker", name, "wrong", f"no provider is called {unknown[0]!r}", f"One of: {', '.join(sorted(ROWS))}, local, simulated")
+            if unknown
+            else Finding("speaker", name, "ok", " → ".join(told))
+        )  # fmt: skip
+    names = {*settings.speakers, *(row.speaker for row in ROWS.values()), "local"}
+    for group, members in settings.groups.items():
+        unknown = [each for each in members if each not in names]
+        if unknown:
+            findings.append(
+                Finding("group", group, "wrong", f"nobody is called {unknown[0]!r}", "Name configured speakers")
+            )  # fmt: skip
+    return findings
+
+
+def _store(settings: Settings, places: Folders) -> Finding:
+    place = settings.store or str(places.store_file)
+    shown = place.split("@")[-1] if "://" in place else place
+    if not settings.store and not places.store_file.exists():
+        return Finding("store", shown, "missing", "it is made with the first message")
+    try:
+        with open_store(place) as store:
+            store.run(list_conversations, limit=1)
+    except MultiLLMChatError as error:
+        return Finding("store", shown, "wrong", str(error), "See the message")
+    return Finding("store", shown, "ok")
+
+
+def _servers(path: Path) -> list[Finding]:
+    try:
+        found = read_servers(path.read_bytes())
+    except FileNotFoundError:
+        return [Finding("mcp", str(path), "missing", "no MCP servers are configured")]
+    except (OSError, MultiLLMChatError) as error:
+        return [Finding("mcp", str(path), "wrong", str(error), "Mend the file")]
+    servers = [
+        Finding("mcp", server.name, "ok", "disabled" if server.disabled else "configured")
+        for server in found.servers
+    ]
+    return servers + [Finding("mcp", str(path), "wrong", problem) for problem in found.problems]
+
+
+def _models() -> list[Finding]:
+    advice = "mlc local install"
+    return [
+        Finding("local", model.name, "ok" if model.is_installed else "missing", "", "" if model.is_installed else advice)
+        for model in list_models()
+        if model.is_chosen or model.is_installed
+    ]  # fmt: skip
+
+
+def _extras() -> list[Finding]:
+    findings: list[Finding] = []
+    for extra, purpose, module in _EXTRAS:
+        there = importlib.util.find_spec(module) is not None
+        advice = "" if there else f"pip install 'multi_llm_chat[{extra}]'"
+        findings.append(Finding("extra", extra, "ok" if there else "missing", purpose, advice))
+    return findings
+
+
+async def _keys(keys: Keys, *, ask_providers: bool) -> list[Finding]:
+    checks: list[Awaitable[Finding]] = []
+    missing: list[Finding] = []
+    for row in ROWS.values():
+        if row.key_variable is None or row.name == "openai-chat":
+            continue
+        found = keys.find(row.key_variable)
+        if found is None:
+            advice = f"mlc keys set {row.name}, or set {row.key_variable}"
+            missing.append(Finding("key", row.name, "missing", row.key_variable, advice))
+            continue
+        told = f"{row.key_variable} {found.hint} ({found.place})"
+        checks.append(
+            _try_key(row.name, found.value, told) if ask_providers else _as_is(row.name, told)
+        )
+    return [*await asyncio.gather(*checks), *missing]
+
+
+async def _as_is(name: str, told: str) -> Finding:
+    return Finding("key", name, "ok", told)
+
+
+async def _try_key(name: str, key: str, told: str) -> Finding:
+    try:
+        async with create_provider(name, api_key=key) as provider:
+            models = await provider.alist_models()
+    except MultiLLMChatError as error:
+        return Finding("key", name, "wrong", f"{told}: {error}", "See the message")
+    return Finding("key", name, "ok", f"{told}: works, {len(models)} models")

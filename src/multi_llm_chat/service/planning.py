@@ -1,0 +1,194 @@
+"""Who answers a message, and how each is asked.
+
+Rules:
+1. Decisions only: the history and the settings come in, values go out.
+2. A conversation's own settings win over a speaker's, a speaker's over the general ones.
+3. Mentions are not sent to the models; what the user typed is kept beside what is sent.
+"""
+
+import time
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import Any, Final
+
+from msgspec import Struct
+
+from multi_llm_chat.client.agent_context import Compression
+from multi_llm_chat.config.values import PriceSettings, Settings
+from multi_llm_chat.context.notes import WHOLE, Cut
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import as_list
+from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Turn
+from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.mentions import Addressed, read_mentions
+from multi_llm_chat.metering.prices import Price
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.service.answering import Inquiry
+from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.service.speakers import Speaker, Speakers
+from multi_llm_chat.service.tools import tools_for
+from multi_llm_chat.tools.runner import ToolRunner
+
+#: Marks the turn with which somebody is asked to weigh the others' answers.
+COUNCIL: Final = "council"
+
+
+class Message(Struct, frozen=True):
+    """What the user said, and who is to answer."""
+
+    turn: Turn
+    addressed: tuple[str, ...]
+
+
+class Planner:
+    """Makes plans from the settings."""
+
+    def __init__(self, settings: Settings, speakers: Speakers, tools: ToolRunner) -> None:
+        self._settings = settings
+        self._speakers = speakers
+        self._tools = tools
+        self._prices = {model: _price(each) for model, each in settings.prices.items()}
+
+    def names(self, own: JsonObject) -> tuple[str, ...]:
+        """Who takes part in a conversation with these settings of its own."""
+        told = as_list(own.get("speakers"))
+        return tuple(name for name in self._speakers if not told or name in told)
+
+    def message(
+        self, text: str, media: Sequence[Media], own: JsonObject, to: Sequence[str] | None
+    ) -> Message:
+        """Read what the user typed.
+
+        Args:
+            text: The words.
+            media: Pictures and files that go with them.
+            own: The conversation's settings.
+            to: Who answers, whatever the words say; None leaves it to them.
+
+        Raises:
+            UsageError: Nothing was said, or somebody is addressed who does not exist.
+        """
+        addressed = self.address(text, own)
+        names = addressed.speakers if to is None else tuple(map(self.known, to))
+        words = addressed.text
+        parts: list[Part] = [Text(words)] if words.strip() else []
+        parts += media
+        if not parts and text.strip():
+            raise UsageError(
+                f"There is nothing to answer: write something behind @{addressed.speakers[0]}"
+            )
+        if not parts:
+            raise UsageError("The message is empty")
+        meta: JsonObject = {"addressed": list(names)} if names else {"memo": True}
+        if words != text:
+            meta["typed"] = text
+        turn = Turn("user", tuple(parts), new_id(), time.time_ns() // 1_000_000, meta=meta)
+        return Message(turn, names)
+
+    def address(self, text: str, own: JsonObject) -> Addressed:
+        """Whom a text is meant for."""
+        names = self.names(own)
+        groups = {
+            group: [name for name in members if name in names]
+            for group, members in self._settings.groups.items()
+        }
+        found = read_mentions(text, names, groups)
+        if found.speakers:
+            return found
+        default: Any = own.get("default_speaker") or self._settings.default_speaker
+        if default:
+            return Addressed((self.known(str(default)),), text)
+        return Addressed(names if len(names) == 1 else (), text)
+
+    def known(self, name: str) -> str:
+        """The name as it is written, whatever its case; ``UsageError`` if nobody is called so."""
+        return self._speakers.known(name)
+
+    def council(self, wanted: str | bool | None, addressed: Sequence[str]) -> str | None:
+        """Who has the last word, if anybody: asked for, or configured where several answer."""
+        if wanted is False or (wanted is None and len(addressed) < 2):
+            return None
+        name = wanted if isinstance(wanted, str) else self._settings.council.speaker
+        if name is None:
+            if wanted:
+                raise UsageError(
+                    "Name the speaker who is to weigh the answers, or set [council] speaker"
+                )
+            return None
+        return self.known(name)
+
+    def council_turn(self) -> Turn:
+        """What the one who has the last word is asked; it is not kept."""
+        return Turn("user", (Text(self._settings.council.prompt),))
+
+    def inquiry(
+        self,
+        name: str,
+        history: tuple[Turn, ...],
+        own: JsonObject,
+        *,
+        base: str | None,
+        cut: Cut = WHOLE,
+        meta: JsonObject | None = None,
+        schema: JsonObject | None = None,
+    ) -> Inquiry:
+        """How a speaker is asked to go on from a history."""
+        speaker = self._speakers[name]
+        foreign: Any = own.get("others")
+        return Inquiry(
+            speaker,
+            history,
+            tools_for(self._tools, speaker.settings.tools),
+            system_prompt=self._prompt(speaker, own),
+            policy=RepairPolicy(foreign=foreign) if foreign else None,
+            limits=LoopLimits(iterations=self._settings.tools.max_iterations),
+            compression=self._compression(speaker, own, cut),
+            prices=self._prices,
+            base=base,
+            meta=meta or {},
+            schema=schema,
+        )
+
+    def _prompt(self, speaker: Speaker, own: JsonObject) -> str | None:
+        told: Any = own.get("system_prompt")
+        return told or speaker.settings.system_prompt or self._settings.system_prompt
+
+    def _compression(self, speaker: Speaker, own: JsonObject, cut: Cut) -> Compression | None:
+        context = self._settings.context
+        if not own.get("compress", context.compress):
+            return None
+        summariser = context.summarise_with
+        return Compression(
+            window=speaker.settings.window,
+            windows=context.windows,
+            summarise_with=self._speakers[self.known(summariser)].provider if summariser else None,
+            cut=cut,
+        )
+
+
+def addressed_by(turn: Turn) -> tuple[str, ...]:
+    """Whom a saved message was meant for."""
+    told = as_list(turn.meta.get("addressed"))
+    return tuple(map(str, told or ()))
+
+
+def typed(turn: Turn) -> str:
+    """A message as the user typed it."""
+    told: Any = turn.meta.get("typed")
+    if isinstance(told, str):
+        return told
+    return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
+
+
+def _price(told: PriceSettings) -> Price:
+    optional: Mapping[str, float | None] = {
+        "cache_read": told.cache_read,
+        "cache_write": told.cache_write,
+    }
+    return Price(
+        Decimal(str(told.input)),
+        Decimal(str(told.output)),
+        **{
+            name: None if value is None else Decimal(str(value)) for name, value in optional.items()
+        },
+    )

@@ -1,0 +1,127 @@
+"""What is to happen next in a conversation, decided from what was said.
+
+Rules:
+1. A round goes back to a turn if it must, keeps what stays, keeps a message if there is one, and asks speakers.
+2. Whoever is asked again is asked from the same snapshot as before: the history up to the message.
+3. Others' answers to the same message stay; a judgement of answers that change does not.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Turn
+from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.service.planning import COUNCIL, addressed_by
+from multi_llm_chat.service.saving import Back, Said
+from multi_llm_chat.store import Placed
+
+
+class Round(Struct, frozen=True):
+    """One round.
+
+    ``heard`` is the turn up to which those who are asked know the history; None means all of it. ``schema`` is what
+    their answers are to follow.
+    """
+
+    ask: tuple[str, ...] = ()
+    message: Turn | None = None
+    back: Back | None = None
+    stays: tuple[Said, ...] = ()
+    heard: str | None = None
+    council: str | None = None
+    schema: JsonObject | None = None
+
+
+def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> Round:
+    """Ask the speaker of a turn once more.
+
+    Raises:
+        UsageError: It is no answer, or not on this branch.
+    """
+    at = _find(placed, turn)
+    speaker = _speaker(placed[at].turn)
+    if speaker is None:
+        raise UsageError("Only an answer can be given again; a message of yours can be edited")
+    asked = next((i for i in range(at, -1, -1) if placed[i].turn.role == "user"), None)
+    if asked is None:
+        raise UsageError("There is no message that this turn answers")
+    return _again(placed, asked, (speaker,), council)
+
+
+def retried(placed: Sequence[Placed], council: str | None) -> Round:
+    """Ask those who did not answer the last message, or all of them if they did.
+
+    Raises:
+        UsageError: No message was addressed to anybody.
+    """
+    asked = next((i for i in range(len(placed) - 1, -1, -1) if addressed_by(placed[i].turn)), None)
+    if asked is None:
+        raise UsageError("There is nothing to try again: no message was addressed to anybody")
+    names = addressed_by(placed[asked].turn)
+    done = {
+        each.turn.role
+        for each in placed[asked + 1 :]
+        if not each.turn.meta.get("partial") and not each.turn.meta.get(COUNCIL)
+    }
+    missing = tuple(name for name in names if name not in done)
+    return _again(placed, asked, missing or names, council)
+
+
+def edited(placed: Sequence[Placed], turn: str, message: Turn, ask: tuple[str, ...]) -> Round:
+    """Say something else in place of a message.
+
+    Raises:
+        UsageError: The turn is no message of the user, or not on this branch.
+    """
+    at = _find(placed, turn)
+    if placed[at].turn.role != "user":
+        raise UsageError("Only a message of yours can be edited; an answer can be given again")
+    return Round(ask, message, Back(placed[at].parent))
+
+
+def continued(placed: Sequence[Placed], speaker: str | None) -> Round:
+    """Let the last speaker, or another, go on.
+
+    Raises:
+        UsageError: Nobody has spoken yet.
+    """
+    last = next(
+        (name for each in reversed(placed) if (name := _speaker(each.turn)) is not None), None
+    )
+    name = speaker or last
+    if name is None:
+        raise UsageError("Nobody has spoken yet who could go on")
+    return Round((name,))
+
+
+def _again(
+    placed: Sequence[Placed], asked: int, names: tuple[str, ...], council: str | None
+) -> Round:
+    end = next(
+        (i for i in range(asked + 1, len(placed)) if placed[i].turn.role == "user"), len(placed)
+    )
+    stays = tuple(
+        Said(replace(each.turn, id=new_id()), each.run_id)
+        for each in placed[asked + 1 : end]
+        if _speaker(each.turn) not in names and not each.turn.meta.get(COUNCIL)
+    )
+    message = placed[asked].turn.id
+    return Round(names, None, Back(message), stays, message, council)
+
+
+def _speaker(turn: Turn) -> str | None:
+    """Whose answer a turn belongs to; a tool's turn belongs to the speaker that called it."""
+    if turn.role == "tool":
+        told: object = turn.meta.get("speaker")
+        return told if isinstance(told, str) else None
+    return None if turn.role in RESERVED_ROLES else turn.role
+
+
+def _find(placed: Sequence[Placed], turn: str) -> int:
+    for at, each in enumerate(placed):
+        if each.turn.id == turn:
+            return at
+    raise UsageError(f"There is no turn {turn!r} on this branch; switch to its branch first")

@@ -1,0 +1,161 @@
+"""Those who can be asked.
+
+Rules:
+1. A speaker is a name, a provider that speaks under that name, and how it is asked.
+2. Who is configured speaks; besides, every provider whose key is there speaks under its usual name. Where nobody is
+   left, the embedded model speaks.
+3. A provider is made when its speaker is first asked, so that one mistake in a configuration spoils one speaker.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Final
+
+from msgspec import Struct
+
+from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
+from multi_llm_chat.config.keys import Keys
+from multi_llm_chat.config.values import Settings, SpeakerSettings
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.providers import ROWS, ProviderRow, provider_row
+from multi_llm_chat.repair import RepairPolicy
+
+#: Rows that share another row's key and are asked for by name only.
+_SECOND_CHOICES: Final = frozenset({"openai-chat"})
+
+#: Providers without a row of their own.
+_ELSEWHERE: Final = frozenset({"local", "simulated"})
+
+
+class Speaker(Struct, frozen=True):
+    """One who can be asked."""
+
+    name: str
+    provider: LLMProvider
+    settings: SpeakerSettings
+
+
+class Speakers(Mapping[str, Speaker]):
+    """All who can be asked, by name."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], Speaker]]) -> None:
+        self._makers = dict(makers)
+        self._made: dict[str, Speaker] = {}
+
+    def __getitem__(self, name: str) -> Speaker:
+        if name not in self._made:
+            self._made[name] = self._makers[name]()
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._makers
+
+    def named(self, name: str) -> Speaker:
+        """The speaker of this name, in any case.
+
+        Raises:
+            UsageError: Nobody is called so.
+        """
+        return self[self.known(name)]
+
+    def known(self, name: str) -> str:
+        """The name as it is written, whatever its case.
+
+        Raises:
+            UsageError: Nobody is called so.
+        """
+        found = next((each for each in self if each.lower() == name.lower()), None)
+        if found is None:
+            all_names = ", ".join(self) or "nobody"
+            raise UsageError(f"Nobody here is called {name!r}; there are: {all_names}")
+        return found
+
+    def close(self) -> None:
+        """Close the connections of calls without ``async``."""
+        for speaker in self._made.values():
+            speaker.provider.close()
+
+    async def aclose(self) -> None:
+        """Close all connections."""
+        for speaker in self._made.values():
+            await speaker.provider.aclose()
+
+
+def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
+    """Speakers whose providers are there already.
+
+    Raises:
+        UsageError: A provider would speak under another name than the one it is addressed by.
+    """
+    speakers: dict[str, Speaker] = {}
+    for name, provider in providers.items():
+        if provider.speaker != name:
+            raise UsageError(
+                f"The provider of {name!r} speaks as {provider.speaker!r}; make it with speaker={name!r}"
+            )
+        speakers[name] = Speaker(name, provider, SpeakerSettings(provider.name))
+    return Speakers({name: (lambda speaker=speaker: speaker) for name, speaker in speakers.items()})
+
+
+def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
+    """Speakers as the user has configured them, and those for whom there is a key."""
+    told = dict(settings.speakers)
+    for row in keyed_rows(keys):
+        told.setdefault(row.speaker, SpeakerSettings(row.name))
+    if not told:
+        told["local"] = SpeakerSettings("local")
+    return Speakers(
+        {
+            name: (lambda name=name, each=each: _make(name, each, settings, keys))
+            for name, each in told.items()
+        }
+    )
+
+
+def keyed_rows(keys: Keys) -> list[ProviderRow]:
+    """The providers whose key is there."""
+    return [
+        row
+        for row in ROWS.values()
+        if row.key_variable and row.name not in _SECOND_CHOICES and keys.find(row.key_variable)
+    ]
+
+
+def _make(name: str, told: SpeakerSettings, settings: Settings, keys: Keys) -> Speaker:
+    foreign = told.others or settings.others
+    policy = RepairPolicy(foreign=foreign)
+    names = (told.provider,) if isinstance(told.provider, str) else told.provider
+    members = [_member(each, name, told, policy, keys) for each in names]
+    # All members speak under one name: whoever answered before, the words are the speaker's own.
+    chain = FallbackProvider(members, handover=foreign) if len(members) > 1 else members[0]
+    return Speaker(name, chain, told)
+
+
+def _member(
+    provider: str, name: str, told: SpeakerSettings, policy: RepairPolicy, keys: Keys
+) -> LLMProvider:
+    alone = isinstance(told.provider, str)
+    variable = told.key
+    if variable is None and provider not in _ELSEWHERE:
+        variable = provider_row(provider).key_variable
+    reach = (
+        {}
+        if provider in _ELSEWHERE
+        else {
+            "api_key": keys.value(variable) if variable else None,
+            "base_url": told.base_url if alone else None,
+        }
+    )
+    return create_provider(
+        provider,
+        model=told.model if alone else None,
+        options=told.options,
+        speaker=name,
+        policy=policy,
+        **reach,
+    )

@@ -1,0 +1,44 @@
+"""The tools as one speaker is offered them."""
+
+from collections.abc import Sequence
+from concurrent.futures import Future
+from fnmatch import fnmatchcase
+
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools.runner import ToolRunner
+
+
+class SomeTools:
+    """Those of the tools whose names match one of the patterns; the others do not exist for this speaker."""
+
+    def __init__(self, tools: ToolRunner, patterns: Sequence[str]) -> None:
+        self._tools = tools
+        self._patterns = tuple(patterns)
+        self._nothing = ToolRegistry()
+
+    def definitions(self) -> Sequence[ToolDefinition]:
+        """The tools on offer."""
+        return [each for each in self._tools.definitions() if self._offers(each.name)]
+
+    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
+        """Run a call; one to a tool that is not offered is an error."""
+        return await self._for(call).execute(call, conversation=conversation)
+
+    def submit(self, call: ToolCall, *, conversation: str | None = None) -> "Future[ToolResult]":
+        """Run a call in the background."""
+        return self._for(call).submit(call, conversation=conversation)
+
+    def _for(self, call: ToolCall) -> ToolRunner:
+        return self._tools if self._offers(call.name) else self._nothing
+
+    def _offers(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._patterns)
+
+
+def tools_for(tools: ToolRunner, wanted: bool | Sequence[str]) -> ToolRunner:
+    """All tools, some, or none."""
+    if wanted is True:
+        return tools
+    return SomeTools(tools, wanted or ())

@@ -1,0 +1,62 @@
+"""Export and import of conversations, each one transaction on the store.
+
+Rules:
+1. What is exported and imported into an empty store is exported the same, to the byte.
+2. Import writes all that could be read or nothing; what could not be read is reported.
+3. A conversation whose id is taken comes in under a new one: nothing that is there is changed.
+"""
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from multi_llm_chat.archive.importing import read_conversations
+from multi_llm_chat.archive.writing import Format, write_conversations
+from multi_llm_chat.store import Transaction, list_conversations, read_document, write_document
+from multi_llm_chat.store.transaction import reading
+
+_PAGE = 200
+
+
+class ImportReport(Struct, frozen=True):
+    """The ids of the conversations that are in now, and what could not be read."""
+
+    conversations: tuple[str, ...]
+    problems: tuple[str, ...]
+
+
+@reading
+def export_conversations(
+    transaction: Transaction, conversations: Sequence[str] | None = None, form: Format = "json"
+) -> str:
+    """Conversations as one file.
+
+    Args:
+        transaction: Within which it happens.
+        conversations: Their ids; all of the user's, archived ones too, if None.
+        form: ``json`` has everything and can be imported; ``markdown`` and ``text`` are for people.
+    """
+    wanted = _all(transaction) if conversations is None else conversations
+    return write_conversations((read_document(transaction, each) for each in wanted), form)
+
+
+def import_conversations(transaction: Transaction, data: bytes) -> ImportReport:
+    """Take in a file: our own, ChatGPT's or Claude's export, or a list of messages.
+
+    Raises:
+        UsageError: It is no file of conversations.
+    """
+    imported = read_conversations(data)
+    written = tuple(write_document(transaction, each) for each in imported.conversations)
+    return ImportReport(written, imported.problems)
+
+
+def _all(transaction: Transaction) -> list[str]:
+    found: list[str] = []
+    after: tuple[int, int] | None = None
+    while True:
+        listing = list_conversations(transaction, which="both", limit=_PAGE, after=after)
+        found += [each.id for each in listing.conversations]
+        after = listing.after
+        if after is None:
+            return found[::-1]  # the oldest first, as they came into being

@@ -1,0 +1,96 @@
+"""Whole conversations in and out.
+
+Rules:
+1. A document is written as a whole or not at all; one that breaks the rules of its form is refused before.
+2. Turns keep their ids. The conversation keeps its id unless the user has one with that id already: then it
+   gets a new one, and nothing is overwritten.
+3. What is read after writing is the same document, but for ids, titles and names that no store takes: with NUL
+   or half characters, or endless.
+"""
+
+from msgspec.structs import replace
+
+from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.store.branches import heads
+from multi_llm_chat.store.conversations import get, is_id, key_of
+from multi_llm_chat.store.json_text import write_json
+from multi_llm_chat.store.rows import within_range
+from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.turns import insert_turn, read_placed, set_head
+
+
+@reading
+def read_document(transaction: Transaction, conversation: str) -> Conversation:
+    """The conversation with all its branches."""
+    summary = get(transaction, conversation)
+    rows = transaction.rows(
+        "SELECT turns.key, turns.id, above.id, turns.run_id, turns.author, turns.model, turns.created_ms,"
+        " turns.fields FROM turns LEFT JOIN turns AS above ON above.key = turns.parent"
+        " WHERE turns.conversation = ? ORDER BY turns.key",
+        key_of(transaction, conversation),
+    )
+    return Conversation(
+        id=summary.id,
+        title=summary.title,
+        created_ms=summary.created_ms,
+        archived_ms=summary.archived_ms,
+        turns=tuple(
+            TreeTurn(placed.turn, placed.parent, placed.run_id)
+            for placed in read_placed(transaction, rows)
+        ),
+        heads=heads(transaction, conversation),
+        settings=summary.settings,
+    )
+
+
+def write_document(transaction: Transaction, document: Conversation) -> str:
+    """Make a conversation from a document; its id."""
+    made_by = transaction.new_id()
+    row = transaction.row(
+        "SELECT id FROM conversations WHERE user_id = ? AND made_by = ?", transaction.user, made_by
+    )
+    if row is not None:
+        return row[0]  # it landed before
+    turns, names = _renamed(transaction, document)
+    taken = transaction.row(
+        "SELECT 1 FROM conversations WHERE user_id = ? AND id = ?",
+        transaction.user, clean_text(document.id),
+    )  # fmt: skip
+    identifier = document.id if is_id(document.id) and taken is None else made_by
+    inserted = transaction.rows(
+        "INSERT INTO conversations(user_id, id, made_by, title, settings, created_ms, changed_ms, archived_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING key",
+        transaction.user, identifier, made_by, clean_text(document.title), write_json(document.settings),
+        within_range(document.created_ms), transaction.now_ms, document.archived_ms,
+    )  # fmt: skip
+    key: int = inserted[0][0]
+    numbers: dict[str | None, int | None] = {None: None}
+    for item in turns:
+        above = numbers[item.parent]
+        numbers[item.turn.id] = insert_turn(transaction, key, item.turn, above, run_id=item.run)
+    for name, turn in document.heads.items():
+        set_head(transaction, key, name, numbers[names[turn]] or 0)
+    return identifier
+
+
+def _renamed(
+    transaction: Transaction, document: Conversation
+) -> tuple[list[TreeTurn], dict[str | None, str | None]]:
+    """The turns under ids that the store takes, and the new name of each old one."""
+    names: dict[str | None, str | None] = {None: None}
+    turns: list[TreeTurn] = []
+    for number, item in enumerate(document.turns):
+        old = item.turn.id
+        if item.parent not in names:
+            raise UsageError("A turn stands before its parent, or has none.", turn=number)
+        if old is not None and old in names:
+            raise UsageError("Two turns have the same id.", turn=number)
+        new = old if is_id(old) else transaction.new_id()
+        if old is not None:
+            names[old] = new
+        turns.append(replace(item, turn=replace(item.turn, id=new), parent=names[item.parent]))
+    if unknown := [name for name, turn in document.heads.items() if turn not in names]:
+        raise UsageError(f"The branch {unknown[0]!r} ends at a turn that is not there.")
+    return turns, names

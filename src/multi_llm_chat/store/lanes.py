@@ -1,0 +1,222 @@
+"""Threads on which operations run, one transaction each.
+
+Rules:
+1. A connection is used by the one thread that opened it.
+2. The caller hears of success only when the transaction is committed.
+3. What waits together may be committed together, each in a savepoint of its own; if that fails for any
+   reason but the operations' own, each is run alone.
+4. A failure that may pass is tried again for as long as its fault allows, at irregular moments, so that no
+   process is always the second. After any other the connection is closed; the next operation opens a new one.
+5. What was submitted before ``close`` is still done.
+"""
+
+import os
+import random
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread, current_thread
+from typing import Any, Protocol
+
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.store.faults import Fault
+from multi_llm_chat.store.occasion import Occasion
+from multi_llm_chat.store.transaction import Link, Transaction
+
+#: How many operations share a commit at most.
+TOGETHER = 64
+
+#: The bounds of a pause between two tries, in seconds.
+PAUSE = (0.0005, 0.005)
+
+
+class Engine(Protocol):
+    """How to reach one database."""
+
+    place: str
+    errors: tuple[type[Exception], ...]
+    begin: str
+
+    def connect(self) -> Link:
+        """Open a connection to a store of the right version."""
+        ...
+
+    def fault(self, error: Exception) -> tuple[Fault, str]:
+        """What went wrong, and the database's name for it."""
+        ...
+
+
+class Job:
+    """An operation on its way, and the future of its result."""
+
+    __slots__ = ("future", "occasion", "operation", "user")
+
+    def __init__(self, operation: Callable[[Transaction], Any], user: str) -> None:
+        self.operation = operation
+        self.user = user
+        self.occasion = Occasion()
+        self.future: Future[Any] = Future()
+
+    def attempt(self, link: Link) -> Any:
+        """Run the operation on the connection, within a transaction that others begin and end."""
+        self.occasion.begin_again()
+        return self.operation(Transaction(link, self.user, self.occasion))
+
+
+class Lane:
+    """Some threads, each with a connection of its own, and what they have to do."""
+
+    def __init__(self, engine: Engine, *, threads: int, together: int = 1) -> None:
+        self._engine = engine
+        self._together = together
+        self._waiting: SimpleQueue[Job | None] = SimpleQueue()
+        self._lock = Lock()
+        self._closed = False
+        self._process = os.getpid()
+        self._threads = [
+            Thread(target=self._work, name="multi_llm_chat store", daemon=True)
+            for _ in range(threads)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Have the job done."""
+        if current_thread() in self._threads:
+            raise UsageError("Within a transaction call the operation itself, not the store.")
+        if os.getpid() != self._process:
+            raise StoreError(
+                "The store was opened by another process. Open it in this one.", reason="closed"
+            )
+        with self._lock:
+            if self._closed:
+                raise StoreError("The store is closed. Open it again.", reason="closed")
+            self._waiting.put(job)
+
+    def close(self) -> None:
+        """Finish what was submitted, and end the threads."""
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                for _ in self._threads:
+                    self._waiting.put(None)
+        for thread in self._threads:
+            thread.join()
+
+    def _work(self) -> None:
+        worker = _Worker(self._engine)
+        open_ = True
+        while open_:
+            jobs, open_ = self._take()
+            worker.perform([job for job in jobs if job.future.set_running_or_notify_cancel()])
+        worker.disconnect()
+
+    def _take(self) -> tuple[list[Job], bool]:
+        """Wait for a job, and take what else is there; False after the last one."""
+        jobs: list[Job] = []
+        job = self._waiting.get()
+        try:
+            while job is not None:
+                jobs.append(job)
+                if len(jobs) >= self._together:
+                    return jobs, True
+                job = self._waiting.get_nowait()
+        except Empty:
+            return jobs, True
+        return jobs, False
+
+
+class _Worker:
+    """One thread's connection."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._link: Link | None = None
+
+    def perform(self, jobs: Sequence[Job]) -> None:
+        if len(jobs) < 2 or not self._all_at_once(jobs):
+            for job in jobs:
+                self._alone(job)
+
+    def disconnect(self) -> None:
+        if self._link is not None:
+            self._link.close()
+            self._link = None
+
+    def _connected(self) -> Link:
+        if self._link is None:
+            self._link = self._engine.connect()
+        return self._link
+
+    def _all_at_once(self, jobs: Sequence[Job]) -> bool:
+        try:
+            link = self._connected()
+            link.execute(self._engine.begin)
+            outcomes = [self._in_savepoint(link, job) for job in jobs]
+            link.execute("COMMIT")
+        except (StoreError, *self._engine.errors):
+            self._roll_back()
+            return False
+        for job, (result, error) in zip(jobs, outcomes, strict=True):
+            _settle(job, result, error)
+        return True
+
+    def _in_savepoint(self, link: Link, job: Job) -> tuple[Any, BaseException | None]:
+        link.execute("SAVEPOINT job")
+        try:
+            result = job.attempt(link)
+        except self._engine.errors:
+            raise
+        except BaseException as error:  # noqa: BLE001 it is the caller's, who gets it from the future
+            link.execute("ROLLBACK TO job")
+            link.execute("RELEASE job")
+            return None, error
+        link.execute("RELEASE job")
+        return result, None
+
+    def _alone(self, job: Job) -> None:
+        began = time.monotonic()
+        while True:
+            result, error, again = self._try(job, time.monotonic() - began)
+            if not again:
+                # Outside any handler: the error must not carry the database's own words along.
+                _settle(job, result, error)
+                return
+            time.sleep(random.uniform(*PAUSE))  # noqa: S311 fairness, not secrecy
+
+    def _try(self, job: Job, elapsed: float) -> tuple[Any, BaseException | None, bool]:
+        """Run it once: its result, or an error, or True if it should be tried again."""
+        try:
+            link = self._connected()
+            link.execute(self._engine.begin)
+            result = job.attempt(link)
+            link.execute("COMMIT")
+        except self._engine.errors as error:
+            fault, code = self._engine.fault(error)
+        except BaseException as error:  # noqa: BLE001 it is the caller's, who gets it from the future
+            self._roll_back()
+            return None, error, False
+        else:
+            return result, None, False
+        if fault.broken:
+            self.disconnect()
+        else:
+            self._roll_back()
+        if elapsed < fault.patience:
+            return None, None, True
+        return None, fault.error(self._engine.place, code), False
+
+    def _roll_back(self) -> None:
+        try:
+            if self._link is not None:
+                self._link.roll_back()
+        except self._engine.errors:
+            self.disconnect()
+
+
+def _settle(job: Job, result: Any, error: BaseException | None) -> None:
+    if error is None:
+        job.future.set_result(result)
+    else:
+        job.future.set_exception(error)

@@ -1,0 +1,143 @@
+"""Open a store and run operations on it.
+
+Rules:
+1. ``run`` blocks, ``arun`` does not block the event loop; both run the very same operations.
+2. When either returns, the transaction is committed.
+3. A store belongs to one user; ``as_user`` gives another user's view through the same connections.
+"""
+
+import asyncio
+from concurrent.futures import Future
+from importlib import import_module
+from os import PathLike, fspath
+from types import TracebackType
+from typing import ParamSpec, Self, TypeVar
+from urllib.parse import unquote
+
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.store.lanes import TOGETHER, Engine, Job, Lane
+from multi_llm_chat.store.sqlite import MEMORY, SQLiteEngine
+from multi_llm_chat.store.transaction import Operation, Transaction, only_reads
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+#: The user where there is only one.
+LOCAL_USER = "local"
+
+#: How many connections a store holds at most: for reading a file, and to Postgres for each purpose.
+READING_CONNECTIONS = 2
+POSTGRES_CONNECTIONS = 3
+
+
+class Store:
+    """Conversations of one user; close it, or use it in a ``with`` statement."""
+
+    def __init__(self, writing: Lane, reading: Lane, user: str) -> None:
+        self._writing = writing
+        self._reading = reading
+        self.user = user
+
+    def run(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run an operation in one transaction; return when it is committed."""
+        return self._submit(operation, *args, **kwargs).result()
+
+    async def arun(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
+        """The same for an event loop. Cancelled after it has begun, the operation is still done."""
+        return await asyncio.wrap_future(self._submit(operation, *args, **kwargs))
+
+    def as_user(self, user: str) -> "Store":
+        """Another user's conversations in the same place; closed together with this store."""
+        return Store(self._writing, self._reading, _checked(user))
+
+    def close(self) -> None:
+        """Finish what was begun and close the connections; again does no harm."""
+        self._reading.close()
+        self._writing.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _submit(
+        self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs
+    ) -> "Future[R]":
+        job = Job(lambda transaction: operation(transaction, *args, **kwargs), self.user)
+        (self._reading if only_reads(operation) else self._writing).submit(job)
+        return job.future
+
+
+def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
+    """Open the conversations in a place, which is made if it is not there.
+
+    Args:
+        place: a path, ``sqlite:///path``, ``:memory:``, or ``postgresql://user:password@host/database``.
+        user: whose conversations they are.
+
+    Raises:
+        StoreError: it cannot be opened; the text says why and what to do.
+    """
+    user = _checked(user)
+    writing, reading = _lanes(fspath(place))
+    store = Store(writing, reading, user)
+    try:
+        writing.submit(job := Job(_nothing, user))
+        job.future.result()
+    except BaseException:
+        store.close()
+        raise
+    return store
+
+
+def _lanes(place: str) -> tuple[Lane, Lane]:
+    scheme, separator, rest = place.partition("://")
+    match scheme if separator else "":
+        case "postgresql" | "postgres":
+            writing, reading = _postgres(place)
+            connections = POSTGRES_CONNECTIONS
+            return Lane(writing, threads=connections), Lane(reading, threads=connections)
+        case "sqlite":
+            path = unquote(rest.removeprefix("/")) or MEMORY
+        case "":
+            path = place
+        case _:
+            raise UsageError(
+                f"Conversations cannot be kept in a place of the kind {scheme!r}. "
+                "Give a path, sqlite:///path, :memory: or postgresql://…"
+            )
+    if not path:
+        raise UsageError("The place of the conversations is empty. Give a path, or :memory:.")
+    writing = Lane(SQLiteEngine(path), threads=1, together=TOGETHER)
+    if path == MEMORY:
+        return writing, writing
+    return writing, Lane(SQLiteEngine(path, reads_only=True), threads=READING_CONNECTIONS)
+
+
+def _postgres(address: str) -> tuple[Engine, Engine]:
+    # psycopg is an extra, and takes long to load: only who uses it needs it.
+    try:
+        module = import_module("multi_llm_chat.store.postgres")
+    except ImportError as error:
+        raise StoreError(
+            "Conversations in Postgres need psycopg. Install it: pip install 'multi_llm_chat[postgres]'",
+            reason="unreachable",
+        ) from error
+    return module.PostgresEngine(address), module.PostgresEngine(address, reads_only=True)
+
+
+def _nothing(transaction: Transaction) -> None:
+    """Open the connection, and thereby make or migrate the store."""
+
+
+def _checked(user: str) -> str:
+    if user != clean_text(user):
+        raise UsageError("The name of a user must be text without NUL and half characters.")
+    return user

@@ -1,0 +1,138 @@
+"""Conversations in Postgres, for many writers.
+
+Rules:
+1. Statements are written with ``?``; numbers take their place, so that nothing is ever escaped by us.
+2. A lost connection, a deadlock or a conflict is tried again: operations do the same twice as once.
+3. The place in an error is host and database; never the whole address, which may hold a password.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import count
+from typing import Any, LiteralString, cast
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.store.faults import (
+    COLLISION,
+    CONTENTION,
+    FORBIDDEN,
+    FULL,
+    UNKNOWN,
+    UNREACHABLE,
+    Fault,
+)
+from multi_llm_chat.store.migrating import migrate
+from multi_llm_chat.store.transaction import DatabaseName, Row
+
+#: By SQLSTATE, or by the two letters of its class.
+_FAULTS: dict[str, Fault] = {
+    "40": CONTENTION,  # serialization failure, deadlock
+    "55P03": CONTENTION,  # lock not available
+    "23503": COLLISION,  # a blob was purged in the moment in which it was wanted again
+    "23505": COLLISION,  # two made the same row at once; the second finds it now
+    "08": UNREACHABLE,
+    "57P": UNREACHABLE,  # the server is stopping, has crashed or is just starting
+    "53300": UNREACHABLE,  # too many connections
+    "53100": FULL,
+    "25006": FORBIDDEN,
+    "42501": FORBIDDEN,
+    "3F": FORBIDDEN,  # no schema in which this user may make tables
+}
+
+
+class PostgresLink:
+    """One connection."""
+
+    database: DatabaseName = "postgres"
+
+    def __init__(self, address: str) -> None:
+        self._connection = psycopg.connect(
+            address, autocommit=True, connect_timeout=10, cursor_factory=psycopg.RawCursor
+        )
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement."""
+        cursor = self._connection.execute(_numbered(statement), parameters)
+        return cursor.fetchall() if cursor.description is not None else []
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for each row of parameters."""
+        with self._connection.cursor() as cursor:
+            cursor.executemany(_numbered(statement), rows)
+
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one."""
+        self._connection.rollback()
+
+    def close(self) -> None:
+        """Close it; nothing is raised."""
+        self._connection.close()
+
+
+class PostgresEngine:
+    """One database on one server."""
+
+    errors: tuple[type[Exception], ...] = (psycopg.Error,)
+
+    def __init__(self, address: str, *, reads_only: bool = False) -> None:
+        # Who reads sees one moment, however many statements it takes.
+        reading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
+        self.begin = reading if reads_only else "BEGIN"
+        self._reads_only = reads_only
+        self._address = address
+        self.place = _place(address)
+        self._was_reached = False
+
+    def connect(self) -> PostgresLink:
+        """Connect, and migrate the store if it is old."""
+        link = PostgresLink(self._address)
+        try:
+            if not self._reads_only:
+                migrate(link, self.place)
+        except BaseException:
+            link.close()
+            raise
+        self._was_reached = True
+        return link
+
+    def fault(self, error: Exception) -> tuple[Fault, str]:
+        """What went wrong, and its SQLSTATE."""
+        state = getattr(error, "sqlstate", None)
+        if state is None:
+            # No answer at all. A wrong address is told at once; a server that was there is waited for.
+            known = isinstance(error, psycopg.OperationalError)
+            fault = UNREACHABLE if known else UNKNOWN
+            return (fault if self._was_reached else _AT_ONCE), type(error).__name__
+        fault = _FAULTS.get(state) or _FAULTS.get(state[:3]) or _FAULTS.get(state[:2])
+        return fault or UNKNOWN, state
+
+
+_AT_ONCE = Fault(UNREACHABLE.reason, UNREACHABLE.advice)
+
+
+@lru_cache(maxsize=512)
+def _numbered(statement: str) -> LiteralString:
+    """The statement with ``$1``, ``$2``, … in place of each ``?``."""
+    first, *others = statement.split("?")
+    numbers = count(1)
+    numbered = first + "".join(f"${next(numbers)}{other}" for other in others)
+    # All statements are written in this package; values travel beside them.
+    return cast("LiteralString", numbered)
+
+
+def _place(address: str) -> str:
+    try:
+        told = conninfo_to_dict(address)
+    except psycopg.Error:
+        told = None
+    if told is None:
+        # Not the library's own words, which repeat what it could not read.
+        raise UsageError(
+            "The address of the database cannot be read. Expected: "
+            "postgresql://user:password@host:port/database, special characters as %XX."
+        )
+    host = told.get("host") or told.get("hostaddr") or "localhost"
+    return f"{told.get('dbname') or told.get('user') or 'postgres'} on {host}"

@@ -1,0 +1,171 @@
+"""Turns as rows, and back.
+
+Rules:
+1. Reading gives exactly the turn that was written: every field of every part.
+2. A field that equals its default is not written.
+3. ``author`` and ``model`` are columns for questions; where a column cannot hold the exact value, ``fields`` does.
+4. Data of media from ``BLOB_SIZE`` on are kept once for all turns, by the hash of their bytes.
+"""
+
+import binascii
+from base64 import b64decode, b64encode
+from datetime import UTC, datetime
+from hashlib import sha256
+from typing import Any
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import FieldInfo, fields
+
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Origin,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.store.json_text import read_json, write_json
+
+#: Smaller data stay in the part's own row (characters of base64).
+BLOB_SIZE = 4096
+
+_KINDS: dict[type[Part], str] = {
+    Text: "text",
+    ToolCall: "tool_call",
+    ToolResult: "tool_result",
+    Thinking: "thinking",
+    Media: "media",
+}
+_CLASSES: dict[str, type[Part]] = {name: kind for kind, name in _KINDS.items()}
+_LATEST = 2**62
+_COLUMNS = ("id", "parts")
+
+
+def _default(info: FieldInfo) -> object:
+    return info.default_factory() if info.default_factory is not NODEFAULT else info.default
+
+
+_DEFAULTS: dict[type[Struct], tuple[tuple[str, object], ...]] = {
+    kind: tuple((info.name, _default(info)) for info in fields(kind)) for kind in (*_KINDS, Turn)
+}
+
+
+class PartRow(Struct, frozen=True):
+    """One row of ``parts``, and the bytes that its ``blob`` names."""
+
+    kind: str
+    body: str
+    blob: str | None = None
+    data: bytes = b""
+
+
+class TurnRow(Struct, frozen=True):
+    """A turn's own columns."""
+
+    author: str
+    model: str | None
+    fields: str
+
+
+def write_turn_row(turn: Turn) -> TurnRow:
+    """The turn without its parts."""
+    told = _told(turn)
+    author: str = clean_text(turn.role)
+    model: object = turn.model  # whatever a reader found there
+    if author == turn.role:
+        del told["role"]
+    column = model if isinstance(model, str) and clean_text(model) == model else None
+    if column == model:
+        del told["model"]
+    return TurnRow(author, column, write_json(told))
+
+
+def read_turn_row(identifier: str, row: TurnRow, parts: tuple[Part, ...]) -> Turn:
+    """The turn as it was."""
+    told: JsonObject = {"role": row.author, "model": row.model} | read_json(row.fields)
+    return Turn(id=identifier, parts=parts, **told)
+
+
+def write_part_row(part: Part) -> PartRow:
+    """One part as a row."""
+    body, data = _told(part), b""
+    if isinstance(part, Media) and part.data is not None and len(part.data) >= BLOB_SIZE:
+        data = _bytes_of(part.data)
+        if data:
+            del body["data"]
+    name = sha256(data).hexdigest() if data else None
+    return PartRow(_KINDS[type(part)], write_json(body), name, data)
+
+
+def read_part_row(kind: str, body: str, data: bytes | None) -> Part:
+    """The part as it was; ``data`` are the bytes of its blob, if it has one."""
+    told: JsonObject = read_json(body)
+    if "origin" in told:
+        told["origin"] = Origin(**told["origin"])
+    if data is not None:
+        told["data"] = b64encode(data).decode("ascii")
+    return _CLASSES[kind](**told)
+
+
+def text_of(turn: Turn) -> str:
+    """The words of the turn, in which search looks."""
+    return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
+
+
+def moment_ms(created_at: object, otherwise: int) -> int:
+    """A turn's own time in milliseconds, if it can be understood."""
+    try:
+        match created_at:
+            case bool():
+                return otherwise
+            case int() | float():
+                # Seconds of this era have ten digits, milliseconds thirteen.
+                return within_range(
+                    int(created_at if abs(created_at) >= 1e11 else created_at * 1000)
+                )
+            case str():
+                told = datetime.fromisoformat(created_at)
+                known = told if told.tzinfo else told.replace(tzinfo=UTC)
+                return int(known.timestamp() * 1000)
+            case _:
+                return otherwise
+    except (ValueError, OverflowError):
+        return otherwise
+
+
+def within_range(moment: int) -> int:
+    """The moment, or the nearest one that a column holds."""
+    return max(-_LATEST, min(moment, _LATEST))
+
+
+def _told(value: Part | Turn) -> dict[str, Any]:
+    """The fields that differ from their default."""
+    told: dict[str, Any] = {}
+    for name, default in _DEFAULTS[type(value)]:
+        field = getattr(value, name)
+        if field is not default and field != default and name not in _COLUMNS:
+            told[name] = field
+    if isinstance(value, Turn):
+        told.setdefault("role", value.role)
+        told.setdefault("model", value.model)
+    origin = told.get("origin")
+    if isinstance(origin, Origin):
+        told["origin"] = {
+            "provider": origin.provider,
+            "endpoint": origin.endpoint,
+            "model": origin.model,
+        }
+    return told
+
+
+def _bytes_of(data: str) -> bytes:
+    """The bytes, or none if they would not give the very same text again."""
+    try:
+        decoded = b64decode(data, validate=True)
+    except (binascii.Error, ValueError):
+        return b""
+    return decoded if b64encode(decoded).decode("ascii") == data else b""

@@ -1,0 +1,97 @@
+"""Tokens and cost, as they were spent.
+
+Rules:
+1. What is not known is counted as unknown, and never taken for nothing.
+2. Money is kept in whole billionths of its currency: sums are exact, and the same everywhere.
+3. All branches count: what was thrown away was paid for.
+"""
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Literal, TypeAlias
+
+from multi_llm_chat.events import Usage
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.store.conversations import checked_id, key_of
+from multi_llm_chat.store.transaction import Row, Transaction, reading
+from multi_llm_chat.store.turns import turn_key
+from multi_llm_chat.store.values import Spending, Total
+
+_NANO = 9
+_TOKENS = Usage.__struct_fields__
+_COLUMNS = ", ".join(_TOKENS)
+
+Grouping: TypeAlias = Literal["turn", "speaker", "model"]
+_GROUPS: dict[Grouping, str] = {
+    "turn": "COALESCE(turns.id, '')",
+    "speaker": "speaker",
+    "model": "usage.model",
+}
+
+
+def record_spending(transaction: Transaction, conversation: str, spending: Spending) -> None:
+    """Keep what an answer has cost; the same id again replaces what was kept."""
+    key = key_of(transaction, conversation, lock=True)
+    tokens = [
+        None if spending.tokens is None else getattr(spending.tokens, name) for name in _TOKENS
+    ]
+    values = (
+        key, checked_id(spending.id),
+        None if spending.turn is None else turn_key(transaction, key, spending.turn),
+        spending.run_id, clean_text(spending.speaker), clean_text(spending.model), *tokens,
+        None if spending.cost is None else int(spending.cost.scaleb(_NANO).to_integral_value()),
+        clean_text(spending.currency), int(spending.estimate), transaction.now_ms,
+    )  # fmt: skip
+    transaction.rows("DELETE FROM usage WHERE conversation = ? AND id = ?", key, spending.id)
+    transaction.rows(
+        f"INSERT INTO usage(conversation, id, turn, run_id, speaker, model, {_COLUMNS}, cost_nano,"  # noqa: S608 names of our own columns
+        f" currency, estimate, created_ms) VALUES ({', '.join('?' * len(values))})",
+        *values,
+    )
+
+
+@reading
+def total(transaction: Transaction, conversation: str) -> Total:
+    """What the whole conversation has cost."""
+    return _totals(_sums(transaction, conversation, "''")).get("", Total())
+
+
+@reading
+def totals(transaction: Transaction, conversation: str, by: Grouping) -> dict[str, Total]:
+    """What each turn, speaker or model has cost; under ``""`` what belongs to no turn."""
+    return _totals(_sums(transaction, conversation, _GROUPS[by]))
+
+
+def _sums(transaction: Transaction, conversation: str, group: str) -> list[Row]:
+    sums = ", ".join(f"CAST(COALESCE(sum({name}), 0) AS BIGINT)" for name in _TOKENS)
+    return transaction.rows(
+        f"SELECT {group}, currency, count(*), count(*) - count(input_tokens), count(*) - count(cost_nano),"  # noqa: S608 names of our own columns
+        f" CAST(sum(estimate) AS BIGINT), CAST(sum(cost_nano) AS BIGINT), {sums}"
+        " FROM usage LEFT JOIN turns ON turns.key = turn WHERE usage.conversation = ?"
+        " GROUP BY 1, 2 ORDER BY 1, 2",
+        key_of(transaction, conversation),
+    )
+
+
+def _totals(rows: Iterable[Row]) -> dict[str, Total]:
+    totals: dict[str, Total] = {}
+    for name, currency, count, no_tokens, no_costs, estimates, nano, *tokens in rows:
+        before = totals.get(name, Total())
+        costs = (
+            before.costs
+            if nano is None
+            else before.costs | {currency: Decimal(nano).scaleb(-_NANO)}
+        )
+        totals[name] = Total(
+            before.count + count,
+            Usage(*(old + new for old, new in zip(_counts(before.tokens), tokens, strict=True))),
+            costs,
+            before.unknown_tokens + no_tokens,
+            before.unknown_costs + no_costs,
+            before.estimates + estimates,
+        )
+    return totals
+
+
+def _counts(usage: Usage) -> tuple[int, ...]:
+    return tuple(getattr(usage, name) for name in _TOKENS)

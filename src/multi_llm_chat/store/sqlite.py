@@ -1,0 +1,174 @@
+"""Conversations in an SQLite file, or in memory.
+
+Rules:
+1. The file is in WAL mode with ``synchronous=FULL``: what was committed survives a loss of power.
+2. Who may write takes the lock at once (``BEGIN IMMEDIATE``), so that no transaction fails half-way.
+3. The file is readable by its owner alone.
+4. Before an existing file is migrated, a copy is put beside it: written aside, then renamed.
+"""
+
+import errno
+import os
+import sqlite3
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.store.faults import (
+    BUSY,
+    DAMAGED,
+    DISK,
+    FULL,
+    READ_ONLY,
+    UNKNOWN,
+    UNOPENED,
+    Fault,
+)
+from multi_llm_chat.store.migrating import migrate
+from multi_llm_chat.store.schema import APPLICATION_ID
+from multi_llm_chat.store.transaction import DatabaseName, Row
+
+MEMORY = ":memory:"
+
+#: The part of SQLite's own error name before its second underscore tells what to do.
+_FAULTS: dict[str, Fault] = {
+    "BUSY": BUSY,
+    "LOCKED": BUSY,
+    "FULL": FULL,
+    "READONLY": READ_ONLY,
+    "PERM": READ_ONLY,
+    "CANTOPEN": UNOPENED,
+    "CORRUPT": DAMAGED,
+    "NOTADB": DAMAGED,
+    "IOERR": DISK,
+}
+
+_SYSTEM_FAULTS: dict[int | None, Fault] = {
+    errno.ENOSPC: FULL,
+    errno.EDQUOT: FULL,
+    errno.EROFS: READ_ONLY,
+    errno.EACCES: READ_ONLY,
+    errno.EPERM: READ_ONLY,
+}
+
+#: Short, in seconds: who waits is the retrying lane, which is fairer than SQLite's own growing pauses.
+_WAIT = 0.02
+
+_SETTINGS = (
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA foreign_keys = ON",
+)
+
+
+class SQLiteLink:
+    """One connection."""
+
+    database: DatabaseName = "sqlite"
+
+    def __init__(self, path: str) -> None:
+        # Transactions are begun and ended by the lanes alone.
+        self._connection = sqlite3.connect(
+            path, timeout=_WAIT, isolation_level=None, cached_statements=256
+        )
+
+    def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
+        """Run one statement."""
+        return self._connection.execute(statement, parameters).fetchall()
+
+    def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
+        """Run one statement for each row of parameters."""
+        self._connection.executemany(statement, rows)
+
+    def roll_back(self) -> None:
+        """Undo the open transaction, if there is one."""
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+
+    def close(self) -> None:
+        """Close it; nothing is raised."""
+        try:
+            self._connection.close()
+        except sqlite3.Error:
+            return  # what could not be closed cannot be mended by the caller either
+
+    def copy_to(self, path: Path) -> None:
+        """Write a copy of the whole store into a new file."""
+        with closing(sqlite3.connect(path)) as target:
+            self._connection.backup(target)
+
+
+class SQLiteEngine:
+    """One file, for writing (and migrating) or for reading only."""
+
+    errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
+
+    def __init__(self, path: str, *, reads_only: bool = False) -> None:
+        self.place = "memory" if path == MEMORY else path
+        self.begin = "BEGIN" if reads_only else "BEGIN IMMEDIATE"
+        self._path = path
+        self._reads_only = reads_only
+
+    def connect(self) -> SQLiteLink:
+        """Open the file; one that writes makes and migrates it first."""
+        if self._path != MEMORY and not self._reads_only:
+            _make_private(Path(self._path))
+        link = SQLiteLink(self._path)
+        try:
+            self._check_owner(link)
+            for setting in _SETTINGS:
+                link.execute(setting)
+            if not self._reads_only:
+                migrate(link, self.place, keep=self._keep)
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    def fault(self, error: Exception) -> tuple[Fault, str]:
+        """What went wrong, and the database's or the system's name for it."""
+        if isinstance(error, OSError):
+            name = errno.errorcode.get(error.errno or 0, "OSError")
+            return _SYSTEM_FAULTS.get(error.errno, UNOPENED), name
+        name = str(getattr(error, "sqlite_errorname", type(error).__name__))
+        fault = _FAULTS.get(name.removeprefix("SQLITE_").partition("_")[0], UNKNOWN)
+        if self._path == MEMORY:
+            return replace(
+                fault, broken=False
+            ), name  # a new connection would be a new, empty store
+        return fault, name
+
+    def _check_owner(self, link: SQLiteLink) -> None:
+        """Refuse another program's database, before anything in it is changed."""
+        used = link.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+        if used and link.execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
+            raise StoreError(
+                f"The file {self.place} belongs to another program. Choose another place.",
+                reason="damaged",
+            )
+
+    def _keep(self, version: int) -> None:
+        # A second connection: it sees the file as it was before the transaction of the first.
+        backup = Path(f"{self._path}.v{version}.backup")
+        unfinished = backup.with_name(f"{backup.name}.unfinished")
+        unfinished.unlink(missing_ok=True)
+        _make_private(unfinished)
+        with closing(SQLiteLink(self._path)) as link:
+            link.copy_to(unfinished)
+        descriptor = os.open(unfinished, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        unfinished.replace(backup)
+
+
+def _make_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, unless there is one."""
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(mode=0o600)

@@ -1,0 +1,256 @@
+"""Turns: appended to a tree, read along a branch.
+
+Rules:
+1. Turns are never changed and never removed; an edit is another child of the same parent.
+2. A turn that is there already is not written again: appending twice is appending once.
+3. A branch ends at its head. Whoever appends without saying where, appends there; whoever says where he
+   believes the end to be learns of a conflict instead of overwriting another's words.
+4. A turn without an id or a time gets both; nothing else about it is changed.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from multi_llm_chat.archive.document import MAIN
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.values import Part, Turn
+from multi_llm_chat.store.conversations import checked_id, key_of, touch
+from multi_llm_chat.store.rows import (
+    TurnRow,
+    moment_ms,
+    read_part_row,
+    read_turn_row,
+    text_of,
+    write_part_row,
+    write_turn_row,
+)
+from multi_llm_chat.store.search_index import add_turn
+from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
+from multi_llm_chat.store.values import Appended, Conflict, Page, Placed
+
+
+class _End:
+    """The type of ``END``."""
+
+
+#: The end of the branch, wherever it is.
+END: Final = _End()
+
+
+def append(
+    transaction: Transaction,
+    conversation: str,
+    turns: Sequence[Turn],
+    *,
+    branch: str = MAIN,
+    parent: str | _End | None = END,
+    expected: str | _End | None = END,
+    run_id: str | None = None,
+) -> Appended | Conflict:
+    """Append turns, each answering the one before, and move the branch's head to the last.
+
+    Args:
+        transaction: within which it happens.
+        conversation: its id.
+        turns: at least one. A turn whose id the conversation has already is taken as saved.
+        branch: the name of the branch.
+        parent: what the first turn answers: the branch's end, or a turn's id, or None for a new root.
+        expected: where the caller believes the branch to end (None: it is empty), if that matters.
+        run_id: the run that made the turns.
+
+    Returns:
+        The turns with ids and times; or the conflict, and nothing was saved.
+    """
+    key = key_of(transaction, conversation, lock=True)
+    told = tuple(_complete(transaction, turn) for turn in turns)
+    if not told:
+        raise UsageError("There is no turn to append.")
+    there = keys_of(transaction, key, [turn.id or "" for turn in told])
+    head = _head(transaction, key, branch)
+    if all(turn.id in there for turn in told):
+        # All of it landed before; whatever happened since stays as it is.
+        return Appended(told, head[1] if head else told[-1].id or "")
+    if not isinstance(expected, _End) and expected != (head[1] if head else None):
+        return Conflict(head[1] if head else None)
+    if isinstance(parent, _End):
+        above = head[0] if head else None
+    else:
+        above = None if parent is None else turn_key(transaction, key, parent)
+    for turn in told:
+        identifier = turn.id or ""
+        if identifier not in there:
+            there[identifier] = insert_turn(transaction, key, turn, above, run_id=run_id)
+        above = there[identifier]
+    set_head(transaction, key, branch, there[told[-1].id or ""])
+    touch(transaction, key)
+    return Appended(told, told[-1].id or "")
+
+
+@reading
+def path(transaction: Transaction, conversation: str, *, head: str = MAIN) -> list[Turn]:
+    """All turns of a branch, oldest first."""
+    key = key_of(transaction, conversation)
+    end = _head(transaction, key, head)
+    return [placed.turn for placed in _walk(transaction, end[0], None)] if end else []
+
+
+@reading
+def path_to(transaction: Transaction, conversation: str, turn: str) -> list[Turn]:
+    """The turns from the beginning to one turn, oldest first."""
+    key = key_of(transaction, conversation)
+    start = turn_key(transaction, key, turn)
+    return [placed.turn for placed in _walk(transaction, start, None)]
+
+
+@reading
+def page(
+    transaction: Transaction,
+    conversation: str,
+    *,
+    head: str = MAIN,
+    before: str | None = None,
+    limit: int = 50,
+) -> Page:
+    """The last turns of a branch, or the last of those above the turn ``before``."""
+    key = key_of(transaction, conversation)
+    if before is None:
+        end = _head(transaction, key, head)
+        start: int | None = end[0] if end else None
+    else:
+        row = transaction.row(
+            "SELECT parent FROM turns WHERE key = ?", turn_key(transaction, key, before)
+        )
+        start = row[0] if row else None
+    if start is None:
+        return Page((), more=False)
+    placed = _walk(transaction, start, limit)
+    return Page(tuple(placed), more=bool(placed) and placed[0].parent is not None)
+
+
+@reading
+def get_turn(transaction: Transaction, conversation: str, turn: str) -> Placed:
+    """One turn."""
+    key = key_of(transaction, conversation)
+    return _walk(transaction, turn_key(transaction, key, turn), 1)[0]
+
+
+def insert_turn(
+    transaction: Transaction,
+    conversation: int,
+    turn: Turn,
+    parent: int | None,
+    *,
+    run_id: str | None = None,
+) -> int:
+    """Write a turn with its parts and its terms; its number."""
+    row = write_turn_row(turn)
+    created_ms = moment_ms(turn.created_at, transaction.now_ms)
+    inserted = transaction.rows(
+        "INSERT INTO turns(conversation, id, parent, run_id, author, model, created_ms, fields)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING key",
+        conversation, turn.id, parent, run_id, row.author, row.model, created_ms, row.fields,
+    )  # fmt: skip
+    key: int = inserted[0][0]
+    parts = [write_part_row(part) for part in turn.parts]
+    transaction.many(
+        "INSERT INTO blobs(sha256, size, data) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        [(part.blob, len(part.data), part.data) for part in parts if part.blob],
+    )
+    transaction.many(
+        "INSERT INTO parts(turn, position, kind, body, blob) VALUES (?, ?, ?, ?, ?)",
+        [(key, place, part.kind, part.body, part.blob) for place, part in enumerate(parts)],
+    )
+    add_turn(transaction, key, text_of(turn))
+    return key
+
+
+def set_head(transaction: Transaction, conversation: int, name: str, turn: int) -> None:
+    """Let the branch end at the turn."""
+    transaction.rows(
+        "INSERT INTO heads(conversation, name, turn) VALUES (?, ?, ?)"
+        " ON CONFLICT (conversation, name) DO UPDATE SET turn = excluded.turn",
+        conversation, clean_text(name), turn,
+    )  # fmt: skip
+
+
+def keys_of(
+    transaction: Transaction, conversation: int, identifiers: Sequence[str]
+) -> dict[str, int]:
+    """The numbers of those turns that are there."""
+    found: dict[str, int] = {}
+    for marks, chunk in chunks(identifiers):
+        found.update(
+            (identifier, key)
+            for identifier, key in transaction.rows(
+                f"SELECT id, key FROM turns WHERE conversation = ? AND id IN ({marks})",  # noqa: S608 only question marks
+                conversation,
+                *chunk,
+            )
+        )
+    return found
+
+
+def turn_key(transaction: Transaction, conversation: int, identifier: str) -> int:
+    """The number of a turn that must be there."""
+    identifier = clean_text(identifier)
+    found = keys_of(transaction, conversation, [identifier])
+    if not found:
+        raise StoreError(f"The conversation has no turn {identifier[:60]!r}.", reason="missing")
+    return found[identifier]
+
+
+def read_placed(transaction: Transaction, rows: Sequence[Row]) -> list[Placed]:
+    """Turns with their parts, in the order of the rows.
+
+    A row is: key, id, parent's id, run, author, model, time, fields.
+    """
+    parts: dict[int, list[Part]] = {}
+    for marks, chunk in chunks([row[0] for row in rows]):
+        for key, kind, body, data in transaction.rows(
+            "SELECT turn, kind, body, data FROM parts LEFT JOIN blobs ON sha256 = blob"  # noqa: S608 only question marks
+            f" WHERE turn IN ({marks}) ORDER BY turn, position",
+            *chunk,
+        ):
+            parts.setdefault(key, []).append(read_part_row(kind, body, data))
+    return [
+        Placed(
+            read_turn_row(row[1], TurnRow(row[4], row[5], row[7]), tuple(parts.get(row[0], ()))),
+            row[2],
+            row[3],
+            row[6],
+        )
+        for row in rows
+    ]
+
+
+def _walk(transaction: Transaction, start: int, limit: int | None) -> list[Placed]:
+    """From a turn towards its root, as many as wanted; given oldest first."""
+    rows = transaction.rows(
+        "WITH RECURSIVE walk(key, parent, depth) AS ("
+        " SELECT key, parent, 1 FROM turns WHERE key = ?"
+        " UNION ALL SELECT turns.key, turns.parent, depth + 1 FROM walk"
+        " JOIN turns ON turns.key = walk.parent WHERE depth < ?)"
+        " SELECT turns.key, turns.id, above.id, turns.run_id, turns.author, turns.model,"
+        " turns.created_ms, turns.fields FROM walk JOIN turns ON turns.key = walk.key"
+        " LEFT JOIN turns AS above ON above.key = walk.parent ORDER BY depth DESC",
+        start, 2**31 if limit is None else limit,
+    )  # fmt: skip
+    return read_placed(transaction, rows)
+
+
+def _head(transaction: Transaction, conversation: int, name: str) -> tuple[int, str] | None:
+    row = transaction.row(
+        "SELECT turn, id FROM heads JOIN turns ON turns.key = heads.turn"
+        " WHERE heads.conversation = ? AND name = ?",
+        conversation, clean_text(name),
+    )  # fmt: skip
+    return (row[0], row[1]) if row else None
+
+
+def _complete(transaction: Transaction, turn: Turn) -> Turn:
+    identifier = transaction.new_id() if turn.id is None else checked_id(turn.id)
+    created_at = transaction.now_ms if turn.created_at is None else turn.created_at
+    return replace(turn, id=identifier, created_at=created_at)

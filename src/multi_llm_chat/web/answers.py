@@ -1,0 +1,190 @@
+"""An answer while it is given, as pages show it.
+
+Rules:
+1. Every event changes the answer and gives the changes that bring a page to the same state.
+2. Words and thoughts wait until ``flush``, so that a page changes a few times a second and not for each token.
+3. A call of a tool is one card from its first letter to its result.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+from msgspec.structs import replace
+
+from multi_llm_chat.client.agent_events import (
+    AgentEvent,
+    HistoryCompressed,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from multi_llm_chat.events import TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
+from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.web.oplog import Change
+from multi_llm_chat.web.rendering import Growing
+from multi_llm_chat.web.showing import tool_view
+from multi_llm_chat.web.views import AnswerView, Note, Segment, Thoughts, Tool, Words
+
+#: Makes the HTML of a segment.
+Draw = Callable[[Segment], str]
+
+_WRITING: Final = "writing"
+
+
+class LiveAnswer:
+    """One speaker's answer while it comes."""
+
+    def __init__(self, view: AnswerView, draw: Draw) -> None:
+        self._view = view
+        self._draw = draw
+        self._segments: list[Segment] = []
+        self._growing: Growing | None = None
+        self._words: list[str] = []
+        self._thoughts: list[str] = []
+        self._calls: dict[int, int] = {}
+        self._cards: dict[str, int] = {}
+        self._running: list[tuple[ToolCall, int]] = []
+
+    @property
+    def view(self) -> AnswerView:
+        """The answer as it is now."""
+        return replace(self._view, segments=tuple(self._segments), is_live=True)
+
+    @property
+    def running(self) -> list[str]:
+        """The names of the tools that run."""
+        return [call.name for call, _ in self._running]
+
+    def heard(self, event: AgentEvent) -> list[Change]:
+        """What an event changes."""
+        match event:
+            case TextDelta():
+                changes = self.flush() if self._thoughts else []
+                self._words.append(event.text)
+                return changes
+            case ThinkingDelta():
+                changes = self.flush() if self._words else []
+                self._thoughts.append(event.text)
+                return changes
+            case ToolCallStart():
+                changes = self._closed()
+                self._calls[event.index] = len(self._segments)
+                return [*changes, self._add(Tool(self._new_id, event.name, _WRITING))]
+            case ToolCallEnd():
+                return self._call_written(event)
+            case ToolStarted():
+                return self._started(event.call)
+            case ToolFinished():
+                return self._finished(event)
+            case HistoryCompressed():
+                return [*self._closed(), self._add(Note(self._new_id, event.note.text))]
+            case TurnFinished():
+                self._calls = {}
+                return self._closed()
+            case _:
+                return []
+
+    def flush(self) -> list[Change]:
+        """Show the words and thoughts that wait."""
+        changes: list[Change] = []
+        thoughts, self._thoughts = "".join(self._thoughts), []
+        if thoughts:
+            changes += self._more_thoughts(thoughts)
+        words, self._words = "".join(self._words), []
+        if words:
+            changes += self._more_words(words)
+        return changes
+
+    def turn_saved(self) -> list[Change]:
+        """What comes next begins anew."""
+        self._calls = {}
+        return self._closed()
+
+    def ask(self, call: ToolCall, question: str, source: str) -> list[Change]:
+        """The user has to decide about a call; none if it is not this answer's."""
+        at = next((at for each, at in self._running if each is call), None)
+        if at is None:
+            return []
+        return [self._put(at, state="waiting", question=question, source=source)]
+
+    def decided(self, question: str) -> list[Change]:
+        """The user has decided."""
+        for at, segment in enumerate(self._segments):
+            if isinstance(segment, Tool) and segment.question == question:
+                return [self._put(at, state="running", question="")]
+        return []
+
+    @property
+    def _new_id(self) -> str:
+        return f"{self._view.run}-{len(self._segments)}"
+
+    def _add(self, segment: Segment) -> Change:
+        self._segments.append(segment)
+        return {"op": "append", "to": f"{self._view.run}-body", "html": self._draw(segment)}
+
+    def _put(self, at: int, **fields: object) -> Change:
+        segment = replace(self._segments[at], **fields)
+        self._segments[at] = segment
+        return {"op": "replace", "id": segment.id, "html": self._draw(segment)}
+
+    def _closed(self) -> list[Change]:
+        """Nothing is added to the words any more."""
+        changes = self.flush()
+        if self._growing is not None:
+            at = len(self._segments) - 1
+            changes.append(self._put(at, final=self._growing.finish(), tail=""))
+            self._growing = None
+        return changes
+
+    def _more_thoughts(self, text: str) -> list[Change]:
+        last = self._segments[-1] if self._segments else None
+        if not isinstance(last, Thoughts):
+            return [*self._closed(), self._add(Thoughts(self._new_id, text))]
+        self._segments[-1] = replace(last, text=last.text + text)
+        return [{"op": "text", "id": f"{last.id}-text", "text": text}]
+
+    def _more_words(self, text: str) -> list[Change]:
+        if self._growing is None:
+            if not text.strip():
+                return []
+            self._growing = Growing()
+            grown = self._growing.add(text)
+            return [self._add(Words(self._new_id, grown.final, grown.tail))]
+        grown = self._growing.add(text)
+        last = self._segments[-1]
+        assert isinstance(last, Words)
+        self._segments[-1] = replace(last, final=last.final + grown.final, tail=grown.tail)
+        return [{"op": "stream", "id": last.id, "final": grown.final, "tail": grown.tail}]
+
+    def _call_written(self, event: ToolCallEnd) -> list[Change]:
+        at = self._calls.get(event.index)
+        if at is None:
+            self._calls[event.index] = len(self._segments)
+            changes = [*self._closed(), self._add(tool_view(self._new_id, event.call, None))]
+        else:
+            card = tool_view(self._segments[at].id, event.call, None)
+            changes = [self._put(at, name=card.name, rows=card.rows, raw=card.raw)]
+        self._cards[event.call.tool_call_id] = self._calls[event.index]
+        return changes
+
+    def _started(self, call: ToolCall) -> list[Change]:
+        at = self._cards.pop(call.tool_call_id, None)
+        if at is None:
+            changes = [*self._closed(), self._add(tool_view(self._new_id, call, None))]
+            at = len(self._segments) - 1
+        else:
+            changes = [self._put(at, state="running")]
+        self._running.append((call, at))
+        return changes
+
+    def _finished(self, event: ToolFinished) -> list[Change]:
+        at = next((at for each, at in self._running if each is event.call), None)
+        if at is None:
+            return []
+        self._running = [entry for entry in self._running if entry[1] != at]
+        card = tool_view(self._segments[at].id, event.call, event.result, event.seconds)
+        return [
+            self._put(
+                at, state=card.state, result=card.result, seconds=event.seconds, question=""
+            )
+        ]

@@ -1,0 +1,220 @@
+"""What is done in a conversation, and with it."""
+
+import base64
+import binascii
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, cast
+
+from msgspec import Struct, field
+from starlette.datastructures import UploadFile
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.history.values import JsonObject, Media
+from multi_llm_chat.service.transfer import export_conversations, import_conversations
+from multi_llm_chat.store import archive, delete, get, get_turn, rename, undelete
+from multi_llm_chat.web.live import DECISIONS
+from multi_llm_chat.web.routes.asking import Asking, asking
+from multi_llm_chat.web.uploads import checked_upload
+from multi_llm_chat.web.views import PICTURES
+
+#: How many files may go with a message.
+MOST_FILES: Final = 10
+
+
+async def say(request: Request) -> Response:
+    """A message, with its files."""
+    told = asking(request)
+    async with request.form(max_files=MOST_FILES, max_fields=20, max_part_size=2_000_000) as form:
+        text = str(form.get("text", ""))
+        names = [str(name) for name in form.getlist("to")]
+        files = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
+        media = [
+            checked_upload(await each.read(), each.filename or "", each.content_type or "")
+            for each in files
+        ]
+    live = told.live(is_new=await _is_new(told))
+    proceeding = live.service.process_message(text, media=media, to=names or None)
+    await live.proceed(proceeding, resets=False)
+    return JSONResponse({})
+
+
+async def _is_new(told: Asking) -> bool:
+    try:
+        await told.store.arun(get, told.conversation)
+    except StoreError as error:
+        if error.reason != "missing":
+            raise
+        return True
+    return False
+
+
+class Order(Struct):
+    """What a button asks for."""
+
+    turn: str = ""
+    text: str = ""
+    speaker: str | None = None
+    question: str = ""
+    decision: str = ""
+    content: JsonObject = field(default_factory=dict)
+
+
+async def _edit(told: Asking, order: Order) -> None:
+    live = told.live()
+    await live.proceed(live.service.edit(order.turn, order.text), resets=True)
+
+
+async def _regenerate(told: Asking, order: Order) -> None:
+    live = told.live()
+    await live.proceed(live.service.regenerate(order.turn), resets=True)
+
+
+async def _retry(told: Asking, order: Order) -> None:
+    del order
+    live = told.live()
+    await live.proceed(live.service.retry(), resets=True)
+
+
+async def _go_on(told: Asking, order: Order) -> None:
+    live = told.live()
+    await live.proceed(live.service.continue_answer(order.speaker), resets=False)
+
+
+async def _switch(told: Asking, order: Order) -> None:
+    live = told.live()
+    await live.move(lambda: live.service.aswitch(order.turn))
+
+
+async def _branch(told: Asking, order: Order) -> None:
+    live = told.live()
+    await live.move(lambda: live.service.abranch(order.turn))
+
+
+async def _stop(told: Asking, order: Order) -> None:
+    live = told.hub.opened(told.user, told.conversation)
+    if live is not None:
+        live.stop(order.speaker)
+
+
+async def _decide(told: Asking, order: Order) -> None:
+    live = told.hub.opened(told.user, told.conversation)
+    decision = DECISIONS.get(order.decision)
+    if live is None or decision is None or not live.decided(order.question, decision):
+        raise UsageError(told.words.text("too_late"))
+
+
+async def _answer(told: Asking, order: Order) -> None:
+    live = told.hub.opened(told.user, told.conversation)
+    if live is None or not live.answered(order.question, order.decision, order.content):
+        raise UsageError(told.words.text("too_late"))
+
+
+async def _rename(told: Asking, order: Order) -> None:
+    await told.store.arun(rename, told.conversation, order.text[:200])
+    told.hub.tell(told.user, {"op": "list"})
+
+
+async def _archive(told: Asking, order: Order) -> None:
+    await told.store.arun(archive, told.conversation, archived=order.decision != "back")
+    told.hub.tell(told.user, {"op": "list"})
+
+
+async def _delete(told: Asking, order: Order) -> None:
+    del order
+    await told.store.arun(delete, told.conversation)
+    told.hub.forget(told.user, told.conversation)
+    told.hub.tell(told.user, {"op": "list"})
+
+
+async def _undelete(told: Asking, order: Order) -> None:
+    del order
+    await told.store.arun(undelete, told.conversation)
+    told.hub.tell(told.user, {"op": "list"})
+
+
+_ORDERS: Final[dict[str, Callable[[Asking, Order], Awaitable[None]]]] = {
+    "edit": _edit,
+    "regenerate": _regenerate,
+    "retry": _retry,
+    "continue": _go_on,
+    "switch": _switch,
+    "branch": _branch,
+    "stop": _stop,
+    "decide": _decide,
+    "answer": _answer,
+    "rename": _rename,
+    "archive": _archive,
+    "delete": _delete,
+    "undelete": _undelete,
+}
+
+
+async def order(request: Request) -> Response:
+    """Whatever a button of a conversation does."""
+    told = asking(request)
+    action = _ORDERS.get(request.path_params["action"])
+    if action is None:
+        return JSONResponse({"error": "There is no such action."}, 404)
+    await action(told, await told.body(Order))
+    return JSONResponse({})
+
+
+# Files in and out.
+
+_FORMS: Final[dict[str, tuple[str, str]]] = {
+    "json": ("application/json", "json"),
+    "markdown": ("text/markdown; charset=utf-8", "md"),
+    "text": ("text/plain; charset=utf-8", "txt"),
+}
+
+
+async def export(request: Request) -> Response:
+    """A conversation, or all of them, as a file."""
+    told = asking(request)
+    form = request.query_params.get("form", "json")
+    if form not in _FORMS:
+        raise UsageError("A file is json, markdown or text.")
+    mime, ending = _FORMS[form]
+    one = request.path_params.get("conversation")
+    wanted = None if one is None else [one]
+    text = await told.store.arun(export_conversations, wanted, cast("Format", form))
+    name = f"conversation{'' if one else 's'}.{ending}"
+    return Response(
+        text, media_type=mime, headers={"content-disposition": f'attachment; filename="{name}"'}
+    )
+
+
+async def take_in(request: Request) -> Response:
+    """A file of conversations."""
+    told = asking(request)
+    report = await told.store.arun(import_conversations, await request.body())
+    told.hub.tell(told.user, {"op": "list"})
+    return JSONResponse(
+        {"conversations": list(report.conversations), "problems": list(report.problems[:20])}
+    )
+
+
+async def media(request: Request) -> Response:
+    """A picture or a file of a turn; what a browser might run is only ever saved."""
+    told = asking(request)
+    placed = await told.store.arun(get_turn, told.conversation, request.path_params["turn"])
+    part: Any = dict(enumerate(placed.turn.parts)).get(request.path_params["position"])
+    if not isinstance(part, Media) or part.data is None:
+        return JSONResponse({"error": "There is no such file."}, 404)
+    try:
+        data = base64.b64decode(part.data, validate=True)
+    except binascii.Error:
+        return JSONResponse({"error": "The file is damaged."}, 404)
+    shown = part.mime in PICTURES
+    return Response(
+        data,
+        media_type=part.mime if shown else "application/octet-stream",
+        headers={
+            "content-security-policy": "default-src 'none'; sandbox",
+            "content-disposition": "inline" if shown else "attachment",
+            "cache-control": "private, max-age=86400, immutable",
+        },
+    )

@@ -1,0 +1,5 @@
+"""The first seed system's import path; the code lives in ``multi_llm_chat.service.display``."""
+
+from multi_llm_chat.service.display import logic_history_to_display
+
+__all__ = ["logic_history_to_display"]

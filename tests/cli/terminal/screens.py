@@ -1,0 +1,108 @@
+"""A real terminal: a program behind a pseudo-terminal, and the screen as a person would see it."""
+
+import os
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, cast
+
+import pexpect
+import pyte
+
+PROGRAMS = Path(__file__).with_name("programs.py")
+_PATIENCE = 30
+
+
+class Emulated(pyte.HistoryScreen):
+    """A screen that answers when it is asked where the cursor is."""
+
+    answer: Callable[[str], object] = print
+
+    def write_process_input(self, data: str) -> None:
+        """Send what a terminal says by itself."""
+        self.answer(data)
+
+
+def row_text(row: Any, columns: int) -> str:
+    """What is written in a row; the right half of a wide character is empty."""
+    return "".join(row[at].data for at in range(columns)).rstrip()
+
+
+def all_rows(screen: pyte.HistoryScreen) -> list[str]:
+    """The rows that have left the screen and those on it, without the empty ones at the end."""
+    top = cast("Iterable[Any]", screen.history.top)
+    rows = [row_text(row, max(row, default=0) + 1) for row in top]
+    rows += [row_text(screen.buffer[at], screen.columns) for at in range(screen.lines)]
+    while rows and not rows[-1]:
+        rows.pop()
+    return rows
+
+
+class Terminal:
+    """Runs one of ``programs.py`` in a window."""
+
+    def __init__(
+        self, program: str, *arguments: str, columns: int = 80, rows: int = 24, **variables: str
+    ) -> None:
+        environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
+        self.child: pexpect.spawn[bytes] = pexpect.spawn(
+            sys.executable,
+            [str(PROGRAMS), program, *arguments],
+            env=cast("Any", environment | {"TERM": "xterm-256color"} | variables),
+            dimensions=(rows, columns),
+            timeout=_PATIENCE,
+        )
+        self.screen = Emulated(columns, rows, history=30_000)
+        self.screen.answer = self.child.send
+        self._stream = pyte.ByteStream(self.screen)
+        self.raw = b""
+
+    def rows(self) -> list[str]:
+        """Everything that was ever shown and not erased."""
+        return all_rows(self.screen)
+
+    def text(self) -> str:
+        """The same, as one text."""
+        return "\n".join(self.rows())
+
+    def wait_for(self, *words: str) -> str:
+        """Wait until all words are on the screen."""
+        return self.wait_until(lambda text: all(word in text for word in words), repr(words))
+
+    def wait_until(self, holds: Callable[[str], bool], what: str = "") -> str:
+        """Wait until the screen is as told."""
+        while not holds(text := self.text()):
+            try:
+                self._read()
+            except (pexpect.TIMEOUT, pexpect.EOF) as error:
+                raise AssertionError(f"never shown: {what}\n{self.text()}") from error
+        return text
+
+    def send(self, keys: str) -> None:
+        """Press keys."""
+        self.child.send(keys)
+
+    def resize(self, columns: int, rows: int) -> None:
+        """Pull at the window's corner."""
+        self.screen.resize(rows, columns)
+        self.child.setwinsize(rows, columns)
+
+    def finish(self) -> str:
+        """Wait until the program has ended; what is then on the screen."""
+        try:
+            while True:
+                self._read()
+        except pexpect.EOF:
+            self.child.close()
+            return self.text()
+
+    def _read(self) -> None:
+        new = self.child.read_nonblocking(65_536, timeout=_PATIENCE)
+        self.raw += new
+        self._stream.feed(new)
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.child.close(force=True)

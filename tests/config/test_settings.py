@@ -1,0 +1,109 @@
+"""``config.toml``, right and wrong."""
+
+import contextlib
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multi_llm_chat.config.reading import parse_settings, read_settings
+from multi_llm_chat.config.values import Settings
+from multi_llm_chat.errors import UsageError
+
+WHOLE = """
+default_speaker = "claude"
+system_prompt = "Be brief."
+others = "adopt"
+store = "postgresql://localhost/chat"
+
+[speakers.claude]
+provider = "anthropic"
+model = "claude-sonnet-5"
+system_prompt = "You are Claude."
+[speakers.claude.options]
+temperature = 0.2
+
+[speakers.safe]
+provider = ["anthropic", "gemini"]
+tools = ["get_weather"]
+
+[groups]
+council = ["claude", "gemini"]
+
+[tools]
+approval = "ask"
+folders = ["~/notes"]
+[tools.rules]
+delete_file = "never"
+
+[context]
+summarise_with = "gemini"
+[context.windows]
+"my-model" = 32000
+
+[council]
+speaker = "claude"
+
+[prices."my-model"]
+input = 1.5
+output = 6
+"""
+
+
+def test_every_setting_can_be_written() -> None:
+    settings = parse_settings(WHOLE)
+    assert settings.speakers["claude"].options == {"temperature": 0.2}
+    assert settings.speakers["safe"].provider == ("anthropic", "gemini")
+    assert settings.groups == {"council": ("claude", "gemini")}
+    assert settings.tools.rules == {"delete_file": "never"}
+    assert settings.context.windows == {"my-model": 32000}
+    assert settings.prices["my-model"].output == 6
+    assert settings.others == "adopt"
+
+
+def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
+    assert read_settings(tmp_path / "none.toml") == Settings()
+    empty = tmp_path / "empty.toml"
+    empty.write_text("\N{ZERO WIDTH NO-BREAK SPACE}")
+    assert read_settings(empty) == Settings()
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("x = ", "is not valid TOML"),
+        (
+            'default_speeker = "x"',
+            "'default_speeker' is no setting; did you mean 'default_speaker'?",
+        ),
+        ('[speakers.c]\nprovider = "x"\nmodle = "y"', "in [speakers.c]; did you mean 'model'?"),
+        ("[tools]\nqqqq = 1", "known are: approval"),
+        ("[speakers.c]\n", "speakers.c: object missing required field 'provider'"),
+        ('others = "shout"', "others: "),
+        ('[speakers.all]\nprovider = "x"', "nobody can be called 'all'"),
+        ('[speakers."a b"]\nprovider = "x"', "cannot be addressed"),
+        ('[speakers.A]\nprovider = "x"\n[speakers.a]\nprovider = "x"', "two speakers"),
+        ("[groups]\nnone = []", "has no members"),
+        ("[context.windows]\nm = 'x'", "context.windows"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_settings(text, "my.toml")
+    assert str(raised.value).startswith("my.toml")
+    assert told in str(raised.value)
+
+
+def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b'system_prompt = "\xe9"')
+    with pytest.raises(UsageError, match="not UTF-8"):
+        read_settings(tmp_path / "latin.toml")
+    with pytest.raises(UsageError, match="cannot be read"):
+        read_settings(tmp_path)
+
+
+@given(st.text())
+def test_any_text_is_settings_or_a_usage_error(text: str) -> None:
+    with contextlib.suppress(UsageError):
+        assert isinstance(parse_settings(text), Settings)

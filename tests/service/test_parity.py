@@ -1,0 +1,98 @@
+"""With and without ``async`` the same happens; and windows are kept."""
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.service.talking import Read, read_async, read_plainly, stage
+
+from multi_llm_chat.client.agent_events import HistoryCompressed
+from multi_llm_chat.config.values import ContextSettings, Settings
+from multi_llm_chat.service.events import AnswerEvent, AnswerFailed, AnswerFinished, ChatEvent
+from multi_llm_chat.testing.simulator import Call, Cut, Say, Status
+from multi_llm_chat.tools import ToolRegistry
+
+TOOLS = ToolRegistry()
+
+
+@TOOLS.tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+replies = st.sampled_from(
+    [
+        Say("Fine."),
+        Say("Two and two", calls=[Call("add", {"a": 2, "b": 2}), Call("add", {"a": "x"})]),
+        Say(calls=[Call("unknown")]),
+        Say("Cut off here", faults=[Cut(after_frames=5)]),
+        Say(thinking="Hm.", text="Thought."),
+        Status(529),
+        Status(400, "no such thing"),
+    ]
+)
+messages = st.sampled_from(["@claude hi", "memo", "@all hello", "@gemini you"])
+
+
+def shape(event: ChatEvent) -> Any:
+    """An event without what differs from run to run: ids, times, addresses."""
+    match event:
+        case AnswerEvent():
+            return (event.speaker, type(event.event).__name__)
+        case AnswerFinished():
+            return (event.speaker, "finished", event.stop_reason)
+        case AnswerFailed():
+            return (event.speaker, "failed", event.error.kind)
+        case _:
+            return type(event).__name__
+
+
+def happens(
+    read: Read, said: Sequence[str], claude: Sequence[Any], gemini: Sequence[Any]
+) -> tuple[list[list[Any]], list[Any], list[Any]]:
+    with stage(tools=TOOLS, claude=claude, gemini=gemini) as scene:
+        told = [sorted(map(repr, map(shape, read(scene.service.process_message(text))))) for text in said]  # fmt: skip
+        turns = sorted(
+            (turn.role, re.sub(r"127.0.0.1:\d+", "", repr(turn.parts)), turn.meta.get("partial"))
+            for turn in scene.service.turns
+        )
+        records = [(run.speaker, run.status) for run in scene.service.answers()]
+        return told, turns, sorted(records)
+
+
+@settings(max_examples=15)
+@given(
+    st.lists(messages, min_size=1, max_size=3),
+    st.lists(replies, min_size=12, max_size=12),
+    st.lists(replies, min_size=12, max_size=12),
+)
+def test_both_ways_give_the_same_events_turns_and_records(
+    said: list[str], claude: list[Any], gemini: list[Any]
+) -> None:
+    claude, gemini = [*claude, *["End."] * 40], [*gemini, *["End."] * 40]
+    plain = happens(read_plainly, said, claude, gemini)
+    assert happens(read_async, said, claude, gemini) == plain
+
+
+def test_a_long_conversation_is_compressed_visibly_and_that_can_be_undone(read: Read) -> None:
+    small = Settings(context=ContextSettings(windows={"*": 6_000}))
+    with stage(small, claude=["ok"] * 30) as scene:
+        service = scene.service
+        events: list[ChatEvent] = []
+        for number in range(12):
+            events = read(service.process_message(f"number {number} " + "word " * 600))
+        notes = [e.event for e in events if isinstance(e, AnswerEvent) and isinstance(e.event, HistoryCompressed)]  # fmt: skip
+        sent = json.dumps(scene.body("claude"))
+        assert "number 11 " in sent
+        assert "number 0 " not in sent
+        assert any("compressed" in turn.meta for turn in service.turns)
+        assert len(service.turns) == 24
+        told = "".join(note.note.text for note in notes)
+        assert not notes or "History shortened" in told
+        service.configure(compress=False)
+        read(service.process_message("all of it"))
+        assert "number 0 " in json.dumps(scene.body("claude"))

@@ -1,0 +1,136 @@
+"""What is kept when the store cannot be written, and what comes out and in as files."""
+
+import json
+import resource
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.service.talking import Read, kinds, read_plainly, stage
+
+from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.service.display import logic_history_to_display
+from multi_llm_chat.service.events import NotSaved, TurnSaved
+from multi_llm_chat.service.transfer import export_conversations, import_conversations
+from multi_llm_chat.store import list_conversations, open_store, path, search
+
+
+@contextmanager
+def files_no_larger_than(size: int) -> Generator[None]:
+    """The system's own limit stands for the end of the disk: writing beyond it fails."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_is_told_once_and_the_conversation_is_saved_when_there_is_space(
+    read: Read, tmp_path: Path
+) -> None:
+    place = tmp_path / "c.db"
+    with stage(store=place, claude=["A", "B", "C"]) as scene:
+        service = scene.service
+        read(service.process_message("one"))
+        with files_no_larger_than(400_000):
+            events = read(service.process_message("two " * 200_000))
+        told = [event for event in events if isinstance(event, NotSaved)]
+        assert len(told) == 1
+        assert "disk is full" in told[0].error
+        assert [event.is_saved for event in events if isinstance(event, TurnSaved)] == [False]
+        assert not service.is_saved
+        assert [role for role, _ in scene.words()] == ["user", "claude", "user", "claude"]
+        assert len(service.store.run(path, service.conversation)) == 2
+        events = read(service.process_message("three"))
+        assert kinds(events).count("NotSaved") == 0
+        assert service.is_saved
+        assert service.store.run(path, service.conversation) == list(service.turns)
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "text"])
+def test_conversations_are_exported_one_or_all(form: Format) -> None:
+    with stage(claude=["A1", "B1"]) as scene:
+        service = scene.service
+        read_plainly(service.process_message("first talk"))
+        first = service.conversation
+        service.open()
+        read_plainly(service.process_message("second talk"))
+        everything = service.store.run(export_conversations, None, form)
+        one = service.store.run(export_conversations, [first], form)
+        assert all(words in everything for words in ("first talk", "A1", "second talk", "B1"))
+        assert "A1" in one
+        assert "B1" not in one
+
+
+def test_export_import_export_is_the_same_to_the_byte() -> None:
+    with stage(claude=["A", "B", "C"], gemini=["G"]) as scene:
+        service = scene.service
+        read_plainly(service.process_message("@all hi"))
+        read_plainly(service.regenerate(service.turns[-1].id or ""))
+        service.open()
+        read_plainly(service.process_message("@claude 日本語"))
+        first = service.store.run(export_conversations)
+    with open_store(":memory:") as other:
+        report = other.run(import_conversations, first.encode())
+        assert report.problems == ()
+        assert other.run(export_conversations) == first
+        again = other.run(import_conversations, first.encode())
+        assert set(again.conversations).isdisjoint(report.conversations)
+        assert len(other.run(list_conversations).conversations) == 4
+
+
+def test_nothing_is_half_written() -> None:
+    with open_store(":memory:") as store:
+        with pytest.raises(UsageError):
+            store.run(import_conversations, b"not a file of conversations")
+        assert store.run(list_conversations).conversations == ()
+
+
+def test_what_could_be_read_of_a_broken_file_is_in_and_the_rest_is_reported() -> None:
+    document = [
+        {"uuid": "a", "name": "Good", "chat_messages": [{"uuid": "1", "sender": "human", "text": "Hello there"}]},
+        {"uuid": "b", "name": "Bad", "chat_messages": "?"},
+    ]  # fmt: skip
+    with open_store(":memory:") as store:
+        report = store.run(import_conversations, json.dumps(document).encode())
+        assert len(report.conversations) == 1
+        assert len(report.problems) == 1
+        assert [hit.title for hit in store.run(search, "hello")] == ["Good"]
+
+
+def test_history_is_shown_in_pairs_with_marks() -> None:
+    history: list[Any] = [
+        {"role": "system", "content": "x"},
+        {"role": "user", "content": "Weather?"},
+        {"role": "claude", "content": [{"type": "text", "content": "I look."}, {"type": "tool_call", "name": "w", "arguments": {}, "tool_call_id": "1"}]},
+        {"role": "tool", "content": [{"type": "tool_result", "name": "w", "content": "sunny", "tool_call_id": "1"}]},
+        {"role": "claude", "content": "Sunny."},
+        {"role": "gemini", "content": "Indeed."},
+        {"role": "user", "content": "A memo"},
+    ]  # fmt: skip
+    assert logic_history_to_display(history) == [
+        ["Weather?", "**claude:** I look.\n[Tool Call: w]\n\n[Tool Result: w] sunny\n\nSunny.\n\n**gemini:** Indeed."],
+        ["A memo", None],
+    ]  # fmt: skip
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["user", "claude", "gemini", "tool", "system"]), st.text(min_size=1)
+        )
+    )
+)
+def test_every_word_is_shown(said: list[tuple[str, str]]) -> None:
+    turns = [Turn(role, (Text(words),)) for role, words in said]
+    shown = logic_history_to_display(read_history(turns))
+    everything = "\n".join(half for pair in shown for half in pair if half)
+    assert all(words in everything for role, words in said if role != "system")

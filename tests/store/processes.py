@@ -1,0 +1,21 @@
+"""Other processes, and how much is asked of them."""
+
+import os
+import sys
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
+from pathlib import Path
+
+_ROOT = str(Path(__file__).parents[2])
+
+#: Whether this is the long run: ``make faults``.
+SLOW = os.environ.get("HYPOTHESIS_PROFILE") == "slow"
+
+
+def context() -> ForkServerContext:
+    """How to start processes that share nothing with this one, not even threads."""
+    if _ROOT not in sys.path:
+        sys.path.append(_ROOT)  # where they find the function that they are to run
+    made = get_context("forkserver")
+    made.set_forkserver_preload(["multi_llm_chat.store", "multi_llm_chat.store.postgres"])
+    return made

@@ -1,0 +1,89 @@
+"""What is read is what was written: every value of every turn."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+from tests.store.conftest import PLACES
+from tests.strategies.histories import VALUES
+from tests.strategies.turns import turns
+
+from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.history.values import Turn
+from multi_llm_chat.store import (
+    Store,
+    append,
+    create,
+    open_store,
+    path,
+    read_document,
+    write_document,
+)
+from multi_llm_chat.store.json_text import read_json, write_json
+
+
+@pytest.fixture(scope="module", params=PLACES)
+def lasting_store(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Store]:
+    if request.param == "postgres":
+        place: str = request.getfixturevalue("postgres_server")
+    elif request.param == "sqlite file":
+        place = str(tmp_path_factory.mktemp("store") / "chats.db")
+    else:
+        place = ":memory:"
+    with open_store(place) as store:
+        yield store
+
+
+# repr, not equality: a NaN is unequal to itself, and 1 equals True.
+@given(told=st.lists(turns, min_size=1, max_size=3))
+def test_every_turn_is_read_as_it_was_written(lasting_store: Store, told: list[Turn]):
+    conversation = lasting_store.run(create, "t").id
+    numbered = [replace(turn, id=f"t{number}") for number, turn in enumerate(told)]
+    lasting_store.run(append, conversation, numbered)
+    read = lasting_store.run(path, conversation)
+    timed = [
+        replace(
+            turn,
+            created_at=turn.created_at if told_turn.created_at is None else told_turn.created_at,
+        )
+        for turn, told_turn in zip(read, numbered, strict=True)
+    ]
+    assert repr(read) == repr(timed)
+    assert repr([replace(turn, created_at=0) for turn in read]) == repr([replace(turn, created_at=0) for turn in numbered])  # fmt: skip
+
+
+@given(
+    told=st.lists(turns, max_size=4), parents=st.lists(st.integers(-1, 3), min_size=4, max_size=4)
+)
+def test_every_document_is_read_as_it_was_written(told: list[Turn], parents: list[int]):
+    items = [
+        TreeTurn(
+            replace(turn, id=f"t{number}"),
+            f"t{parents[number]}" if 0 <= parents[number] < number else None,
+        )
+        for number, turn in enumerate(told)
+    ]
+    heads = {"main": f"t{len(items) - 1}"} if items else {}
+    document = Conversation("d", "t", 1, None, tuple(items), heads, {"told": len(items)})
+    with open_store(":memory:") as store:
+        assert repr(store.run(read_document, store.run(write_document, document))) == repr(document)
+
+
+@given(value=VALUES)
+def test_json_is_kept_to_the_letter(value: object):
+    text = write_json(value)
+    text.encode()
+    assert "\0" not in text
+    assert repr(read_json(text)) == repr(value)
+
+
+def test_what_is_no_json_is_kept_as_the_nearest_there_is():
+    deep: list[object] = []
+    for _ in range(5000):
+        deep = [deep]
+    assert read_json(write_json({"a": {1, 2}, "b": b"x"})) == {"a": [1, 2], "b": "b'x'"}
+    assert "nested too deeply" in write_json(deep)

@@ -1,0 +1,73 @@
+"""Tokens and cost are summed, and what is not known stays visible."""
+
+from decimal import Decimal
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from multi_llm_chat.events import Usage
+from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.store import (
+    Spending,
+    Store,
+    Total,
+    append,
+    create,
+    open_store,
+    record_spending,
+    total,
+    totals,
+)
+
+
+def test_sums_are_exact_and_unknown_costs_are_counted(store: Store):
+    conversation = store.run(create, "t").id
+    store.run(append, conversation, [Turn("claude", (Text(n),), id=n) for n in ("t1", "t2")])
+    told = [
+        Spending("a", "claude", "c-5", Usage(100, 20, 10, 5, 3), Decimal("0.1"), turn="t1"),
+        Spending(
+            "b", "claude", "c-5", Usage(1, 2), Decimal("0.000000001"), estimate=True, turn="t1"
+        ),
+        Spending("c", "gemini", "g-3", Usage(7, 7), None, turn="t2"),
+        Spending("d", "gemini", "g-3", None, Decimal("0.2"), currency="EUR"),
+    ]
+    for spending in told:
+        store.run(record_spending, conversation, spending)
+    claude = Total(2, Usage(101, 22, 10, 5, 3), {"USD": Decimal("0.100000001")}, estimates=1)
+    gemini = Total(2, Usage(7, 7), {"EUR": Decimal("0.2")}, unknown_tokens=1, unknown_costs=1)
+    assert store.run(totals, conversation, "speaker") == {"claude": claude, "gemini": gemini}
+    assert set(store.run(totals, conversation, "model")) == {"c-5", "g-3"}
+    by_turn = store.run(totals, conversation, "turn")
+    assert by_turn["t1"] == claude
+    assert by_turn["t2"] == Total(1, Usage(7, 7), unknown_costs=1)
+    assert by_turn[""].costs == {"EUR": Decimal("0.2")}
+    whole = store.run(total, conversation)
+    assert (whole.count, whole.unknown_costs, whole.unknown_tokens, whole.estimates) == (4, 1, 1, 1)
+    assert whole.costs == {"USD": Decimal("0.100000001"), "EUR": Decimal("0.2")}
+
+
+def test_the_providers_count_replaces_our_estimate(store: Store):
+    conversation = store.run(create, "t").id
+    store.run(
+        record_spending, conversation, Spending("a", "claude", tokens=Usage(90), estimate=True)
+    )
+    store.run(record_spending, conversation, Spending("a", "claude", tokens=Usage(100)))
+    assert store.run(total, conversation) == Total(1, Usage(100), unknown_costs=1)
+
+
+def test_nothing_spent_is_nothing(store: Store):
+    conversation = store.run(create, "t").id
+    assert store.run(total, conversation) == Total()
+    assert store.run(totals, conversation, "speaker") == {}
+
+
+@given(costs=st.lists(st.none() | st.decimals(0, 1000, places=9), max_size=20))
+def test_no_cent_is_lost(costs: list[Decimal | None]):
+    with open_store(":memory:") as store:
+        conversation = store.run(create, "t").id
+        for number, cost in enumerate(costs):
+            store.run(record_spending, conversation, Spending(str(number), "claude", cost=cost))
+        summed = store.run(total, conversation)
+        known = [cost for cost in costs if cost is not None]
+        assert summed.costs.get("USD", Decimal(0)) == sum(known)
+        assert summed.unknown_costs == len(costs) - len(known)
