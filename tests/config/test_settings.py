@@ -107,3 +107,11 @@ def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 def test_any_text_is_settings_or_a_usage_error(text: str) -> None:
     with contextlib.suppress(UsageError):
         assert isinstance(parse_settings(text), Settings)
+
+
+def test_the_example_in_the_documentation_is_right() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "configuration.md").read_text(encoding="utf-8")
+    example = page.split("```toml\n")[1].split("```")[0]
+    settings = parse_settings(example)
+    assert settings.speakers["careful"].provider == ("anthropic", "gemini")
+    assert settings.tools.rules == {"git_push": "never"}

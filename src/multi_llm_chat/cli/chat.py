@@ -171,7 +171,8 @@ def _show(board: Board, event: ChatEvent, names: tuple[str, ...]) -> None:
 
 
 def _vocabulary(session: Session) -> Vocabulary:
-    speakers = dict.fromkeys(session.service.names, "")
+    service = session.service
+    speakers = {name: service.speakers.model_of(name) for name in service.names}
     return Vocabulary(
         speakers,
         session.workspace.settings.groups,

@@ -20,6 +20,7 @@ from multi_llm_chat.archive.writing import Format
 from multi_llm_chat.cli.attaching import attach
 from multi_llm_chat.cli.opening import find_conversation, tell
 from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
 from multi_llm_chat.service.chat import ChatService, Proceeding
@@ -248,7 +249,7 @@ def _cost(session: Session, _rest: str) -> None:
         tell("Nothing was spent yet.")
         return
     for name, total in store.run(kept.totals, conversation, "speaker").items():
-        costs = " + ".join(f"{amount:.4f} {currency}" for currency, amount in total.costs.items())
+        costs = " + ".join(cost_text(amount) for amount in total.costs.values())
         unknown = f" ({total.unknown_costs} of unknown price)" if total.unknown_costs else ""
         tokens = total.tokens
         tell(f"@{name:12} {tokens.input_tokens:,} in, {tokens.output_tokens:,} out  {costs or 'unknown'}{unknown}")  # fmt: skip

@@ -55,6 +55,11 @@ class Speakers(Mapping[str, Speaker]):
     def __contains__(self, name: object) -> bool:
         return name in self._makers
 
+    def model_of(self, name: str) -> str:
+        """The model a speaker speaks with, as far as it is known without making its provider."""
+        made = self._made.get(name)
+        return (made.provider.model or "") if made else ""
+
     def named(self, name: str) -> Speaker:
         """The speaker of this name, in any case.
 
