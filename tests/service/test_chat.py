@@ -13,6 +13,7 @@ from multi_llm_chat.config.values import CouncilSettings, Settings, SpeakerSetti
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
+from multi_llm_chat.metering import Cost
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.events import (
     AnswerEvent,
@@ -350,3 +351,10 @@ def test_what_the_user_typed_is_kept_beside_what_is_sent(read: Read) -> None:
 def test_speakers_must_be_called_as_they_speak() -> None:
     with create_provider("claude", api_key="k") as provider, pytest.raises(UsageError, match="speaker='bob'"):  # fmt: skip
         ChatService({"bob": provider})
+
+
+def test_a_simulation_costs_nothing() -> None:
+    with ChatService([create_provider("simulated")]) as service:
+        events = list(service.process_message("Hi"))
+    finished = next(event for event in events if isinstance(event, AnswerFinished))
+    assert finished.cost == Cost()

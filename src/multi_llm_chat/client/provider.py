@@ -116,6 +116,11 @@ class LLMProvider:
         """The provider's name."""
         return self.row.name
 
+    @property
+    def priced_as(self) -> str:
+        """The provider by whose prices its answers are paid."""
+        return self.name
+
     def call_api(
         self,
         history: Iterable[Any],

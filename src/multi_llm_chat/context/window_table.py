@@ -1,10 +1,9 @@
 """The windows of the models we know: pattern, tokens in all, tokens of the answer at most.
 
 A row is found anywhere in the lower-case name, so that ``openai/gpt-5`` and ``gpt-5-2025-08-07`` are known too;
-narrower patterns stand first. Sources, read in November 2026: the makers' model pages
-(developers.openai.com/api/docs/models, platform.claude.com/docs/…/models, ai.google.dev/gemini-api/docs/models,
-docs.x.ai, docs.mistral.ai, api-docs.deepseek.com, console.groq.com/docs/models) and, where those say
-nothing, the data of genai-prices 0.2.1. Where sources disagree, the smaller figure stands here.
+narrower patterns stand first. Figures are those of genai-prices 0.2.1 (November 2026); the current Claude, GPT and
+Gemini models and Ollama's defaults were compared with their makers' pages. Where sources disagree, the smaller figure
+stands here. A figure that is wrong or missing is overridden by ``windows=`` or ``[context.windows]``.
 """
 
 import re

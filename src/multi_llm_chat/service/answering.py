@@ -167,7 +167,7 @@ class Answer:
         model = turn.model or provider.model or ""
         cost = None
         if usage is not None and usage != Usage():
-            cost = cost_of(usage, provider.name, model, self._inquiry.prices)
+            cost = cost_of(usage, provider.priced_as, model, self._inquiry.prices)
             self._usage = added(self._usage, usage)
         self._cost = None if cost is None or self._cost is None else self._cost + cost
         total: Decimal | None = None if cost is None else cost.total

@@ -32,6 +32,11 @@ class SimulatedProvider(LLMProvider):
         """The line to show wherever this model speaks."""
         return "This is a simulation: the answers are scripted and mean nothing."
 
+    @property
+    def priced_as(self) -> str:
+        """A simulation costs nothing, whomever it acts as."""
+        return "simulated"
+
     def close(self) -> None:
         """Close the connections and stop the simulator."""
         super().close()
