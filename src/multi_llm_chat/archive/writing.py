@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final, Literal, TypeAlias, assert_never
 
+from msgspec import Struct
+
 from multi_llm_chat.archive.document import MAIN, Conversation
 from multi_llm_chat.archive.native import write_native
 from multi_llm_chat.archive.times import write_time
@@ -38,67 +40,71 @@ def shown_turns(conversation: Conversation) -> list[Turn]:
     return turns[::-1]
 
 
-def _markdown(conversations: list[Conversation]) -> str:
-    return "\n\n---\n\n".join(map(_markdown_of, conversations)) + "\n"
+class _Style(Struct, frozen=True):
+    """How one form says the parts of a conversation."""
+
+    title: Callable[[str], str]
+    turn: Callable[[Turn, list[str]], str]
+    call: Callable[[ToolCall, str], str]
+    result: Callable[[ToolResult, str], str]
+    separator: str
 
 
-def _markdown_of(conversation: Conversation) -> str:
-    blocks = [f"# {_one_line(conversation.title) or 'Conversation'}"]
-    for turn in shown_turns(conversation):
-        time = write_time(turn.created_at)
-        heading = f"## {_one_line(turn.role)}" + (f" · {time}" if time else "")
-        blocks.append("\n\n".join([heading, *filter(None, map(_markdown_part, turn.parts))]))
-    return "\n\n".join(blocks)
+def _written(conversations: list[Conversation], style: _Style) -> str:
+    return style.separator.join(_one(each, style) for each in conversations) + "\n"
 
 
-def _markdown_part(part: Part) -> str:
+def _one(conversation: Conversation, style: _Style) -> str:
+    blocks = [style.title(_one_line(conversation.title))]
+    blocks += [
+        style.turn(turn, [_part(part, style) for part in turn.parts])
+        for turn in shown_turns(conversation)
+    ]
+    return "\n\n".join(filter(None, blocks))
+
+
+def _part(part: Part, style: _Style) -> str:
     match part:
         case Text():
             return part.content
         case Thinking():
             return ""
         case ToolCall():
-            return f"**{_one_line(part.name)}**\n\n{_fenced(compact_json(part.arguments), 'json')}"
+            return style.call(part, compact_json(part.arguments))
         case ToolResult():
             words, media = split_result(part.content)
-            failed = " failed" if part.is_error else ""
-            told = "\n".join([words, *map(_media, media)]).strip()
-            return f"**{_one_line(part.name)}**{failed}\n\n{_fenced(told)}"
+            return style.result(part, "\n".join([words, *map(_media, media)]).strip())
         case Media():
             return _media(part)
         case _:
             assert_never(part)
 
 
-def _plain(conversations: list[Conversation]) -> str:
-    return ("\n\n" + "=" * 72 + "\n\n").join(map(_plain_of, conversations)) + "\n"
+def _section(turn: Turn, said: list[str]) -> str:
+    time = write_time(turn.created_at)
+    heading = f"## {_one_line(turn.role)}" + (f" · {time}" if time else "")
+    return "\n\n".join([heading, *filter(None, said)])
 
 
-def _plain_of(conversation: Conversation) -> str:
-    title = _one_line(conversation.title)
-    blocks = [title] if title else []
-    for turn in shown_turns(conversation):
-        said = "\n".join(filter(None, map(_plain_part, turn.parts)))
-        blocks.append(f"{_one_line(turn.role)}: {said}")
-    return "\n\n".join(blocks)
+def _failed(result: ToolResult) -> str:
+    return " failed" if result.is_error else ""
 
 
-def _plain_part(part: Part) -> str:
-    match part:
-        case Text():
-            return part.content
-        case Thinking():
-            return ""
-        case ToolCall():
-            return f"[{part.name} {compact_json(part.arguments)}]"
-        case ToolResult():
-            words, media = split_result(part.content)
-            failed = " failed" if part.is_error else ""
-            return "\n".join([f"[{part.name}{failed}: {words}]", *map(_media, media)])
-        case Media():
-            return _media(part)
-        case _:
-            assert_never(part)
+_MARKDOWN: Final = _Style(
+    title=lambda title: f"# {title or 'Conversation'}",
+    turn=_section,
+    call=lambda call, told: f"**{_one_line(call.name)}**\n\n{_fenced(told, 'json')}",
+    result=lambda each, told: f"**{_one_line(each.name)}**{_failed(each)}\n\n{_fenced(told)}",
+    separator="\n\n---\n\n",
+)
+
+_PLAIN: Final = _Style(
+    title=lambda title: title,
+    turn=lambda turn, said: f"{_one_line(turn.role)}: " + "\n".join(filter(None, said)),
+    call=lambda call, told: f"[{call.name} {told}]",
+    result=lambda each, told: f"[{each.name}{_failed(each)}: {told}]",
+    separator="\n\n" + "=" * 72 + "\n\n",
+)
 
 
 def _media(part: Media) -> str:
@@ -117,6 +123,6 @@ def _one_line(words: str) -> str:
 
 _WRITERS: Final[dict[Format, Callable[[list[Conversation]], str]]] = {
     "json": write_native,
-    "markdown": _markdown,
-    "text": _plain,
+    "markdown": lambda conversations: _written(conversations, _MARKDOWN),
+    "text": lambda conversations: _written(conversations, _PLAIN),
 }

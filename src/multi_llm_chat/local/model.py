@@ -169,64 +169,26 @@ class LocalModel:
 
         return LocalQuestion(loaded.runtime, work)
 
-    def stream(
-        self,
-        history: Iterable[Any],
-        *,
-        system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
-        options: Options | Mapping[str, Any] | None = None,
-        speaker: str = PROVIDER,
-    ) -> Generator[Event]:
-        """Answer the history, see ``question``; closing the generator stops the model."""
-        question = self.question(
-            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
-        )
-        return question.listen()
+    def stream(self, history: Iterable[Any], **settings: Any) -> Generator[Event]:
+        """Answer the history, with the settings of ``question``; closing the generator stops the model."""
+        return self.question(history, **settings).listen()
 
-    def astream(
-        self,
-        history: Iterable[Any],
-        *,
-        system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
-        options: Options | Mapping[str, Any] | None = None,
-        speaker: str = PROVIDER,
-    ) -> AsyncGenerator[Event]:
+    def astream(self, history: Iterable[Any], **settings: Any) -> AsyncGenerator[Event]:
         """Answer the history as ``stream`` does, without blocking the event loop."""
-        question = self.question(
-            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
-        )
-        return question.listen_async()
+        return self.question(history, **settings).listen_async()
 
     def complete(
-        self,
-        history: Iterable[Any],
-        *,
-        system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
-        options: Options | Mapping[str, Any] | None = None,
-        speaker: str = PROVIDER,
+        self, history: Iterable[Any], *, speaker: str = PROVIDER, **settings: Any
     ) -> Completed:
         """The whole answer at once."""
-        question = self.question(
-            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
-        )
+        question = self.question(history, speaker=speaker, **settings)
         return self.collect(list(question.listen()), speaker)
 
     async def acomplete(
-        self,
-        history: Iterable[Any],
-        *,
-        system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
-        options: Options | Mapping[str, Any] | None = None,
-        speaker: str = PROVIDER,
+        self, history: Iterable[Any], *, speaker: str = PROVIDER, **settings: Any
     ) -> Completed:
         """The whole answer at once, without blocking the event loop."""
-        question = self.question(
-            history, system_prompt=system_prompt, tools=tools, options=options, speaker=speaker
-        )
+        question = self.question(history, speaker=speaker, **settings)
         return self.collect([event async for event in question.listen_async()], speaker)
 
     def warm(self, system_prompt: str | None = None, tools: Iterable[Any] | None = None) -> None:

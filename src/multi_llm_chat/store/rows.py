@@ -9,13 +9,13 @@ Rules:
 
 import binascii
 from base64 import b64decode, b64encode
-from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
+from multi_llm_chat.archive.times import read_ms
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -118,23 +118,8 @@ def text_of(turn: Turn) -> str:
 
 def moment_ms(created_at: object, otherwise: int) -> int:
     """A turn's own time in milliseconds, if it can be understood."""
-    try:
-        match created_at:
-            case bool():
-                return otherwise
-            case int() | float():
-                # Seconds of this era have ten digits, milliseconds thirteen.
-                return within_range(
-                    int(created_at if abs(created_at) >= 1e11 else created_at * 1000)
-                )
-            case str():
-                told = datetime.fromisoformat(created_at)
-                known = told if told.tzinfo else told.replace(tzinfo=UTC)
-                return int(known.timestamp() * 1000)
-            case _:
-                return otherwise
-    except (ValueError, OverflowError):
-        return otherwise
+    moment = read_ms(created_at)
+    return otherwise if moment is None else within_range(moment)
 
 
 def within_range(moment: int) -> int:
