@@ -140,6 +140,9 @@ def test_rules_and_patterns_hold_for_tools_that_come_later() -> None:
     assert [each.name for each in registry.definitions()] == ["delete_file", "read_file", "add"]
     policies = [registry.approval(name) for name in ("delete_file", "read_file", "add")]
     assert policies == ["never", "ask", "always"]
+    for name, runs in (("delete_file", False), ("read_file", False), ("add", True)):
+        result = registry.execute_sync(ToolCall(name, {}, "1"))
+        assert result.is_error is not runs
     registry.set_approval("add", "ask")
     registry.enable("secret_key")
     assert registry.approval("add") == "ask"

@@ -120,7 +120,7 @@ def _content() -> tuple[JsonObject, JsonObject]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read: {error}. Mend it first") from None
     whole = as_object(content)
-    servers = as_object((whole or {}).setdefault("mcpServers", {}))
+    servers = None if whole is None else as_object(whole.setdefault("mcpServers", {}))
     if whole is None or servers is None:
         raise UsageError(f'{path} is no MCP configuration: expected {{"mcpServers": {{…}}}}')
     return whole, servers

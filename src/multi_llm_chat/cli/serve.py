@@ -1,5 +1,6 @@
 """``mlc serve``: the web app."""
 
+import socket
 import sys
 from importlib import import_module
 from typing import Any
@@ -9,6 +10,7 @@ import click
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.local import install, list_models
 from multi_llm_chat.service.workspace import Workspace
+from multi_llm_chat.tools.approval import ApprovalCallback
 
 
 @click.command()
@@ -42,7 +44,11 @@ def serve(**options: Any) -> None:
 
 def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     hub_module: Any = import_module("multi_llm_chat.web.hub")
-    hub = hub_module.Hub(lambda approve: Workspace(approve=approve))
+
+    def opening(approve: ApprovalCallback) -> Workspace:
+        return Workspace(approve=approve)
+
+    hub = hub_module.Hub(opening)
     kept = serving.web_secrets(hub.workspace.folders)
     if options["set_password"]:
         access.set_password(
@@ -70,8 +76,7 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     serving.make_server(hub, door, address).run(sockets=[listening])
 
 
-def _listen(host: str, port: int) -> Any:
-    socket: Any = import_module("socket")
+def _listen(host: str, port: int) -> socket.socket:
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, port), family=family, backlog=1024)

@@ -348,7 +348,7 @@ class ToolRegistry:
             context.conversation,
             context.request_id,
         )
-        await self.approvals.require(self._policies.get(call.name, tool.approval), request)
+        await self.approvals.require(self.approval(call.name), request)
         timeout = self.timeout if tool.timeout is None else tool.timeout
         limit = self.max_output if tool.max_output is None else tool.max_output
         return await run_tool(tool, call.arguments, context, timeout, limit)

@@ -2,10 +2,11 @@
 
 import concurrent.futures
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.tools.values import Resume
 
 
 class ToolRunner(Protocol):
@@ -24,3 +25,17 @@ class ToolRunner(Protocol):
     ) -> "concurrent.futures.Future[ToolResult]":
         """Run a call in the background."""
         ...
+
+
+@runtime_checkable
+class ResumingRunner(Protocol):
+    """A runner that knows what to do with calls that were interrupted."""
+
+    def resume(self, name: str) -> Resume:
+        """What to do with an interrupted call of the tool."""
+        ...
+
+
+def resume_policy(tools: ToolRunner, name: str) -> Resume:
+    """What to do with an interrupted call; where nobody knows it is not made again."""
+    return tools.resume(name) if isinstance(tools, ResumingRunner) else "ask"

@@ -11,6 +11,7 @@ Rules:
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
@@ -23,6 +24,9 @@ Approval: TypeAlias = Literal["always", "ask", "never"]
 
 #: What to do with a call that was interrupted, when its conversation is taken up again.
 Resume: TypeAlias = Literal["retry", "ask", "never"]
+
+#: The key of the call that is being made here, the same whenever it is tried again.
+IDEMPOTENCY_KEY: ContextVar[str | None] = ContextVar("IDEMPOTENCY_KEY", default=None)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -57,7 +61,11 @@ class ToolOutput(Struct, frozen=True):
 
 
 class ToolContext:
-    """The call a tool answers; a function that has a parameter of this type is given it."""
+    """The call a tool answers; a function that has a parameter of this type is given it.
+
+    ``idempotency_key`` is the same when an interrupted call is tried again: give it to whoever should do the work only
+    once. It is None where the run is not kept.
+    """
 
     def __init__(
         self,
@@ -71,6 +79,7 @@ class ToolContext:
         self.call = call
         self.conversation = conversation
         self.request_id = request_id
+        self.idempotency_key = IDEMPOTENCY_KEY.get()
         self._on_progress = on_progress
         self._loop = loop
         self._limit: asyncio.Timeout | None = None

@@ -1,0 +1,53 @@
+"""``mlc`` as its users run it: a process of its own, with a home of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from multi_llm_chat.testing.simulator import Simulator
+
+MLC = [sys.executable, "-m", "multi_llm_chat"]
+
+#: No keys of whoever runs the tests.
+BARE = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_TOKEN"))}
+
+PATIENCE = 60
+
+
+class Shell:
+    """Runs commands with the same home."""
+
+    def __init__(self, home: Path, **environment: str) -> None:
+        self.home = home
+        self.environment = BARE | {"MULTI_LLM_CHAT_HOME": str(home), "NO_COLOR": "1"} | environment
+
+    def run(self, *words: str, input: str | bytes = "", code: int = 0) -> str:
+        """What the command writes to standard output; ``told`` has the rest."""
+        data = input.encode() if isinstance(input, str) else input
+        done = subprocess.run(
+            [*MLC, *words],
+            input=data,
+            env=self.environment,
+            cwd=self.home,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        self.told = done.stderr.decode()
+        assert done.returncode == code, (done.returncode, self.told, done.stdout.decode())
+        return done.stdout.decode()
+
+
+@contextmanager
+def shell(home: Path, **scripts: Sequence[Any]) -> Generator[tuple[Shell, Simulator]]:
+    """A shell whose speakers are simulated: ``anthropic=[Say("hello")]``."""
+    with Simulator(dict(scripts)) as simulator:
+        environment: dict[str, str] = {}
+        for provider in scripts:
+            environment[f"{provider.upper()}_API_KEY"] = "key"
+            environment[f"{provider.upper()}_BASE_URL"] = simulator.base_url(provider)
+        yield Shell(home, **environment), simulator

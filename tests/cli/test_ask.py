@@ -1,0 +1,154 @@
+"""One question, one answer: pipes, files, JSON and exit codes."""
+
+import json
+import signal
+import subprocess
+from pathlib import Path
+
+from tests.cli.running import MLC, shell
+
+from multi_llm_chat.store import list_conversations, open_store, path
+from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
+
+SERVER = Path(__file__).parent.parent / "tools" / "servers"
+
+
+def test_words_alone_are_a_question_and_the_answer_is_all_of_the_output(tmp_path: Path) -> None:
+    with shell(tmp_path, anthropic=[Say("The sky scatters blue.")]) as (mlc, _):
+        assert mlc.run("Why is the sky blue?") == "The sky scatters blue.\n"
+        assert "out" in mlc.told
+        assert "Why is the sky blue?" in mlc.run("history", "list")
+
+
+def test_what_is_piped_in_is_part_of_the_question(tmp_path: Path) -> None:
+    with shell(tmp_path, anthropic=[Say("Short.")], gemini=[Say("Brief.")]) as (mlc, simulator):
+        printed = mlc.run("@all summarise", "--json", input="my long notes")
+        asked = json.dumps(simulator.requests[0].body)
+    found = json.loads(printed)
+    assert {answer["speaker"]: answer["text"] for answer in found["answers"]} == {
+        "claude": "Short.",
+        "gemini": "Brief.",
+    }
+    assert "my long notes" in asked
+    assert found["answers"][0]["usage"]["output_tokens"] > 0
+
+
+def test_every_event_can_be_had_as_a_line(tmp_path: Path) -> None:
+    with shell(tmp_path, anthropic=[Say("One two three")]) as (mlc, _):
+        lines = [json.loads(line) for line in mlc.run("count", "--jsonl").splitlines()]
+    assert [lines[0]["type"], lines[-1]["type"]] == ["message_saved", "message_finished"]
+    text = "".join(line["text"] for line in lines if line["type"] == "text_delta")
+    assert text == "One two three"
+
+
+def test_several_are_named_and_a_conversation_goes_on(tmp_path: Path) -> None:
+    says = [Say("Claude here."), Say("Still here.")]
+    with shell(tmp_path, anthropic=says, gemini=[Say("Gemini here.")]) as (mlc, simulator):
+        printed = mlc.run("ask", "-m", "claude", "-m", "gemini", "hello", "--no-stream")
+        assert printed == "claude:\nClaude here.\ngemini:\nGemini here.\n"
+        assert mlc.run("ask", "-c", "-m", "claude", "again") == "Still here.\n"
+        assert "[gemini] Gemini here." in json.dumps(simulator.requests[-1].body)
+
+
+def test_files_and_schemas_go_along(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("alpha beta")
+    (tmp_path / "dot.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    (tmp_path / "junk.bin").write_bytes(b"\xff\xfe\x00")
+    schema = '{"type":"object","properties":{"city":{"type":"string"}}}'
+    with shell(tmp_path, openai=[Say('{"city":"Rome"}')]) as (mlc, simulator):
+        mlc.run("which?", "-a", "notes.txt", "-a", "dot.png", "--schema", schema)
+        asked = json.dumps(simulator.requests[0].body)
+        assert "alpha beta" in asked
+        assert "image/png" in asked
+        assert "json_schema" in asked
+        mlc.run("which?", "-a", "junk.bin", code=2)
+        assert "neither text nor a picture" in mlc.told
+        mlc.run("which?", "--schema", "{", code=2)
+        assert "not JSON" in mlc.told
+
+
+def test_exit_codes_tell_how_it_went(tmp_path: Path) -> None:
+    with shell(tmp_path, anthropic=[Status(401), Status(401)], gemini=[Say("Fine.")]) as (mlc, _):
+        mlc.run("@claude hi", code=1)
+        assert "key" in mlc.told
+        assert mlc.run("@all hi", code=3) == "claude:\ngemini:\nFine.\n"
+        mlc.run("ask", code=2)
+        mlc.run("ask", "--nonsense", code=2)
+        mlc.run("ask", "-m", "bard", "hi", code=2)
+        assert "Nobody here is called 'bard'" in mlc.told
+        mlc.run("histroy", code=2)
+        assert "did you mean 'history'" in mlc.told
+
+
+def test_a_tool_that_nobody_approves_does_not_run(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("secret word: tulip")
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "config.toml").write_text(
+        f'[tools]\napproval = "ask"\nfolders = ["{tmp_path / "notes"}"]\n'
+    )
+    call = Say(calls=[Call("read_file", {"path": str(tmp_path / "notes" / "a.txt")})])
+    replies = [call, Say("I could not."), call, Say("tulip")]
+    with shell(tmp_path, anthropic=replies) as (mlc, simulator):
+        assert mlc.run("read it", code=4) == "I could not.\n"
+        assert "denied" in json.dumps(simulator.requests[1].body)
+        assert mlc.run("read it", "--yes") == "tulip\n"
+        assert "secret word: tulip" in json.dumps(simulator.requests[3].body)
+
+
+def test_ctrl_c_keeps_what_was_said(tmp_path: Path) -> None:
+    gate = Gate(after_frames=6)
+    with shell(tmp_path, anthropic=[Say("One two three four", faults=[gate])]) as (mlc, _):
+        process = subprocess.Popen(
+            [*MLC, "count", "--no-tools"],
+            env=mlc.environment,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        with process:
+            gate.wait_reached()
+            assert process.stdout is not None
+            assert process.stdout.read(3) == b"One"
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=60)
+        assert process.returncode == 130
+    with open_store(tmp_path / "data" / "conversations.db") as store:
+        conversation = store.run(list_conversations).conversations[0].id
+        turns = store.run(path, conversation)
+    assert [turn.role for turn in turns] == ["user", "claude"]
+    assert turns[-1].meta["partial"] is True
+
+
+def test_a_closed_pipe_is_no_error_and_leaves_everything_in_order(tmp_path: Path) -> None:
+    gate = Gate(after_frames=6)
+    words = "word " * 20_000
+    with shell(tmp_path, anthropic=[Say(words, delta_size=500, faults=[gate])]) as (mlc, _):
+        process = subprocess.Popen(
+            [*MLC, "talk", "--no-tools"],
+            env=mlc.environment,
+            cwd=tmp_path,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        with process:
+            gate.wait_reached()
+            assert process.stdout is not None
+            process.stdout.read(4)
+            process.stdout.close()
+            gate.open()
+            assert process.stderr is not None
+            told = process.stderr.read().decode()
+            process.wait(60)
+        assert process.returncode == 141
+        assert "Traceback" not in told
+    with open_store(tmp_path / "data" / "conversations.db") as store:
+        conversation = store.run(list_conversations).conversations[0].id
+        assert [turn.role for turn in store.run(path, conversation)] == ["user", "claude"]
+
+
+def test_without_any_key_the_embedded_model_is_named_in_one_line(tmp_path: Path) -> None:
+    with shell(tmp_path) as (mlc, _):
+        assert "@local" in mlc.run("speakers")
