@@ -42,6 +42,7 @@ cover: $(READY)
 fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/python -m tests.cli.reference
 
 # Speed, as ratios measured in one run.
 bench: $(READY)

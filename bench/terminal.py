@@ -10,10 +10,20 @@ import pty
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
+from rich.console import Console
+from rich.markdown import Markdown
+
 from bench.measuring import Result, fresh
+from bench.startup import cpu_milliseconds
+from multi_llm_chat.cli.terminal.capabilities import Capabilities
+from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.screen import Screen
+from multi_llm_chat.cli.terminal.view import AnswerView
+from multi_llm_chat.events import TextDelta
 
 #: CPU seconds that each may take (DESIGN, sections 4 and 6).
 BUDGETS = {"2,000 tokens": 0.5, "first prompt": 0.45}
@@ -62,12 +72,6 @@ def answer(tokens: int) -> list[str]:
 
 def show(deltas: list[str]) -> tuple[float, int]:
     """CPU seconds, and the bytes written."""
-    from multi_llm_chat.cli.terminal.capabilities import Capabilities
-    from multi_llm_chat.cli.terminal.rendering import Renderer
-    from multi_llm_chat.cli.terminal.screen import Screen
-    from multi_llm_chat.cli.terminal.view import AnswerView
-    from multi_llm_chat.events import TextDelta
-
     now = 0.0
     output = io.StringIO()
     screen = Screen(output, Capabilities(live=True, colour=True), lambda: SIZE)
@@ -88,9 +92,6 @@ def show(deltas: list[str]) -> tuple[float, int]:
 
 def show_again_and_again(deltas: list[str]) -> float:
     """CPU seconds of rendering everything so far for each frame."""
-    from rich.console import Console
-    from rich.markdown import Markdown
-
     console = Console(file=io.StringIO(), force_terminal=True, width=SIZE[0])
     before = time.process_time()
     each = int(TOKENS_A_SECOND / FRAMES_A_SECOND)
@@ -152,15 +153,15 @@ def first_prompt(folder: str) -> float:
 
 def run() -> Result:
     """Measure answers and the first prompt."""
-    import tempfile
-
     deltas = answer(2_000)
     figures = {"2,000 tokens": min(fresh(show, deltas)[0] for _ in range(3))}
     figures["2,000 tokens, all rendered for each frame"] = fresh(show_again_and_again, deltas)
     for kind in ("code", "paragraphs", "list"):
         figures[f"10,000 lines of {kind}"] = fresh(ten_thousand_lines, kind)
     with tempfile.TemporaryDirectory() as folder:
-        figures["first prompt"] = min(first_prompt(folder) for _ in range(5))
+        figures["first prompt"] = min(first_prompt(folder) for _ in range(9))
+    library = ["-c", "import prompt_toolkit"]
+    figures["import prompt_toolkit alone"] = min(cpu_milliseconds(library) for _ in range(9)) / 1e3
     limits = {name: f" (limit {budget})" for name, budget in BUDGETS.items()}
     return Result(
         "The terminal, CPU",

@@ -19,15 +19,15 @@ from typing import Any
 import click
 
 from multi_llm_chat.cli.attaching import attach
+from multi_llm_chat.cli.embedded import prepare_embedded
 from multi_llm_chat.cli.opening import (
     find_conversation,
     last_conversation,
     open_workspace,
-    prepare_speakers,
-    read_input,
     store_option,
 )
 from multi_llm_chat.cli.showing import show
+from multi_llm_chat.cli.telling import read_input
 from multi_llm_chat.cli.terminal import Questions, open_board, stopped_by_interrupt
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object
@@ -81,7 +81,7 @@ def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
     schema = _schema(wishes["schema"])
     approval = _Approval(yes=wishes["yes"], asks=not piped and sys.stdin.isatty())
     with open_workspace(db, approval) as workspace:
-        prepare_speakers(workspace)
+        prepare_embedded(tuple(workspace.speakers))
         if wishes["tools"]:
             workspace.start_tools()
         service = workspace.chat(_conversation(workspace, wishes))

@@ -12,7 +12,8 @@ from typing import Any
 
 import click
 
-from multi_llm_chat.cli.opening import open_workspace, tell
+from multi_llm_chat.cli.opening import open_workspace
+from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import UsageError

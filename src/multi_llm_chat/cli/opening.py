@@ -1,14 +1,12 @@
 """What most commands begin with: the user's workspace, and a conversation named on the command line."""
 
-import sys
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import click
 
-from multi_llm_chat.errors import MultiLLMChatError, UsageError
-from multi_llm_chat.local import install, list_models
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import Store, Summary, find, list_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback
@@ -58,30 +56,3 @@ def last_conversation(store: Store) -> Summary:
     if not listed:
         raise UsageError("There is no conversation to go on with yet")
     return listed[0]
-
-
-def prepare_speakers(workspace: Workspace) -> None:
-    """Tell a first-time user who speaks, and install the embedded model where it is the only one."""
-    if set(workspace.speakers) != {"local"}:
-        return
-    missing = [model for model in list_models() if model.is_chosen and not model.is_installed]
-    for model in missing:
-        size = f"{model.size / 1e6:.0f} MB"
-        tell(f"No key is set: installing the embedded model {model.title} ({size}) …")
-        try:
-            install(model.name)
-        except MultiLLMChatError as error:
-            raise click.ClickException(str(error)) from None
-    notice: Any = getattr(workspace.speakers["local"].provider, "notice", None)
-    if notice:
-        tell(str(notice))
-
-
-def tell(text: str) -> None:
-    """Say something that is no part of the answer."""
-    click.echo(text, err=True)
-
-
-def read_input() -> str:
-    """What was piped in, if anything was."""
-    return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()

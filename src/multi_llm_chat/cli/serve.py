@@ -1,5 +1,6 @@
 """``mlc serve``: the web app."""
 
+import contextlib
 import socket
 import sys
 from importlib import import_module
@@ -73,7 +74,8 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     click.echo(f"Open {link}\nCtrl-C ends the server.")
     if options["opens"] and sys.stdout.isatty() and proxy is None:
         click.launch(link)
-    serving.make_server(hub, door, address).run(sockets=[listening])
+    with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+        serving.make_server(hub, door, address).run(sockets=[listening])
 
 
 def _listen(host: str, port: int) -> socket.socket:

@@ -18,7 +18,8 @@ from msgspec import Struct
 from multi_llm_chat import store as kept
 from multi_llm_chat.archive.writing import Format
 from multi_llm_chat.cli.attaching import attach
-from multi_llm_chat.cli.opening import find_conversation, tell
+from multi_llm_chat.cli.opening import find_conversation
+from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.errors import UsageError

@@ -4,7 +4,8 @@ import json
 
 import click
 
-from multi_llm_chat.cli.opening import open_workspace, tell
+from multi_llm_chat.cli.opening import open_workspace
+from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 
 

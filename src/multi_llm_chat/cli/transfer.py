@@ -7,7 +7,8 @@ from typing import cast
 import click
 
 from multi_llm_chat.archive.writing import Format
-from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option, tell
+from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option
+from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.service.transfer import export_conversations, import_conversations
 

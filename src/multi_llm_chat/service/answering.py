@@ -5,11 +5,10 @@ Rules:
 2. A turn is saved when it is complete, and told only then. One that is not whole is marked as such.
 3. A failure is an error record, never the model's words; what was said before it is kept.
 4. Nothing here waits: steps are wishes to save and events to tell, in their order.
+5. Everything is in the journal before it happens: who finds it there later can go on with it.
 """
 
-import time
-from collections.abc import Sequence
-from decimal import Decimal
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -23,11 +22,16 @@ from multi_llm_chat.client.agent_events import (
     TurnFinished,
 )
 from multi_llm_chat.context.notes import CompressionNote
-from multi_llm_chat.errors import MultiLLMChatError, ProviderError
-from multi_llm_chat.events import TextDelta, Usage
+from multi_llm_chat.durable.driving import error_record
+from multi_llm_chat.durable.holding import Hands, Holder
+from multi_llm_chat.durable.recording import Identity, Record
+from multi_llm_chat.durable.saving import Save
+from multi_llm_chat.durable.tools import RecordedTools
+from multi_llm_chat.errors import MultiLLMChatError, RunLost
+from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.loop.limits import LoopLimits
-from multi_llm_chat.metering.prices import Cost, Price, cost_of
+from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.service.events import (
     AnswerEvent,
@@ -37,10 +41,9 @@ from multi_llm_chat.service.events import (
     ChatEvent,
     TurnSaved,
 )
-from multi_llm_chat.service.keeping import Keeping, Save, new_id
-from multi_llm_chat.service.saving import Said, save_end, save_start, save_turn
+from multi_llm_chat.service.keeping import Keeping, new_id
 from multi_llm_chat.service.speakers import Speaker
-from multi_llm_chat.store import ErrorRecord, Spending
+from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.store.values import RunStatus
 from multi_llm_chat.tools.runner import ToolRunner
 
@@ -65,11 +68,36 @@ class Inquiry(Struct, frozen=True):
     meta: JsonObject = {}
     schema: JsonObject | None = None
 
+    def identity(self, conversation: str, run: str) -> Identity:
+        """Whose run it is."""
+        speaker = self.speaker
+        return Identity(
+            conversation, run, speaker.name, speaker.provider, self.base, self.meta, self.prices
+        )
+
+    def settings(self) -> dict[str, Any]:
+        """How the run of model and tools is made, besides who is asked, from which history, with which tools."""
+        options = self.speaker.provider.options
+        return {
+            "system_prompt": self.system_prompt,
+            "policy": self.policy,
+            "limits": self.limits,
+            "compression": self.compression,
+            "options": replace(options, schema=self.schema) if self.schema is not None else None,
+        }
+
+    def spec(self) -> JsonObject:
+        """What somebody else needs to know in order to go on with the run."""
+        told: JsonObject = {"meta": self.meta} if self.meta else {}
+        return told | ({"schema": self.schema} if self.schema is not None else {})
+
 
 class Answer:
     """An answer while it comes."""
 
-    def __init__(self, conversation: str, inquiry: Inquiry, keeping: Keeping) -> None:
+    def __init__(
+        self, conversation: str, inquiry: Inquiry, keeping: Keeping, holder: Holder
+    ) -> None:
         self.run = new_id()
         self.name = inquiry.speaker.name
         self.failed = False
@@ -77,11 +105,10 @@ class Answer:
         self._conversation = conversation
         self._inquiry = inquiry
         self._keeping = keeping
+        self._holder = holder
         self._words: list[str] = []
-        self._meta = dict(inquiry.meta)
-        self._usage = Usage()
-        self._cost: Cost | None = Cost()
-        self._began = time.monotonic()
+        self._start: Save | None = None
+        self._record = Record(inquiry.identity(conversation, self.run), holder, inquiry.tools)
 
     @property
     def words(self) -> str:
@@ -94,96 +121,68 @@ class Answer:
         return {
             "provider": inquiry.speaker.provider,
             "history": inquiry.history,
-            "tools": inquiry.tools,
-            "system_prompt": inquiry.system_prompt,
-            "policy": inquiry.policy,
-            "limits": inquiry.limits,
-            "compression": inquiry.compression,
+            "tools": RecordedTools(inquiry.tools, self._record),
             "conversation": self._conversation,
-            "options": replace(inquiry.speaker.provider.options, schema=inquiry.schema)
-            if inquiry.schema is not None
-            else None,
+            **inquiry.settings(),
         }
+
+    def handed(self, cancel: Callable[[], None]) -> None:
+        """How it is stopped, from wherever: when it is lost, or somebody wants it ended."""
+        self._holder.handed(self.run, Hands(cancel, cancel))
 
     def begin(self) -> Sequence[Step]:
         """The steps before anything is said."""
-        self._began = time.monotonic()
-        start = (self._conversation, self.run, self.name, self._inquiry.base)
-        model = self._inquiry.speaker.provider.model or ""
-        return [Save(save_start, start), AnswerStarted(self.run, self.name, model)]
+        started = AnswerStarted(self.run, self.name, self._inquiry.speaker.provider.model or "")
+        return [started] if self._start is not None else [self.start(), started]
+
+    def start(self) -> Save:
+        """How it is kept that the answer begins; it may be saved together with the message that it answers."""
+        self._start = self._record.start(self._inquiry.spec())
+        return self._start
 
     def heard(self, event: AgentEvent) -> Sequence[Step]:
         """The steps that an event leads to."""
         match event:
+            case TurnFinished():
+                return self._finish_turn(event)
             case TextDelta():
                 self._words.append(event.text)
             case HistoryCompressed():
                 self.note = event.note
-                self._meta["compressed"] = event.note.text
-            case TurnFinished():
-                return self._finish_turn(event)
             case _:
                 pass
-        return [AnswerEvent(self.run, self.name, event)]
+        return [*self._record.heard(event), AnswerEvent(self.run, self.name, event)]
 
     def ended(self, result: AgenticLoopResult) -> Sequence[Step]:
         """The steps at the end of the run."""
         if result.error is not None:
             return self.broken(result.error)
+        record = self._record
         status: RunStatus = "cancelled" if result.stop_reason == "cancelled" else "done"
         return [
-            Save(save_end, (self.run, status, None)),
+            record.end(status, result.stop_reason, None),
             AnswerFinished(
-                self.run, self.name, result.stop_reason, self._usage, self._cost, self._seconds
+                self.run, self.name, result.stop_reason, record.usage, record.cost, record.seconds
             ),
         ]
 
     def broken(self, error: MultiLLMChatError) -> Sequence[Step]:
         """The steps after a failure."""
-        self.failed = True
-        record = error_record(error)
-        return [
-            Save(save_end, (self.run, "failed", record)),
-            AnswerFailed(self.run, self.name, record, self._usage, self._cost, self._seconds),
-        ]
+        kept = error_record(error)
+        return [self._record.end("failed", "error", kept), self._failed(kept)]
 
-    @property
-    def _seconds(self) -> float:
-        return time.monotonic() - self._began
+    def lost(self, error: RunLost) -> Sequence[Step]:
+        """The steps when another process goes on with the run: here it is over."""
+        self._record.let_go()
+        return [self._failed(error_record(error))]
+
+    def _failed(self, kept: ErrorRecord) -> AnswerFailed:
+        self.failed = True
+        record = self._record
+        return AnswerFailed(self.run, self.name, kept, record.usage, record.cost, record.seconds)
 
     def _finish_turn(self, event: TurnFinished) -> Sequence[Step]:
-        meta = event.turn.meta | self._meta
-        if not event.is_whole:
-            meta["partial"] = True
-        turn = replace(event.turn, id=new_id(), created_at=time.time_ns() // 1_000_000, meta=meta)
         self._words = []
+        turn, saves = self._record.finish_turn(event)
         self._keeping.add(turn, self.run)
-        spending = self._spend(turn, event.usage) if turn.role != "tool" else None
-        save = Save(save_turn, (self._conversation, Said(turn, self.run), spending))
-        return [save, TurnSaved(self.run, self.name, turn)]
-
-    def _spend(self, turn: Turn, usage: Usage | None) -> Spending:
-        provider = self._inquiry.speaker.provider
-        model = turn.model or provider.model or ""
-        cost = None
-        if usage is not None and usage != Usage():
-            cost = cost_of(usage, provider.priced_as, model, self._inquiry.prices)
-            self._usage = added(self._usage, usage)
-        self._cost = None if cost is None or self._cost is None else self._cost + cost
-        total: Decimal | None = None if cost is None else cost.total
-        return Spending(
-            turn.id or "", self.name, model, usage, total, turn=turn.id, run_id=self.run
-        )
-
-
-def added(one: Usage, other: Usage) -> Usage:
-    """Both together."""
-    return Usage(*(getattr(one, name) + getattr(other, name) for name in Usage.__struct_fields__))
-
-
-def error_record(error: MultiLLMChatError) -> ErrorRecord:
-    """The error as it is kept."""
-    kind = type(error).__name__
-    if not isinstance(error, ProviderError):
-        return ErrorRecord(kind, str(error))
-    return ErrorRecord(kind, error.message, error.provider, error.status, error.code)
+        return [*saves, TurnSaved(self.run, self.name, turn)]

@@ -4,7 +4,8 @@ Rules:
 1. Whom a message addresses answers; with nobody addressed the only speaker does, or the default one, or
    nobody: then it is a memo.
 2. All who are addressed answer at the same time, from one snapshot: the history up to the message.
-3. The user's words are saved before anybody is asked, each turn before it is told as complete.
+3. The user's words are saved before anybody is asked, together with who is asked; each turn before it is told as
+   complete.
 4. What is edited, retried or regenerated becomes another branch; nothing is changed or lost. Answers that
    are being given are stopped first.
 5. What happens is told by a ``Proceeding``, to be read with ``for`` or ``async for``: the events are the same.
@@ -20,11 +21,15 @@ from msgspec.structs import replace
 from multi_llm_chat.client import LLMProvider
 from multi_llm_chat.config.values import Settings
 from multi_llm_chat.context.notes import WHOLE, Cut
+from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.durable.saving import Save
+from multi_llm_chat.durable.saving import together as saved_together
+from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.history.values import JsonObject, Media, Turn
 from multi_llm_chat.service.answering import Answer, Step
 from multi_llm_chat.service.display import display_turns
 from multi_llm_chat.service.events import ChatEvent, MessageFinished, MessageSaved
-from multi_llm_chat.service.keeping import Keeping, Save, new_id
+from multi_llm_chat.service.keeping import Keeping, new_id
 from multi_llm_chat.service.planning import COUNCIL, Planner, addressed_by
 from multi_llm_chat.service.rounds import Round, answered_again, continued, edited, retried
 from multi_llm_chat.service.running import Running
@@ -321,8 +326,10 @@ class ChatService:
             self.stop()
         self.load()
         chosen = decide()
-        yield from self._running.do(self._prepare(chosen))
-        answers = self._answers(chosen)
+        steps, answers, trouble = self._prepare(chosen)
+        yield from self._running.do(steps)
+        if trouble is not None:
+            raise trouble
         yield from self._running.answers(answers)
         last_word = self._last_word(chosen)
         yield from self._running.answers(last_word)
@@ -336,9 +343,11 @@ class ChatService:
         await self.aload()
         chosen = decide()
         saving = asyncio.Lock()
-        async for event in self._running.ado(self._prepare(chosen), saving):
+        steps, answers, trouble = self._prepare(chosen)
+        async for event in self._running.ado(steps, saving):
             yield event
-        answers = self._answers(chosen)
+        if trouble is not None:
+            raise trouble
         async for event in self._running.aanswers(answers, saving):
             yield event
         last_word = self._last_word(chosen)
@@ -346,7 +355,21 @@ class ChatService:
             yield event
         yield self._finished([*answers, *last_word])
 
-    def _prepare(self, chosen: Round) -> Sequence[Step]:
+    def _prepare(
+        self, chosen: Round
+    ) -> tuple[Sequence[Step], list[Answer], MultiLLMChatError | None]:
+        """Keep what was said together with the beginning of the answers: a message is never left without them."""
+        steps = self._keep(chosen)
+        try:
+            answers = self._answers(chosen)
+        except MultiLLMChatError as error:
+            return steps, [], error
+        if steps and isinstance(steps[0], Save):
+            save = saved_together([steps[0], *(answer.start() for answer in answers)])
+            steps = [save, *steps[1:]]
+        return steps, answers, None
+
+    def _keep(self, chosen: Round) -> Sequence[Step]:
         """Go back, keep what stays and what was said."""
         if chosen.back is not None:
             self._keeping.back_to(chosen.back.turn)
@@ -389,7 +412,7 @@ class ChatService:
         inquiry = self._planner.inquiry(
             name, history, self._own, base=base, cut=cut, meta=meta, schema=schema
         )
-        return Answer(self.conversation, inquiry, self._keeping)
+        return Answer(self.conversation, inquiry, self._keeping, holder_of(self.store))
 
     def _finished(self, answers: Sequence[Answer]) -> ChatEvent:
         for answer in answers:

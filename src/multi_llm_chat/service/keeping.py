@@ -4,27 +4,19 @@ Rules:
 1. The turns of the branch that is shown are here; turns of one answer stand together, wherever another
    speaker's turns were saved in between.
 2. What is saved is saved in the order it happened. While the store refuses (a full disk, a lost server), it waits here and
-   nothing is lost; the next save tries all of it again.
+   nothing is lost; the next save tries all of it again. What belongs to an answer that is no longer given here is
+   not saved by us: ``RunLost`` tells whoever wanted it.
 3. ``Save`` is a wish; whoever runs the conversation fulfils it, with or without ``async``.
 """
 
 import threading
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Iterable
 
-from msgspec import Struct
-
-from multi_llm_chat.errors import StoreError
+from multi_llm_chat.durable.saving import Save
+from multi_llm_chat.errors import RunLost, StoreError
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.store import Placed, Store
 from multi_llm_chat.store.occasion import Occasion
-
-
-class Save(Struct, frozen=True):
-    """One operation on the store."""
-
-    operation: Callable[..., Any]
-    arguments: tuple[Any, ...]
 
 
 class Keeping:
@@ -76,11 +68,16 @@ class Keeping:
         with self._lock:  # answers of several threads save one after the other
             self._waiting.append(save)
             while self._waiting:
+                first = self._waiting[0]
                 try:
-                    store.run(self._waiting[0].operation, *self._waiting[0].arguments)
+                    store.run(first.operation, *first.arguments)
+                except RunLost:
+                    self._drop(first, save)
                 except StoreError as error:
                     return error
-                self._waiting.pop(0)
+                else:
+                    self._waiting.remove(first)
+                    first.landed()
         return None
 
     async def asave(self, store: Store, save: Save) -> StoreError | None:
@@ -90,10 +87,20 @@ class Keeping:
             first = self._waiting[0]
             try:
                 await store.arun(first.operation, *first.arguments)
+            except RunLost:
+                self._drop(first, save)
             except StoreError as error:
                 return error
-            self._waiting.remove(first)
+            else:
+                self._waiting.remove(first)
+                first.landed()
         return None
+
+    def _drop(self, first: Save, save: Save) -> None:
+        """Forget a save of an answer that was lost; within its own answer, raise the loss again."""
+        self._waiting.remove(first)
+        if first is save:
+            raise
 
 
 def together(placed: Iterable[Placed]) -> list[Placed]:

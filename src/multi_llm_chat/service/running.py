@@ -15,10 +15,11 @@ from queue import SimpleQueue
 
 from multi_llm_chat.client.agent_async import AgentRun
 from multi_llm_chat.client.agent_sync import SyncAgentRun
-from multi_llm_chat.errors import MultiLLMChatError, StoreError
+from multi_llm_chat.durable.saving import Save
+from multi_llm_chat.errors import MultiLLMChatError, RunLost, StoreError
 from multi_llm_chat.service.answering import Answer, Step
 from multi_llm_chat.service.events import ChatEvent, NotSaved, TurnSaved
-from multi_llm_chat.service.keeping import Keeping, Save
+from multi_llm_chat.service.keeping import Keeping
 from multi_llm_chat.store import Store
 
 
@@ -93,12 +94,20 @@ class Running:
             told.put(None)
 
     def _answer(self, answer: Answer) -> Generator[ChatEvent]:
+        try:
+            yield from self._given(answer)
+        except RunLost as error:
+            yield from self.do(answer.lost(error))
+
+    def _given(self, answer: Answer) -> Generator[ChatEvent]:
         yield from self.do(answer.begin())
         try:
             run = SyncAgentRun(**answer.arguments())
             self._note(answer, run.cancel)
             for event in run:
                 yield from self.do(answer.heard(event))
+        except RunLost:
+            raise
         except MultiLLMChatError as error:
             yield from self.do(answer.broken(error))
             return
@@ -146,6 +155,14 @@ class Running:
             await asyncio.gather(*tasks)
 
     async def _aanswer(self, answer: Answer, saving: asyncio.Lock) -> AsyncGenerator[ChatEvent]:
+        try:
+            async for event in self._agiven(answer, saving):
+                yield event
+        except RunLost as error:
+            async for event in self.ado(answer.lost(error), saving):
+                yield event
+
+    async def _agiven(self, answer: Answer, saving: asyncio.Lock) -> AsyncGenerator[ChatEvent]:
         async for event in self.ado(answer.begin(), saving):
             yield event
         try:
@@ -154,6 +171,8 @@ class Running:
             async for heard in run:
                 async for event in self.ado(answer.heard(heard), saving):
                     yield event
+        except RunLost:
+            raise
         except MultiLLMChatError as error:
             async for event in self.ado(answer.broken(error), saving):
                 yield event
@@ -165,6 +184,7 @@ class Running:
 
     def _note(self, answer: Answer, cancel: Callable[[], None]) -> None:
         self._cancels[answer.run] = cancel
+        answer.handed(cancel)
         if answer.run in self._stopped:  # before it had begun
             cancel()
 

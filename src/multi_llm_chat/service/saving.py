@@ -1,4 +1,4 @@
-"""What a conversation writes into its store, one transaction each.
+"""What a conversation writes into its store besides its answers, one transaction each.
 
 Rules:
 1. Each operation does the same twice as once: ids are chosen before.
@@ -14,19 +14,13 @@ from msgspec import Struct
 from multi_llm_chat.archive.document import MAIN
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.store import (
-    ErrorRecord,
-    Spending,
     Transaction,
     append,
-    begin_run,
     create,
     drop_head,
-    end_run,
     move_head,
-    record_spending,
     rename,
 )
-from multi_llm_chat.store.values import RunStatus
 
 _TITLE_LENGTH = 60
 
@@ -62,32 +56,6 @@ def save_message(
         move_head(transaction, conversation, back.turn)
     for each in said:
         append(transaction, conversation, (each.turn,), run_id=each.run)
-
-
-def save_start(
-    transaction: Transaction, conversation: str, run: str, speaker: str, base: str | None
-) -> None:
-    """Note that a speaker has been asked."""
-    begin_run(transaction, conversation, speaker, base=base, identifier=run)
-
-
-def save_turn(
-    transaction: Transaction,
-    conversation: str,
-    said: Said,
-    spending: Spending | None,
-) -> None:
-    """Keep a turn of an answer, and what it cost."""
-    append(transaction, conversation, (said.turn,), run_id=said.run)
-    if spending is not None:
-        record_spending(transaction, conversation, spending)
-
-
-def save_end(
-    transaction: Transaction, run: str, status: RunStatus, error: ErrorRecord | None
-) -> None:
-    """Note how the answer ended."""
-    end_run(transaction, run, status, error=error)
 
 
 def title_of(turns: Iterable[Turn]) -> str:

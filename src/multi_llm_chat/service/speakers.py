@@ -2,8 +2,7 @@
 
 Rules:
 1. A speaker is a name, a provider that speaks under that name, and how it is asked.
-2. Who is configured speaks; besides, every provider whose key is there speaks under its usual name. Where nobody is
-   left, the embedded model speaks.
+2. Which speakers there are is decided in ``service.naming``.
 3. A provider is made when its speaker is first asked, so that one mistake in a configuration spoils one speaker.
 """
 
@@ -16,11 +15,9 @@ from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.values import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.providers import ROWS, ProviderRow, provider_row
+from multi_llm_chat.providers import provider_row
 from multi_llm_chat.repair import RepairPolicy
-
-#: Rows that share another row's key and are asked for by name only.
-_SECOND_CHOICES: Final = frozenset({"openai-chat"})
+from multi_llm_chat.service.naming import told_speakers
 
 #: Providers without a row of their own.
 _ELSEWHERE: Final = frozenset({"local", "simulated"})
@@ -109,26 +106,13 @@ def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
     """Speakers as the user has configured them, and those for whom there is a key."""
-    told = dict(settings.speakers)
-    for row in keyed_rows(keys):
-        told.setdefault(row.speaker, SpeakerSettings(row.name))
-    if not told:
-        told["local"] = SpeakerSettings("local")
+    told = told_speakers(settings, keys)
     return Speakers(
         {
             name: (lambda name=name, each=each: _make(name, each, settings, keys))
             for name, each in told.items()
         }
     )
-
-
-def keyed_rows(keys: Keys) -> list[ProviderRow]:
-    """The providers whose key is there."""
-    return [
-        row
-        for row in ROWS.values()
-        if row.key_variable and row.name not in _SECOND_CHOICES and keys.find(row.key_variable)
-    ]
 
 
 def _make(name: str, told: SpeakerSettings, settings: Settings, keys: Keys) -> Speaker:

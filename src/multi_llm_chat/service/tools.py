@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.runner import ToolRunner, resume_policy
+from multi_llm_chat.tools.values import Resume
 
 
 class SomeTools:
@@ -29,6 +30,10 @@ class SomeTools:
     def submit(self, call: ToolCall, *, conversation: str | None = None) -> "Future[ToolResult]":
         """Run a call in the background."""
         return self._for(call).submit(call, conversation=conversation)
+
+    def resume(self, name: str) -> Resume:
+        """What to do with an interrupted call."""
+        return resume_policy(self._tools, name) if self._offers(name) else "never"
 
     def _for(self, call: ToolCall) -> ToolRunner:
         return self._tools if self._offers(call.name) else self._nothing

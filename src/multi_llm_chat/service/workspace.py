@@ -8,6 +8,7 @@ Rules:
 
 import asyncio
 import sys
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -58,6 +59,8 @@ class Workspace:
         self._approve = approve
         self._servers: Any = None
         self.problems: list[str] = []
+        #: What is to be ended before everything is closed.
+        self.endings: list[Callable[[], None]] = []
 
     @cached_property
     def store(self) -> Store:
@@ -124,6 +127,7 @@ class Workspace:
 
     def close(self) -> None:
         """Close everything."""
+        self._end()
         if self._servers is not None:
             self._servers.stop_sync()
         for part in ("speakers", "store"):
@@ -132,6 +136,7 @@ class Workspace:
 
     async def aclose(self) -> None:
         """Like ``close``, to be awaited."""
+        await asyncio.to_thread(self._end)
         if self._servers is not None:
             await self._servers.stop()
         if "speakers" in self.__dict__:
@@ -150,6 +155,10 @@ class Workspace:
 
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
+
+    def _end(self) -> None:
+        while self.endings:
+            self.endings.pop()()
 
     def _prepared(self, callbacks: dict[str, Any]) -> Any:
         configured = self.configured_servers()

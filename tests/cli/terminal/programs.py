@@ -123,23 +123,27 @@ def stopping() -> None:
             board.notice("asked to leave")
 
 
-def asking(which: str) -> None:
-    """A question comes from a thread while an answer is shown."""
+def asking(*which: str) -> None:
+    """Questions come from a thread while an answer is shown."""
     with terminal.open_board() as board:
         questions = terminal.Questions(board)
         board.begin("claude")
-        board.event("claude", TextDelta("I need a tool."))
-        cue()
-        answers: list[object] = []
-        thread = threading.Thread(target=lambda: answers.append(QUESTIONS[which](questions)))
-        thread.start()
-        board.event("claude", TextDelta(" More words."))
-        thread.join()
-        board.event("claude", TextDelta(f"\n\nAnswer: `{answers[0]}`"))
+        for number, name in enumerate(which):
+            board.event("claude", TextDelta(f"\n\nready for {number}"))
+            cue()
+            answers: list[object] = []
+            ask = QUESTIONS[name]
+            thread = threading.Thread(target=lambda: answers.append(ask(questions)))  # noqa: B023  # joined below
+            thread.start()
+            board.event("claude", TextDelta(f", more about {number}"))
+            thread.join()
+            board.event("claude", TextDelta(f"\n\nanswer {number}: `{answers[0]}`"))
 
 
 def _approve(questions: terminal.Questions) -> object:
-    call = ToolCall("write_file", {"path": "傘.txt", "content": "\n".join("abcdefghijklmnop")}, "c1")
+    call = ToolCall(
+        "write_file", {"path": "傘.txt", "content": "\n".join("abcdefghijklmnop")}, "c1"
+    )
     return questions.approve(ApprovalRequest(call, "write_file", "files", "Writes.", "talk"))
 
 

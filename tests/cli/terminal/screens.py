@@ -2,6 +2,7 @@
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, cast
@@ -10,7 +11,7 @@ import pexpect
 import pyte
 
 PROGRAMS = Path(__file__).with_name("programs.py")
-_PATIENCE = 30
+_PATIENCE = 15
 
 
 class Emulated(pyte.HistoryScreen):
@@ -39,15 +40,21 @@ def all_rows(screen: pyte.HistoryScreen) -> list[str]:
 
 
 class Terminal:
-    """Runs one of ``programs.py`` in a window."""
+    """Runs one of ``programs.py``, or any module, in a window."""
 
     def __init__(
-        self, program: str, *arguments: str, columns: int = 80, rows: int = 24, **variables: str
+        self,
+        program: str,
+        *arguments: str,
+        columns: int = 80,
+        rows: int = 24,
+        module: bool = False,
+        **variables: str,
     ) -> None:
         environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
         self.child: pexpect.spawn[bytes] = pexpect.spawn(
             sys.executable,
-            [str(PROGRAMS), program, *arguments],
+            ["-m", program, *arguments] if module else [str(PROGRAMS), program, *arguments],
             env=cast("Any", environment | {"TERM": "xterm-256color"} | variables),
             dimensions=(rows, columns),
             timeout=_PATIENCE,
@@ -71,11 +78,18 @@ class Terminal:
 
     def wait_until(self, holds: Callable[[str], bool], what: str = "") -> str:
         """Wait until the screen is as told."""
+        end = (
+            time.monotonic() + _PATIENCE
+        )  # a status line would keep a wrong program alive for ever
         while not holds(text := self.text()):
             try:
                 self._read()
-            except (pexpect.TIMEOUT, pexpect.EOF) as error:
-                raise AssertionError(f"never shown: {what}\n{self.text()}") from error
+            except pexpect.EOF:
+                end = 0
+            except pexpect.TIMEOUT:
+                pass
+            if time.monotonic() > end and not holds(self.text()):
+                raise AssertionError(f"never shown: {what}\n{self.text()}")
         return text
 
     def send(self, keys: str) -> None:
@@ -85,16 +99,18 @@ class Terminal:
     def resize(self, columns: int, rows: int) -> None:
         """Pull at the window's corner."""
         self.screen.resize(rows, columns)
-        self.child.setwinsize(rows, columns)
+        cast("Any", self.child).setwinsize(rows, columns)
 
     def finish(self) -> str:
         """Wait until the program has ended; what is then on the screen."""
+        end = time.monotonic() + _PATIENCE
         try:
-            while True:
+            while time.monotonic() < end:
                 self._read()
         except pexpect.EOF:
             self.child.close()
             return self.text()
+        raise AssertionError(f"the program does not end\n{self.text()}")
 
     def _read(self) -> None:
         new = self.child.read_nonblocking(65_536, timeout=_PATIENCE)

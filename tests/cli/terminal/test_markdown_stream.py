@@ -5,6 +5,7 @@ import re
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from multi_llm_chat.cli.terminal.capabilities import PLAIN, Capabilities
 from multi_llm_chat.cli.terminal.rendering import Renderer
@@ -19,6 +20,7 @@ PIECES = [
     "> quote", "> > deeper", "lazy", "---", "===", "***", "日本語の長い文です。折り返しが正しいか。", "word", "a **b** _c_ `d`",
     "[link](http://a.b)", "[foo]", "[foo]: http://later", "![pic](http://p.q)", "<div>", "</div>", "&amp;", "\\*",
     "", "", "", " ", "\t", "\x1b[31m", "é", "👩‍👩‍👧", "> - > - > - > - > - > - deep", "a" * 150,
+    "<http://auto.link>", "&#27;[31m", "&#13;&#8238;&#x9b;2J", "`&#27;`",
 ]  # fmt: skip
 LINES = st.lists(st.sampled_from(PIECES) | st.text(max_size=12), max_size=14)
 TEXTS = LINES.map("\n".join) | st.text(max_size=80)
@@ -62,8 +64,6 @@ def test_what_is_drawn_before_the_end_are_the_last_lines_of_the_text_so_far(text
 
 @given(TEXTS, WIDTHS)
 def test_no_line_is_wider_than_the_window(text: str, width: int):
-    from rich.cells import cell_len
-
     assert all(cell_len(line) <= width for line in whole(UNCOLOURED, text, width))
 
 
@@ -80,7 +80,8 @@ def test_no_word_is_lost(lines: list[str], width: int):
 def test_the_only_escape_codes_are_our_own_colours(text: str):
     shown = "\n".join(whole(COLOURED, text, 60))
     assert "\x1b" not in re.sub(r"\x1b\[[0-9;]*m", "", shown)
-    assert "\x1b" not in "\n".join(whole(UNCOLOURED, text, 60))
+    plain = "\n".join(whole(UNCOLOURED, text, 60))
+    assert not {"\x1b", "\r", "\x9b", "\x07", "\x08", "\u202e"} & set(plain)
 
 
 def test_a_finished_block_is_given_out_while_the_next_one_is_written():
@@ -111,6 +112,8 @@ def test_long_code_shows_its_newest_lines_until_it_ends():
     [
         ("a <b>bold</b> <script>", ["a <b>bold</b> <script>"]),
         ("see [here](http://evil.example)", ["see here (http://evil.example)"]),
+        ("<http://a.b/c>", ["http://a.b/c"]),
+        ("a&#8238;b&#13;", ["ab"]),
         ("one\ntwo", ["one", "two"]),
         ("ends \x1b]0;title\x07", ["ends ␛]0;title␇"]),
     ],

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
+from tests.cli.terminal.screens import Terminal
 
 from multi_llm_chat.cli.terminal.completion import ChatCompleter, Vocabulary
 from multi_llm_chat.cli.terminal.prompt import HISTORY_NAME
-from tests.cli.terminal.screens import Terminal
 
 WORDS = Vocabulary(
     speakers={"claude": "", "gemini": "", "GPT.4-o": ""},

@@ -3,15 +3,18 @@
 Rules:
 1. The first answer is written as it comes. Those behind it have a status line each, and are written in
    order when the ones before them are over; with ``columns``, on a wide window, all are written side by side.
-2. Any thread may call anything. Taking an event never waits for the terminal: a painter draws ten
-   times a second, and less often where drawing is so much work that it would take a tenth of the time.
+2. Any thread may call anything. To tell the board something never waits for the terminal, be it slow or
+   halted: it is put down, and a painter draws it, ten times a second, and less often where drawing is so much
+   work that it would take a tenth of the time.
 3. While a question is asked (``suspended``) nothing is drawn; what comes meanwhile is drawn afterwards.
-4. After ``close`` everything that was taken is on the screen, and the terminal is as it was.
+4. After ``close`` everything that was told is on the screen, and the terminal is as it was.
+5. What goes wrong in drawing is raised to whoever tells the next thing, or closes.
 """
 
 import threading
 import time
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from typing import Final, Self
 
@@ -47,50 +50,43 @@ class AnswerBoard:
         beside = screen.capabilities.live and column_width(width, columns)
         self._columns = Columns(self._renderer, width, columns) if beside else None
         self._views: dict[str, AnswerView] = {}
+        self._told: deque[Callable[[], object]] = deque()
         self._order: list[AnswerView] = []
         self._notices: list[str] = []
         self._lock = threading.RLock()
         self._asking = threading.RLock()
         self._asked = 0
-        self._closing = threading.Event()
-        self._painter: threading.Thread | None = None
+        self._closing = False
+        self._wake = threading.Event()
         self._broken: BaseException | None = None
+        self._painter = threading.Thread(target=self._go_on, name="board", daemon=True)
 
     def begin(self, speaker: str, model: str = "") -> None:
         """The speaker was asked."""
-        with self._lock:
-            self._check()
-            view = AnswerView(self._renderer, speaker, model, self._clock)
-            self._views[speaker] = view
-            self._order.append(view)
-            self._paint()
-            if self._painter is None and self._screen.capabilities.live:
-                self._painter = threading.Thread(target=self._go_on, name="board", daemon=True)
-                self._painter.start()
+        view = AnswerView(self._renderer, speaker, model, self._clock)
+        self._views[speaker] = view
+        self._tell(lambda: self._order.append(view), at_once=True)
+        if self._painter.ident is None:
+            self._painter.start()
 
     def event(self, speaker: str, event: AgentEvent) -> None:
         """The speaker, or a tool it called, tells something."""
-        with self._lock:
-            self._check()
-            self._views[speaker].take(event)
+        view = self._views[speaker]
+        self._tell(lambda: view.take(event))
 
     def end(self, speaker: str, summary: Summary | None = None) -> None:
         """The speaker has answered."""
-        with self._lock:
-            self._views[speaker].end(summary)
-            self._paint()
+        view = self._views[speaker]
+        self._tell(lambda: view.end(summary), at_once=True)
 
     def fail(self, speaker: str, error: BaseException) -> None:
         """The speaker cannot answer."""
-        with self._lock:
-            self._views[speaker].fail(error)
-            self._paint()
+        view = self._views[speaker]
+        self._tell(lambda: view.fail(error), at_once=True)
 
     def notice(self, text: str) -> None:
         """Tell something that is no speaker's."""
-        with self._lock:
-            self._notices.append(text)
-            self._paint()
+        self._tell(lambda: self._notices.append(text), at_once=True)
 
     @contextmanager
     def suspended(self) -> Generator[None]:
@@ -108,10 +104,13 @@ class AnswerBoard:
 
     def close(self) -> None:
         """Show all that is left; answers that are not over end as stopped."""
-        self._closing.set()
-        if self._painter is not None:
+        self._closing = True
+        self._wake.set()
+        if self._painter.ident is not None:
             self._painter.join()
+        self._check()
         with self._asking, self._lock:
+            self._listen()
             for view in self._order:
                 if not view.over:
                     view.end(Summary(stop="cancelled"))
@@ -126,23 +125,36 @@ class AnswerBoard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def _tell(self, thing: Callable[[], object], *, at_once: bool = False) -> None:
+        self._check()
+        self._told.append(thing)
+        if at_once:
+            self._wake.set()
+
     def _go_on(self) -> None:
         pause = _FRAME
-        while not self._closing.wait(pause):
-            with self._lock:
-                begun = time.thread_time()
-                try:
+        while not self._closing:
+            begun = time.thread_time()
+            try:
+                with self._lock:
                     self._paint()
-                except BaseException as error:  # noqa: BLE001  # told to the next caller
-                    self._broken = error
-                    return
-                pause = max(_FRAME, _SHARE * (time.thread_time() - begun))
+            except BaseException as error:  # noqa: BLE001  # told to the next caller
+                self._broken = error
+                return
+            pause = max(_FRAME, _SHARE * (time.thread_time() - begun))
+            self._wake.wait(pause)
+            self._wake.clear()
+
+    def _listen(self) -> None:
+        while self._told:
+            self._told.popleft()()
 
     def _check(self) -> None:
         if self._broken is not None:
             raise self._broken
 
     def _paint(self) -> None:
+        self._listen()
         if self._asked:
             return
         width = self._screen.size[0]

@@ -48,7 +48,7 @@ class Teletype(Struct, frozen=True):
 
     def choose(self, options: Mapping[str, str], back: str) -> str:
         """Wait for one of the keys; ``back`` is the key that the ways out stand for."""
-        self._forget_what_was_typed()
+        self.forget_what_was_typed()
         bindings = KeyBindings()
 
         def bind(key: str, answer: str) -> None:
@@ -64,7 +64,7 @@ class Teletype(Struct, frozen=True):
             bind(key, back)
         shown: list[tuple[str, str]] = []
         for key, label in options.items():
-            shown += [("bold", f"[{key}]"), ("", f" {label}   ")]
+            shown += [("bold", f"[{key}]"), ("", f" {label}  ")]
         window = Window(FormattedTextControl(FormattedText(shown)), wrap_lines=True, height=None)
         application: Application[str] = Application(
             Layout(window),
@@ -77,7 +77,8 @@ class Teletype(Struct, frozen=True):
         application.ttimeoutlen = 0.05
         return application.run(handle_sigint=False)
 
-    def _forget_what_was_typed(self) -> None:
+    def forget_what_was_typed(self) -> None:
+        """Drop the keys that nobody has read yet."""
         clear_typeahead(self.input)
         if termios is not None:
             with suppress(OSError, ValueError, termios.error):

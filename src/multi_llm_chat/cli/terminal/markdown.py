@@ -97,13 +97,20 @@ def _groups(tokens: Iterable[Token]) -> Iterator[list[Token]]:
     """The tokens of each block of the outermost level."""
     group: list[Token] = []
     for token in tokens:
-        for child in token.children or ():
-            if child.type == "softbreak":
-                child.type = "hardbreak"
+        if token.children:
+            token.children = _adapted(token.children)
         group.append(token)
         if token.level == 0 and token.nesting <= 0:
             yield group
             group = []
+
+
+def _adapted(children: list[Token]) -> list[Token]:
+    """Lines end where they ended, and an address that is its own text is not shown twice."""
+    for child in children:
+        if child.type == "softbreak":
+            child.type = "hardbreak"
+    return [child for child in children if child.info != "auto"]
 
 
 def _items(

@@ -147,7 +147,7 @@ class PlainBoard:
             self._note(stop_text(summary.stop), answer)
         seconds = time.monotonic() - answer.begun
         words = usage_text(summary.usage or answer.usage, summary.cost, seconds)
-        self._note(f"({words})", answer)
+        self._note(f"{one_line(answer.speaker)}: {words}", answer)
 
     def _say(self, text: str) -> None:
         self._output.write(text)

@@ -46,6 +46,7 @@ class ChatPrompt:
         state_folder: Path | None = None,
         vocabulary: Callable[[], Vocabulary] = Vocabulary,
         toolbar: Callable[[], str] = str,
+        shown: Callable[[], None] | None = None,
     ) -> None:
         """Nothing is asked yet.
 
@@ -53,6 +54,7 @@ class ChatPrompt:
             state_folder: Where the sent messages are remembered; only in memory if not given.
             vocabulary: What can be completed, asked for each time.
             toolbar: The line at the bottom, asked for each time.
+            shown: Called each time the prompt has been drawn.
         """
         self._toolbar = toolbar
         self._warned = False
@@ -69,6 +71,13 @@ class ChatPrompt:
             reserve_space_for_menu=6,
         )
         self._session.default_buffer.on_text_changed += self._changed
+        if shown is not None:
+            tell = shown
+
+            def drawn(_application: object) -> None:
+                tell()
+
+            self._session.app.after_render += drawn
 
     def read(self, default: str = "") -> str | None:
         """The next message; None when the user leaves."""

@@ -37,6 +37,7 @@ class Questions:
         """Ask what a server wants to know."""
         with self._board.suspended():
             teletype = self._teletype or open_teletype()
+            teletype.forget_what_was_typed()
             source = one_line(question.server)
             teletype.show([("", ""), ("bold fg:ansicyan", f"? {source} asks")])
             teletype.show([("", f"  {line}") for line in harmless(question.message).split("\n")])
@@ -53,17 +54,12 @@ def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
     name = one_line(request.tool)
     lines = argument_lines(request.call)
     teletype.show([("", ""), *_asked(request), *_shown(lines[:_MOST_LINES])])
-    options = {
-        "y": "allow once",
-        "a": "allow in this conversation",
-        "n": "deny",
-        "r": "deny, say why",
-    }
+    options = {"y": "once", "a": "in this conversation", "n": "no", "r": "no, because …"}
     if request.conversation is None:
         del options["a"]
     hidden = len(lines) - _MOST_LINES
     if hidden > 0:
-        options["v"] = f"view {hidden:,} more lines"
+        options["v"] = f"{hidden:,} more lines"
     key = teletype.choose(options, back="n")
     if key == "v":
         teletype.show(_shown(lines[_MOST_LINES:]))

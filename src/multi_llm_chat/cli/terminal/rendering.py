@@ -2,7 +2,8 @@
 
 Rules:
 1. Nothing is written anywhere here.
-2. No line is wider than asked; white space at the end of a line, which nobody sees, is left out.
+2. Nothing but our own colours is left for the terminal to obey.
+3. No line is wider than asked; white space at the end of a line, which nobody sees, is left out.
 """
 
 import io
@@ -16,6 +17,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from multi_llm_chat.cli.terminal.capabilities import Capabilities
+from multi_llm_chat.cli.terminal.safety import harmless
 
 #: Quiet, and without backgrounds, which would fit only dark terminals or only light ones.
 _THEME: Final = Theme(
@@ -70,8 +72,9 @@ class Renderer:
         return Segment.remove_color(row) if self._console.no_color else row
 
     def _coloured(self, segment: Segment) -> str:
-        style = segment.style
-        return style.render(segment.text, color_system=self._colours) if style else segment.text
+        # Once more: ``&#8238;`` has become a character only now.
+        text, style = harmless(segment.text), segment.style
+        return style.render(text, color_system=self._colours) if style else text
 
     def lines(self, renderable: RenderableType, width: int) -> list[str]:
         """The renderable, in lines of at most this width."""

@@ -1,0 +1,151 @@
+"""A conversation at the terminal: lines in, answers shown.
+
+Rules:
+1. A line that begins with ``/`` and a known word is a command; everything else is said.
+2. Ctrl-C stops the answers and keeps what was said; a second one leaves. Nothing the user said is ever lost.
+3. Tools are started while the first message is typed; nothing is asked before they are ready.
+"""
+
+import sys
+import threading
+from contextlib import closing
+from typing import Self
+
+from msgspec import Struct
+
+from multi_llm_chat.cli.opening import find_conversation, last_conversation
+from multi_llm_chat.cli.showing import show
+from multi_llm_chat.cli.slash import COMMANDS, Leave, Session, run_command
+from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.terminal import (
+    Board,
+    Questions,
+    Vocabulary,
+    open_board,
+    stopped_by_interrupt,
+)
+from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.service.chat import Proceeding
+from multi_llm_chat.service.events import ChatEvent, MessageSaved
+from multi_llm_chat.service.workspace import Workspace
+from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
+from multi_llm_chat.tools.mcp.values import Elicitation, ElicitationAnswer
+
+
+class Wishes(Struct, frozen=True):
+    """What the command line asks for."""
+
+    continued: bool = False
+    conversation: str | None = None
+    columns: bool = False
+    plain: bool = False
+    db: str | None = None
+
+
+class Talk:
+    """Takes lines, lets answer, shows."""
+
+    def __init__(self, wishes: Wishes) -> None:
+        self._wishes = wishes
+        self._questions: Questions | None = None
+        self.workspace = Workspace(place=wishes.db, approve=self.approve)
+        service = self.workspace.chat(self._conversation())
+        service.load()
+        self.session = Session(self.workspace, service)
+        if service.turns:
+            tell(f"Going on after {len(service.turns)} turns.")
+        self._starting = threading.Thread(
+            target=self.workspace.start_tools, kwargs={"elicit": self.elicit}, daemon=True
+        )
+        self._starting.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starting.join()
+        self.workspace.close()
+
+    def approve(self, request: ApprovalRequest) -> Decision:
+        """Ask whether a tool may run."""
+        if self._questions is None or not sys.stdin.isatty():
+            return Deny("nobody is there to be asked")
+        return self._questions.approve(request)
+
+    def elicit(self, question: Elicitation) -> ElicitationAnswer:
+        """Ask what a server wants to know."""
+        if self._questions is None or not sys.stdin.isatty():
+            return ElicitationAnswer("cancel")
+        return self._questions.elicit(question)
+
+    def hear(self, line: str) -> bool:
+        """Do what a line asks for; whether the conversation goes on."""
+        if not line.strip():
+            return True
+        self._starting.join()
+        while self.workspace.problems:
+            tell(self.workspace.problems.pop(0))
+        try:
+            proceeding = self._meaning(line)
+            if proceeding is not None:
+                self._follow(proceeding)
+        except Leave:
+            return False
+        except MultiLLMChatError as error:
+            tell(str(error))
+        return True
+
+    def vocabulary(self) -> Vocabulary:
+        """What can be completed."""
+        service = self.session.service
+        return Vocabulary(
+            {name: service.speakers.model_of(name) for name in service.names},
+            self.workspace.settings.groups,
+            {f"/{name}": command.usage for name, command in COMMANDS.items()},
+        )
+
+    def toolbar(self) -> str:
+        """The line at the bottom."""
+        service = self.session.service
+        parts = [" ".join(f"@{name}" for name in service.names)]
+        if self.session.attached:
+            parts.append(f"{len(self.session.attached)} attached")
+        if not service.is_saved:
+            parts.append("not saved")
+        return "  ·  ".join(parts)
+
+    def _conversation(self) -> str | None:
+        store = self.workspace.store
+        if self._wishes.conversation:
+            return find_conversation(store, self._wishes.conversation).id
+        return last_conversation(store).id if self._wishes.continued else None
+
+    def _meaning(self, line: str) -> Proceeding | None:
+        """What a line asks for: a command, or words to be said."""
+        word, _, rest = line.strip().partition(" ")
+        if word.startswith("/") and word[1:] in COMMANDS:
+            return run_command(self.session, word[1:], rest.strip())
+        if word.startswith("/") and word[1:].isalpha() and not line.startswith(" "):
+            tell(f"There is no command {word}; /help lists them. Begin with a space to say it.")
+            return None
+        return self.session.say(line.strip())
+
+    def _follow(self, proceeding: Proceeding) -> None:
+        names = self.session.service.names
+        with (
+            open_board(
+                plain=self._wishes.plain, columns=len(names) if self._wishes.columns else 0
+            ) as board,
+            stopped_by_interrupt(self.session.service.stop),
+            closing(iter(proceeding)) as events,
+        ):
+            self._questions = Questions(board)
+            for event in events:
+                _show(board, event, names)
+
+
+def _show(board: Board, event: ChatEvent, names: tuple[str, ...]) -> None:
+    if isinstance(event, MessageSaved) and not event.addressed:
+        known = ", ".join(f"@{name}" for name in names)
+        board.notice(f"(noted; address somebody to get an answer: {known}, @all)")
+    show(board, event)

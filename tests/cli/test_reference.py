@@ -1,0 +1,7 @@
+"""The page about the command line says what the commands say."""
+
+from tests.cli.reference import PAGE, reference
+
+
+def test_the_page_is_up_to_date() -> None:
+    assert PAGE.read_text(encoding="utf-8") == reference(), "run: make fix"
