@@ -7,7 +7,6 @@ not waited for. Beside it stands rich's own way: the whole text rendered again f
 import io
 import os
 import pty
-import select
 import subprocess
 import sys
 import tempfile
@@ -110,45 +109,32 @@ def ten_thousand_lines(kind: str) -> float:
     return show(["".join(lines[at : at + 10]) for at in range(0, len(lines), 10)])[0]
 
 
-PROMPT = (
-    "import sys, pathlib\n"
-    "from multi_llm_chat.cli import terminal\n"
-    "terminal.ChatPrompt(pathlib.Path(sys.argv[1])).read()\n"
-)
-
-
 def first_prompt(folder: str) -> float:
-    """CPU seconds of a process that asks for a message and is told to leave as soon as it does."""
+    """CPU seconds that ``mlc`` has taken when its first prompt is on the screen."""
     control, terminal = pty.openpty()
-    before = os.times()
     process = subprocess.Popen(
-        [sys.executable, "-c", PROMPT, folder],
+        [sys.executable, "-m", "multi_llm_chat", "chat"],
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
         cwd=Path(__file__).parents[1],
+        env=os.environ | {"MULTI_LLM_CHAT_HOME": folder, "ANTHROPIC_API_KEY": "key"},
         start_new_session=True,
     )
     os.close(terminal)
     seen = b""
-    while process.poll() is None:
-        if not select.select([control], [], [], 0.1)[0]:
-            continue
-        try:
-            new = os.read(control, 4096)
-        except OSError:
-            break
+    while "❯".encode() not in seen:
+        new = os.read(control, 4096)
         if b"\x1b[6n" in new:  # it asks where the cursor is
             os.write(control, b"\x1b[1;1R")
-        if "❯".encode() not in seen and "❯".encode() in seen + new:
-            os.write(control, b"\x04")
         seen += new
+    fields = (
+        Path(f"/proc/{process.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
+    )
+    process.kill()
     process.wait()
     os.close(control)
-    after = os.times()
-    return (
-        after.children_user + after.children_system - before.children_user - before.children_system
-    )
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def run() -> Result:

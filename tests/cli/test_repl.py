@@ -78,6 +78,21 @@ def test_ctrl_c_stops_the_answer_and_the_conversation_goes_on(tmp_path: Path) ->
         terminal.finish()
 
 
+def test_a_second_ctrl_c_leaves_and_what_was_said_is_kept(tmp_path: Path) -> None:
+    gate = Gate(after_frames=6)
+    slow = Say("One two three four five", faults=[gate])
+    with talking(tmp_path, anthropic=[slow]) as (terminal, mlc, _):
+        terminal.send("count\r")
+        terminal.wait_for("One")
+        terminal.send("\x03")
+        terminal.wait_until(lambda shown: shown.count("❯") == 2)
+        terminal.send("\x03")
+        terminal.wait_for("Ctrl-C again leaves")
+        terminal.send("\x03")
+        terminal.finish()
+        assert "One" in mlc.run("history", "show", "count")
+
+
 def test_a_tool_is_approved_and_denied_at_the_keyboard(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("the word is tulip")

@@ -41,6 +41,7 @@ _COMMANDS: Final = {
 }
 
 _OWN_OPTIONS: Final = frozenset({"-h", "--help", "--version"})
+_INTERRUPTED: Final = 130
 _PIPE_CLOSED: Final = 141
 
 
@@ -88,6 +89,8 @@ class LazyGroup(click.Group):
             raise WrongUse(str(error)) from None
         except MultiLLMChatError as error:
             raise click.ClickException(str(error)) from None
+        except KeyboardInterrupt:
+            sys.exit(_INTERRUPTED)
         except BrokenPipeError:
             # Nobody reads any more. What Python would still write at exit goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
