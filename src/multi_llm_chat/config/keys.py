@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
-from dotenv import dotenv_values
 from msgspec import Struct
 
 from multi_llm_chat.config.folders import Folders, program_folders
@@ -118,6 +117,10 @@ class Keys:
 
 
 def _written(path: Path, variable: str) -> str:
+    if not path.is_file():
+        return ""
+    from dotenv import dotenv_values  # noqa: PLC0415  most have no such file, and need not load its reader
+
     try:
         return (dotenv_values(path, interpolate=False).get(variable) or "").strip()
     except (OSError, UnicodeError):
