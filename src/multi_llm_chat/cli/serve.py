@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from multi_llm_chat.cli.opening import store_option
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.local import install, list_models
 from multi_llm_chat.service.workspace import Workspace
@@ -23,6 +24,10 @@ from multi_llm_chat.tools.approval import ApprovalCallback
 @click.option("--admin", multiple=True, help="A user of the proxy who may change settings.")
 @click.option("--https", is_flag=True, help="Browsers reach this server by https.")
 @click.option("--set-password", is_flag=True, help="Ask for a password, keep its hash, and end.")
+@click.option(
+    "--engine", metavar="ADDRESS", help="Let workers answer: the database of their queue."
+)
+@store_option
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.")
 def serve(**options: Any) -> None:
     """Show conversations in the browser.
@@ -47,7 +52,10 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     hub_module: Any = import_module("multi_llm_chat.web.hub")
 
     def opening(approve: ApprovalCallback) -> Workspace:
-        return Workspace(approve=approve)
+        workspace = Workspace(place=options["db"], approve=approve)
+        if options["engine"]:
+            workspace.use_engine(options["engine"])
+        return workspace
 
     hub = hub_module.Hub(opening)
     kept = serving.web_secrets(hub.workspace.folders)

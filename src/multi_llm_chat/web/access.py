@@ -31,8 +31,8 @@ SESSION: Final = 30 * 24 * 3600
 PATIENT_UNTIL: Final = 4
 LONGEST_WAIT: Final = 60.0
 
-_SECRET: Final = "session-secret"
-_PASSWORD: Final = "password-hash"
+_SECRET: Final = "session-secret"  # noqa: S105  a name, not the thing
+_PASSWORD: Final = "password-hash"  # noqa: S105  a name, not the thing
 
 
 class Proxy(Struct, frozen=True):

@@ -7,7 +7,7 @@ Rules:
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -28,8 +28,6 @@ from multi_llm_chat.web.views import AnswerView, Note, Segment, Thoughts, Tool, 
 #: Makes the HTML of a segment.
 Draw = Callable[[Segment], str]
 
-_WRITING: Final = "writing"
-
 
 class LiveAnswer:
     """One speaker's answer while it comes."""
@@ -39,11 +37,23 @@ class LiveAnswer:
         self._draw = draw
         self._segments: list[Segment] = []
         self._growing: Growing | None = None
+        self._kept = 0
         self._words: list[str] = []
         self._thoughts: list[str] = []
         self._calls: dict[int, int] = {}
         self._cards: dict[str, int] = {}
         self._running: list[tuple[ToolCall, int]] = []
+        # What each kind of event does; the others change nothing that is seen.
+        self._handlers: dict[type, Callable[[Any], list[Change]]] = {
+            TextDelta: self._text,
+            ThinkingDelta: self._thought,
+            ToolCallStart: self._call_begun,
+            ToolCallEnd: self._call_written,
+            ToolStarted: self._started,
+            ToolFinished: self._finished,
+            HistoryCompressed: self._compressed,
+            TurnFinished: self._turn_finished,
+        }
 
     @property
     def view(self) -> AnswerView:
@@ -55,34 +65,16 @@ class LiveAnswer:
         """The names of the tools that run."""
         return [call.name for call, _ in self._running]
 
+    @property
+    def weight(self) -> int:
+        """How much is sent again with each change: the length of the open end."""
+        last = self._segments[-1] if self._segments else None
+        return len(last.tail) if isinstance(last, Words) else 0
+
     def heard(self, event: AgentEvent) -> list[Change]:
         """What an event changes."""
-        match event:
-            case TextDelta():
-                changes = self.flush() if self._thoughts else []
-                self._words.append(event.text)
-                return changes
-            case ThinkingDelta():
-                changes = self.flush() if self._words else []
-                self._thoughts.append(event.text)
-                return changes
-            case ToolCallStart():
-                changes = self._closed()
-                self._calls[event.index] = len(self._segments)
-                return [*changes, self._add(Tool(self._new_id, event.name, _WRITING))]
-            case ToolCallEnd():
-                return self._call_written(event)
-            case ToolStarted():
-                return self._started(event.call)
-            case ToolFinished():
-                return self._finished(event)
-            case HistoryCompressed():
-                return [*self._closed(), self._add(Note(self._new_id, event.note.text))]
-            case TurnFinished():
-                self._calls = {}
-                return self._closed()
-            case _:
-                return []
+        handler = self._handlers.get(type(event))
+        return [] if handler is None else handler(event)
 
     def flush(self) -> list[Change]:
         """Show the words and thoughts that wait."""
@@ -98,14 +90,26 @@ class LiveAnswer:
     def turn_saved(self) -> list[Change]:
         """What comes next begins anew."""
         self._calls = {}
-        return self._closed()
+        changes = self._closed()
+        self._kept = len(self._segments)
+        return changes
+
+    def resumed(self) -> None:
+        """What was said since the last saved turn is no more: somebody goes on from there."""
+        self._words, self._thoughts, self._growing = [], [], None
+        self._calls, self._cards, self._running = {}, {}, []
+        del self._segments[self._kept :]
+
+    def runs(self, call: ToolCall) -> bool:
+        """Whether the call is one of those that run."""
+        return self._place(call) is not None
 
     def ask(self, call: ToolCall, question: str, source: str) -> list[Change]:
-        """The user has to decide about a call; none if it is not this answer's."""
-        at = next((at for each, at in self._running if each is call), None)
-        if at is None:
-            return []
-        return [self._put(at, state="waiting", question=question, source=source)]
+        """The user has to decide about a call that runs."""
+        at = self._place(call)
+        return (
+            [] if at is None else [self._put(at, state="waiting", question=question, source=source)]
+        )
 
     def decided(self, question: str) -> list[Change]:
         """The user has decided."""
@@ -113,6 +117,12 @@ class LiveAnswer:
             if isinstance(segment, Tool) and segment.question == question:
                 return [self._put(at, state="running", question="")]
         return []
+
+    def _place(self, call: ToolCall) -> int | None:
+        """Where the card of a running call is; a call that only looks the same is the second choice."""
+        same = [at for each, at in self._running if each is call]
+        alike = [at for each, at in self._running if each == call]
+        return next(iter([*same, *alike]), None)
 
     @property
     def _new_id(self) -> str:
@@ -156,18 +166,41 @@ class LiveAnswer:
         self._segments[-1] = replace(last, final=last.final + grown.final, tail=grown.tail)
         return [{"op": "stream", "id": last.id, "final": grown.final, "tail": grown.tail}]
 
+    def _text(self, event: TextDelta) -> list[Change]:
+        changes = self.flush() if self._thoughts else []
+        self._words.append(event.text)
+        return changes
+
+    def _thought(self, event: ThinkingDelta) -> list[Change]:
+        changes = self.flush() if self._words else []
+        self._thoughts.append(event.text)
+        return changes
+
+    def _compressed(self, event: HistoryCompressed) -> list[Change]:
+        return [*self._closed(), self._add(Note(self._new_id, event.note.text))]
+
+    def _turn_finished(self, _event: TurnFinished) -> list[Change]:
+        self._calls = {}
+        return self._closed()
+
+    def _call_begun(self, event: ToolCallStart) -> list[Change]:
+        changes = self._closed()
+        self._calls[event.index] = len(self._segments)
+        return [*changes, self._add(Tool(self._new_id, event.name, "writing"))]
+
     def _call_written(self, event: ToolCallEnd) -> list[Change]:
         at = self._calls.get(event.index)
         if at is None:
-            self._calls[event.index] = len(self._segments)
             changes = [*self._closed(), self._add(tool_view(self._new_id, event.call, None))]
+            self._calls[event.index] = len(self._segments) - 1
         else:
             card = tool_view(self._segments[at].id, event.call, None)
             changes = [self._put(at, name=card.name, rows=card.rows, raw=card.raw)]
         self._cards[event.call.tool_call_id] = self._calls[event.index]
         return changes
 
-    def _started(self, call: ToolCall) -> list[Change]:
+    def _started(self, event: ToolStarted) -> list[Change]:
+        call = event.call
         at = self._cards.pop(call.tool_call_id, None)
         if at is None:
             changes = [*self._closed(), self._add(tool_view(self._new_id, call, None))]
@@ -178,13 +211,11 @@ class LiveAnswer:
         return changes
 
     def _finished(self, event: ToolFinished) -> list[Change]:
-        at = next((at for each, at in self._running if each is event.call), None)
+        at = self._place(event.call)
         if at is None:
             return []
         self._running = [entry for entry in self._running if entry[1] != at]
         card = tool_view(self._segments[at].id, event.call, event.result, event.seconds)
         return [
-            self._put(
-                at, state=card.state, result=card.result, seconds=event.seconds, question=""
-            )
+            self._put(at, state=card.state, result=card.result, seconds=event.seconds, question="")
         ]

@@ -26,7 +26,7 @@ def make_app(hub: Hub, access: Access) -> Starlette:
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
-        await hub.start()
+        hub.start()
         yield
         await hub.close()
 
@@ -43,19 +43,21 @@ def make_app(hub: Hub, access: Access) -> Starlette:
 def _routes() -> list[Route | Mount]:
     get, post = ["GET"], ["POST"]
     conversation = "/c/{conversation}"
+    media = f"{conversation}/media/{{turn}}"
     return [
         Route("/", pages.new_page, methods=get),
         Route(conversation, pages.conversation_page, methods=get),
         Route(f"{conversation}/view", pages.view, methods=get),
+        Route(f"{conversation}/total", pages.spent_total, methods=get),
         Route(f"{conversation}/earlier", pages.earlier, methods=get),
         Route(f"{conversation}/events", pages.events, methods=get),
         Route(f"{conversation}/export", conversations.export, methods=get),
-        Route(
-            f"{conversation}/media/{{turn}}/{{position:int}}", conversations.media, methods=get
-        ),
+        Route(f"{media}/{{position:int}}", conversations.media, methods=get),
+        Route(f"{media}/{{position:int}}/{{number:int}}", conversations.media, methods=get),
         Route(f"{conversation}/messages", conversations.say, methods=post),
         Route(f"{conversation}/{{action}}", conversations.order, methods=post),
         Route("/sidebar", pages.sidebar, methods=get),
+        Route("/people", pages.people, methods=get),
         Route("/find", pages.find, methods=get),
         Route("/export", conversations.export, methods=get),
         Route("/import", conversations.take_in, methods=post),

@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
 
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.reading import parse_settings
@@ -29,6 +27,10 @@ def change_settings(folders: Folders, change: Callable[[Any, Settings], None]) -
     Raises:
         UsageError: They cannot be read, or would make no sense.
     """
+    # The door to a dependency that only changes need.
+    import tomlkit  # noqa: PLC0415
+    from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
+
     path = folders.config_file
     text = _text(path)
     settings = parse_settings(text, str(path))
@@ -59,7 +61,10 @@ def keep_servers(folders: Folders, document: str) -> list[str]:
         raise UsageError(f"{path} cannot be changed: {error}") from error
     before = kept or {}
     told = as_object(msgspec.json.decode(document)) or {}
-    section = next((as_object(told[key]) for key in ("mcpServers", "mcp_servers", "servers") if key in told), None)
+    section = next(
+        (as_object(told[key]) for key in ("mcpServers", "mcp_servers", "servers") if key in told),
+        None,
+    )
     entries = section if section is not None else told
     servers = as_object(before.get("mcpServers")) or {}
     names = [server.name for server in read.servers]

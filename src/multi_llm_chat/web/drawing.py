@@ -52,15 +52,15 @@ class Drawing:
 
     def segment(self, segment: Segment) -> str:
         """One piece of an answer."""
-        return self._macro("segment")(segment)
+        return str(self._macro("segment")(segment))
 
     def answer(self, answer: AnswerView) -> str:
         """One answer."""
-        return self._macro("answer")(answer, None)
+        return str(self._macro("answer")(answer, None))
 
     def exchange(self, exchange: Exchange) -> str:
         """A message and its answers."""
-        return self._macro("exchange")(exchange)
+        return str(self._macro("exchange")(exchange))
 
     def exchanges(self, exchanges: Sequence[Exchange]) -> str:
         """Several of them."""
@@ -68,7 +68,7 @@ class Drawing:
 
     def question(self, key: str, question: Elicitation) -> str:
         """What a server wants to know."""
-        return self._macro("question")(key, question)
+        return str(self._macro("question")(key, question))
 
     def _macro(self, name: str) -> Callable[..., str]:
         module = _macros(self.words.language)

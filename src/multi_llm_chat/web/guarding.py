@@ -21,7 +21,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from multi_llm_chat.web.access import SESSION, Access
 
 COOKIE: Final = "mlc_session"
-FORM_TOKEN: Final = "x-form-token"
+FORM_TOKEN: Final = "x-form-token"  # noqa: S105  a name, not the thing
 
 #: Bytes of a body: of messages with their files, and of imports.
 LARGEST_BODY: Final = 40_000_000
@@ -71,7 +71,9 @@ class Guard:
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        guarded = _with_headers(send)
+        # Scripts and styles may be kept, if the browser asks whether they have changed.
+        keeping = "no-cache" if scope["path"].startswith("/assets/") else "no-store"
+        guarded = _with_headers(send, keeping)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, guarded)
@@ -149,13 +151,13 @@ def _cookie(header: str) -> str:
     return found.value if found else ""
 
 
-def _with_headers(send: Send) -> Send:
+def _with_headers(send: Send, keeping: str) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("cache-control", "no-store")
+            headers.setdefault("cache-control", keeping)
         await send(message)
 
     return guarded

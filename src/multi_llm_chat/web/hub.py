@@ -9,33 +9,34 @@ Rules:
 
 import asyncio
 import concurrent.futures
-import contextlib
-from collections.abc import Callable, Mapping, Sequence
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from multi_llm_chat.config.reading import read_settings
-from multi_llm_chat.errors import MultiLLMChatError, UsageError
-from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.events import Usage
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.metering.prices import cost_of
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.service.chat import ChatService
+from multi_llm_chat.service.resuming import aresume_unfinished
 from multi_llm_chat.service.speakers import Speakers
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import Store
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.mcp import (
-    Elicitation,
-    ElicitationAnswer,
-    Prompt,
-    ServerEvent,
-    StateChanged,
-)
+from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.drawing import Drawing
 from multi_llm_chat.web.live import Live
+from multi_llm_chat.web.rendering import render_markdown
+from multi_llm_chat.web.servers import ToolServers
 from multi_llm_chat.web.views import hue_of
 
 #: How many conversations may be open before those that are idle are closed.
 MOST_OPEN: Final = 200
+
+_LOGGER = logging.getLogger(__name__)
 
 Opening = Callable[[ApprovalCallback], Workspace]
 
@@ -69,44 +70,47 @@ class Hub:
 
     def __init__(self, opening: Opening) -> None:
         self.workspace = opening(self._approve)
+        self.servers = ToolServers(self.workspace, self._elicit, self._tools_changed)
         self._lives: dict[str, Live] = {}
-        self._stale: list[Live] = []
+        self._deleted: list[Live] = []
+        self._outdated: set[str] = set()
         self._old_speakers: list[Speakers] = []
-        self._added: list[Any] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._warming: asyncio.Task[None] | None = None
 
     # Life.
 
-    async def start(self) -> None:
-        """Start the tools' servers, without waiting for them."""
+    def start(self) -> None:
+        """Start what takes long, without waiting for it."""
         self._loop = asyncio.get_running_loop()
-        self._starting = asyncio.create_task(self.start_tools())
+        self._starting = asyncio.create_task(self._start())
 
-    async def start_tools(self) -> None:
-        """Start the tools' servers."""
+    async def _start(self) -> None:
+        """Start the tools, then go on with answers that were interrupted when the program last ended."""
+        await self.servers.start()
         try:
-            await self.workspace.astart_tools(elicit=self._elicit, on_event=self._server_event)
+            if await aresume_unfinished(self.workspace):
+                self.tell_all({"op": "reset"})
         except MultiLLMChatError as error:
-            self.workspace.problems.append(str(error))
-        self.tell_all({"op": "tools"})
+            _LOGGER.warning("interrupted answers cannot be gone on with: %s", error)
 
     async def close(self) -> None:
         """End everything."""
         if self._starting is not None:
             self._starting.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._starting
-        await asyncio.gather(*(live.close() for live in [*self._lives.values(), *self._stale]))
+            await asyncio.gather(self._starting, return_exceptions=True)
+        if self._warming is not None:
+            await self._warming
+        await asyncio.gather(*(live.close() for live in [*self._lives.values(), *self._deleted]))
         for speakers in self._old_speakers:
             await speakers.aclose()
-        for servers in self._added:
-            await servers.stop()
+        await self.servers.stop()
         await self.workspace.aclose()
 
     def hang_up(self) -> None:
         """End all streams, so that the server can end."""
-        for live in [*self._lives.values(), *self._stale]:
+        for live in [*self._lives.values(), *self._deleted]:
             live.log.close()
 
     # Conversations.
@@ -120,6 +124,7 @@ class Hub:
         scope = _scope(user, conversation)
         if scope not in self._lives:
             self._close_idle()
+            self._warm_up()
             service = ChatService(
                 self.workspace.speakers,
                 store=self.store(user),
@@ -131,16 +136,23 @@ class Hub:
             self._lives[scope] = Live(service, drawing, lambda: self._list_changed(user))
         return self._lives[scope]
 
+    def _warm_up(self) -> None:
+        """Load in the background what the first answer would wait for."""
+        if self._warming is None:
+            self._warming = asyncio.create_task(asyncio.to_thread(_warm))
+
     def opened(self, user: str, conversation: str) -> Live | None:
         """The conversation, if it is open."""
-        return self._lives.get(_scope(user, conversation))
+        scope = _scope(user, conversation)
+        self._renew(scope)
+        return self._lives.get(scope)
 
     def forget(self, user: str, conversation: str) -> None:
         """Close a conversation that was deleted."""
         live = self._lives.pop(_scope(user, conversation), None)
         if live is not None:
             live.stop()
-            self._stale.append(live)
+            self._deleted = [each for each in self._deleted if each.is_busy] + [live]
 
     def tell_all(self, change: dict[str, Any]) -> None:
         """Change something on all pages."""
@@ -162,53 +174,6 @@ class Hub:
         for scope in [scope for scope, live in self._lives.items() if live.is_idle]:
             del self._lives[scope]
 
-    # Servers of tools.
-
-    async def add_servers(self, document: str) -> None:
-        """Start more servers."""
-        # The door to a heavy dependency: only who has servers needs it.
-        from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
-
-        more = McpServers(
-            document, self.workspace.tools, elicit=self._elicit, on_event=self._server_event
-        )
-        self._added.append(more)
-        await more.start()
-        self.tell_all({"op": "tools"})
-
-    def server_states(self) -> list[StateChanged]:
-        """How each server is doing."""
-        return [state for servers in self._servers for state in servers.states()]
-
-    async def restart_server(self, name: str) -> None:
-        """Start a server again that was given up."""
-        await self._of(name).restart(name)
-        self.tell_all({"op": "tools"})
-
-    async def prompts(self) -> list[Prompt]:
-        """The prompts of all servers that are there."""
-        found: list[Prompt] = []
-        for state in self.server_states():
-            if state.state == "ready":
-                with contextlib.suppress(MultiLLMChatError, Exception):  # most have none
-                    found += await self._of(state.server).prompts(state.server)
-        return found
-
-    async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> list[Turn]:
-        """A prompt, filled in."""
-        return await self._of(server).get_prompt(server, name, arguments)
-
-    @property
-    def _servers(self) -> list[Any]:
-        first = self.workspace.servers
-        return [*([first] if first is not None else []), *self._added]
-
-    def _of(self, name: str) -> Any:
-        for servers in self._servers:
-            if any(state.server == name for state in servers.states()):
-                return servers
-        raise UsageError(f"There is no server {name!r}")
-
     # Settings.
 
     def reload(self) -> None:
@@ -218,13 +183,18 @@ class Hub:
         old = workspace.__dict__.pop("speakers", None)
         if old is not None:
             self._old_speakers.append(old)
-        self._stale += [live for live in self._lives.values() if live.is_busy]
-        lives, self._lives = self._lives, {}
-        for live in lives.values():
-            # Pages come back to a conversation that is opened with the new settings.
-            live.log.publish({"op": "page"})
-            if not live.is_busy:
-                live.log.close()
+        self._outdated = set(self._lives)
+        self.tell_all({"op": "people"})
+        for scope in list(self._lives):
+            self._renew(scope)
+
+    def _renew(self, scope: str) -> None:
+        """Close what was opened with old settings, once nothing goes on there; its pages come back by themselves."""
+        live = self._lives.get(scope)
+        if live is not None and scope in self._outdated and not live.is_busy:
+            self._outdated.discard(scope)
+            del self._lives[scope]
+            live.log.close()
 
     def people(self) -> list[dict[str, Any]]:
         """Everybody who can be asked, as pages show them."""
@@ -242,10 +212,11 @@ class Hub:
     # What the user is asked.
 
     async def _approve(self, request: ApprovalRequest) -> Decision:
-        live = self._lives.get(request.conversation or "") or next(
-            (live for live in self._stale if live.is_busy), None
-        )
-        return await live.decide(request) if live is not None else Deny("nobody can be asked")
+        """Ask where the call is shown."""
+        live = self._lives.get(request.conversation or "")
+        if live is None or not live.runs(request.call):
+            return Deny("nobody can be asked")
+        return await live.decide(request)
 
     async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
         assert self._loop is not None
@@ -259,7 +230,7 @@ class Hub:
         asked = using or [live for live in lives if live.log.readers]
         if not asked:
             return ElicitationAnswer("decline")
-        tasks = [asyncio.ensure_future(live.elicit(question)) for live in asked]
+        tasks = [asyncio.ensure_future(live.questions.ask(question)) for live in asked]
         done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in others:
             task.cancel()
@@ -268,12 +239,14 @@ class Hub:
     def _uses(self, live: Live, server: str) -> bool:
         return any(self.workspace.tools.origin(name)[0] == server for name in live.running_tools)
 
-    def _server_event(self, event: ServerEvent) -> None:
-        """A server came, went or changed; told in another thread."""
-        del event
-        if self._loop is not None:
-            with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self.tell_all, {"op": "tools"})
+    def _tools_changed(self) -> None:
+        self.tell_all({"op": "tools"})
+
+
+def _warm() -> None:
+    """Load what the first answer would otherwise wait for: prices, colours, formulas."""
+    cost_of(Usage(1, 1), "openai", "gpt-4o")
+    render_markdown("```python\n1\n```\n\n$x$")
 
 
 def _scope(user: str, conversation: str) -> str:

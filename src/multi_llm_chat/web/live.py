@@ -12,37 +12,42 @@ Rules:
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar, assert_never
+from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
 from multi_llm_chat.client.agent_events import ToolFinished
 from multi_llm_chat.errors import MultiLLMChatError
-from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.metering.prices import Cost
 from multi_llm_chat.service.chat import ChatService, Proceeding
 from multi_llm_chat.service.events import (
     AnswerEvent,
     AnswerFailed,
     AnswerFinished,
+    AnswerResumed,
     AnswerStarted,
     ChatEvent,
-    MessageFinished,
     MessageSaved,
     NotSaved,
     TurnSaved,
 )
 from multi_llm_chat.service.keeping import new_id
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
+from multi_llm_chat.tools.mcp import Elicitation
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.drawing import Drawing
 from multi_llm_chat.web.oplog import Change, OpLog
+from multi_llm_chat.web.questions import Questions
 from multi_llm_chat.web.showing import Beside, Shower, forks, money, read_beside
 from multi_llm_chat.web.views import AnswerView, Exchange, Footer, hue_of
 
 #: Seconds between two changes of a page by one answer.
 PACE: Final = 0.05
+
+#: So many characters of an open block double that time, up to so many times.
+HEAVY: Final = 8_000
+SLOWEST: Final = 6.0
 
 #: How many exchanges a page has at first.
 PAGE: Final = 60
@@ -64,9 +69,12 @@ class Picture(Struct, frozen=True):
 class Live:
     """One open conversation."""
 
-    def __init__(self, service: ChatService, drawing: Drawing, on_change: Callable[[], object]) -> None:
+    def __init__(
+        self, service: ChatService, drawing: Drawing, on_change: Callable[[], object]
+    ) -> None:
         self.service = service
         self.log = OpLog()
+        self.questions = Questions(self.log, drawing)
         self._drawing = drawing
         self._on_change = on_change
         self._answers: dict[str, LiveAnswer] = {}
@@ -77,8 +85,17 @@ class Live:
         self._tasks: set[asyncio.Task[None]] = set()
         self._flush: asyncio.TimerHandle | None = None
         self._decisions: dict[str, asyncio.Future[Decision]] = {}
-        self._questions: dict[str, tuple[Elicitation, asyncio.Future[ElicitationAnswer]]] = {}
         self._exchange = ""
+        self._handlers: dict[type, Callable[[Any], list[Change]]] = {
+            MessageSaved: self._message,
+            AnswerStarted: self._answer_started,
+            AnswerEvent: self._answer_event,
+            AnswerResumed: self._answer_resumed,
+            TurnSaved: self._turn_saved,
+            AnswerFinished: self._answer_finished,
+            AnswerFailed: self._answer_failed,
+            NotSaved: self._not_saved,
+        }
 
     @property
     def is_busy(self) -> bool:
@@ -109,16 +126,14 @@ class Live:
             len(shown) > PAGE,
             self.log.position,
             self.is_busy,
-            tuple((key, question) for key, (question, _) in self._questions.items()),
+            self.questions.open,
         )
 
     async def _beside(self) -> Beside:
         placed = self.service.placed
         if not placed:
             return Beside()
-        return await self.service.store.arun(
-            read_beside, self.service.conversation, forks(placed)
-        )
+        return await self.service.store.arun(read_beside, self.service.conversation, forks(placed))
 
     def _shower(self, beside: Beside) -> Shower:
         return Shower(
@@ -217,32 +232,34 @@ class Live:
     # What is heard.
 
     def _heard(self, event: ChatEvent) -> list[Change]:
-        match event:
-            case MessageSaved():
-                return self._message(event)
-            case AnswerStarted():
-                return self._answer_started(event)
-            case AnswerEvent():
-                if isinstance(event.event, ToolFinished):
-                    self._seconds[event.event.call.tool_call_id] = event.event.seconds
-                self._flush_soon()
-                return self._answers[event.run].heard(event.event)
-            case TurnSaved():
-                return self._answers[event.run].turn_saved()
-            case AnswerFinished():
-                footer = Footer(
-                    event.usage, _told(event.cost), event.seconds, str(event.stop_reason)
-                )
-                return self._answer_over(event.run, footer)
-            case AnswerFailed():
-                footer = Footer(event.usage, _told(event.cost), event.seconds, error=event.error)
-                return self._answer_over(event.run, footer)
-            case NotSaved():
-                return [{"op": "notice", "text": event.error}]
-            case MessageFinished():
-                return []
-            case _:
-                assert_never(event)
+        """What an event changes; the end of a round changes nothing by itself."""
+        handler = self._handlers.get(type(event))
+        return [] if handler is None else handler(event)
+
+    def _answer_event(self, event: AnswerEvent) -> list[Change]:
+        if isinstance(event.event, ToolFinished):
+            self._seconds[event.event.call.tool_call_id] = event.event.seconds
+        self._flush_soon()
+        return self._answers[event.run].heard(event.event)
+
+    def _answer_resumed(self, event: AnswerResumed) -> list[Change]:
+        answer = self._answers[event.run]
+        answer.resumed()
+        return [{"op": "replace", "id": event.run, "html": self._drawing.answer(answer.view)}]
+
+    def _turn_saved(self, event: TurnSaved) -> list[Change]:
+        return self._answers[event.run].turn_saved()
+
+    def _answer_finished(self, event: AnswerFinished) -> list[Change]:
+        footer = Footer(event.usage, _told(event.cost), event.seconds, str(event.stop_reason))
+        return self._answer_over(event.run, footer)
+
+    def _answer_failed(self, event: AnswerFailed) -> list[Change]:
+        footer = Footer(event.usage, _told(event.cost), event.seconds, error=event.error)
+        return self._answer_over(event.run, footer)
+
+    def _not_saved(self, event: NotSaved) -> list[Change]:
+        return [{"op": "notice", "text": event.error}]
 
     def _message(self, event: MessageSaved) -> list[Change]:
         self._exchange = event.turn.id or ""
@@ -250,7 +267,13 @@ class Live:
         shower = self._shower(Beside())
         exchange = Exchange(self._exchange, shower.message(event.turn))
         html = self._drawing.exchange(exchange)
-        return [{"op": "append", "to": "messages", "html": html}, {"op": "list"}]
+        changes: list[Change] = [
+            {"op": "append", "to": "messages", "html": html},
+            {"op": "list"},
+        ]
+        if not event.addressed:
+            changes.append({"op": "notice", "text": self._drawing.words.text("memo_hint")})
+        return changes
 
     def _answer_started(self, event: AnswerStarted) -> list[Change]:
         if not self._exchange:
@@ -281,7 +304,10 @@ class Live:
 
     def _flush_soon(self) -> None:
         if self._flush is None:
-            self._flush = asyncio.get_running_loop().call_later(PACE, self._flush_now)
+            # A long list or table is sent as a whole each time: then more seldom.
+            heaviest = max((answer.weight for answer in self._answers.values()), default=0)
+            pace = PACE * min(SLOWEST, 1 + heaviest / HEAVY)
+            self._flush = asyncio.get_running_loop().call_later(pace, self._flush_now)
 
     def _flush_now(self) -> None:
         self._flush = None
@@ -289,13 +315,17 @@ class Live:
 
     # What the user is asked.
 
+    def runs(self, call: ToolCall) -> bool:
+        """Whether the call is one of those that run here."""
+        return any(answer.runs(call) for answer in self._answers.values())
+
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Ask whether a tool may run, in its card."""
         key = new_id()
         self._decisions[key] = asyncio.get_running_loop().create_future()
         try:
-            for answer in self._answers.values():
-                self._publish(answer.ask(request.call, key, request.source))
+            asked = next(each for each in self._answers.values() if each.runs(request.call))
+            self._publish(asked.ask(request.call, key, request.source))
             return await self._decisions[key]
         finally:
             del self._decisions[key]
@@ -308,33 +338,6 @@ class Live:
         if awaited is None or awaited.done():
             return False
         awaited.set_result(decision)
-        return True
-
-    async def elicit(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask what a server wants to know."""
-        key = new_id()
-        awaited: asyncio.Future[ElicitationAnswer] = asyncio.get_running_loop().create_future()
-        self._questions[key] = (question, awaited)
-        html = self._drawing.question(key, question)
-        self.log.publish({"op": "append", "to": "questions", "html": html})
-        try:
-            return await awaited
-        finally:
-            del self._questions[key]
-            self.log.publish({"op": "remove", "id": f"question-{key}"})
-
-    def answered(self, key: str, action: str, content: JsonObject) -> bool:
-        """The user's answer to a server; tells whether it was awaited."""
-        question, awaited = self._questions.get(key, (None, None))
-        if question is None or awaited is None or awaited.done():
-            return False
-        match action:
-            case "accept":
-                awaited.set_result(ElicitationAnswer("accept", content))
-            case "decline":
-                awaited.set_result(ElicitationAnswer("decline"))
-            case _:
-                awaited.set_result(ElicitationAnswer("cancel"))
         return True
 
     @property

@@ -16,7 +16,7 @@ import msgspec
 
 #: How much is kept of what pages may have missed.
 MOST_ENTRIES: Final = 2_000
-MOST_BYTES: Final = 8_000_000
+MOST_BYTES: Final = 3_000_000
 
 #: Seconds of silence after which a sign of life is sent.
 SILENCE: Final = 15.0
@@ -73,7 +73,7 @@ class OpLog:
         self.readers += 1
         try:
             yield b"retry: 1000\n\n"
-            while not self._closed:
+            while True:
                 entries = self.after(number)
                 if entries is None:
                     yield _LOAD_ANEW
@@ -82,6 +82,8 @@ class OpLog:
                     number = self.last
                     yield b"".join(entries)
                     continue
+                if self._closed:
+                    return
                 news = self._news
                 try:
                     await asyncio.wait_for(news.wait(), SILENCE)

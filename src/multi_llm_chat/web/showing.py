@@ -8,12 +8,13 @@ Rules:
 
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
+from typing import TypeAlias
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.service.answering import added
 from multi_llm_chat.service.keeping import together
 from multi_llm_chat.service.planning import COUNCIL, addressed_by, typed
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
@@ -35,6 +36,9 @@ from multi_llm_chat.web.views import (
     hue_of,
     result_text,
 )
+
+#: A result, the turn it is in, and its place there.
+Placing: TypeAlias = tuple[str, int, ToolResult]
 
 
 class Beside(Struct, frozen=True):
@@ -158,7 +162,10 @@ class Shower:
 
     def _segments(self, run: str, turns: Sequence[Turn]) -> tuple[Segment, ...]:
         results = [
-            part for turn in turns for part in turn.parts if isinstance(part, ToolResult)
+            (turn.id or "", position, part)
+            for turn in turns
+            for position, part in enumerate(turn.parts)
+            if isinstance(part, ToolResult)
         ]
         segments: list[Segment] = []
         for turn in turns:
@@ -181,11 +188,19 @@ class Shower:
                         pass
         return tuple(segments)
 
-    def _tool(self, identifier: str, call: ToolCall, results: list[ToolResult]) -> Tool:
-        found = next((each for each in results if each.tool_call_id == call.tool_call_id), None)
-        if found is not None:
-            results.remove(found)
-        return tool_view(identifier, call, found, self._seconds.get(call.tool_call_id))
+    def _tool(self, identifier: str, call: ToolCall, results: list[Placing]) -> Tool:
+        found = next((each for each in results if each[2].tool_call_id == call.tool_call_id), None)
+        seconds = self._seconds.get(call.tool_call_id)
+        if found is None:
+            return tool_view(identifier, call, None, seconds)
+        results.remove(found)
+        turn, position, result = found
+        source = media_source(self._conversation, turn, position)
+        files = tuple(
+            attachment(media, f"{identifier}-{number}", f"{source}/{number}")
+            for number, media in enumerate(result_text(result)[1])
+        )
+        return replace(tool_view(identifier, call, result, seconds), attachments=files)
 
     def _footer(self, run: str, turns: Sequence[Turn]) -> Footer:
         if run in self._footers:
@@ -195,7 +210,7 @@ class Shower:
         usage = Usage()
         cost: Decimal | None = Decimal(0) if spent else None
         for each in spent:
-            usage = added(usage, each.tokens)
+            usage = _added(usage, each.tokens)
             known = each.costs.get("USD")
             cost = None if cost is None or known is None or each.unknown_costs else cost + known
         return Footer(
@@ -251,7 +266,9 @@ def money(cost: Decimal) -> str:
     """US dollars, with as many digits as say something."""
     if not cost:
         return "$0"
-    return f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}" if cost >= Decimal("0.0001") else "<$0.0001"
+    return (
+        f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}" if cost >= Decimal("0.0001") else "<$0.0001"
+    )
 
 
 def _by_run(placed: Iterable[Placed]) -> dict[str, list[Turn]]:
@@ -270,3 +287,8 @@ def _by_run(placed: Iterable[Placed]) -> dict[str, list[Turn]]:
 
 def _seconds(run: Run) -> float | None:
     return None if run.ended_ms is None else (run.ended_ms - run.began_ms) / 1000
+
+
+def _added(one: Usage, other: Usage) -> Usage:
+    names = Usage.__struct_fields__
+    return Usage(*(getattr(one, name) + getattr(other, name) for name in names))

@@ -17,13 +17,12 @@ _MATH: Final = {
 }  # fmt: skip
 _TEXT: Final = {
     "a", "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "s", "code", "pre", "blockquote",
-    "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "div", "span", "input", "button", "figure",
+    "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "div", "span", "button", "figure",
     "figcaption", "sup", "sub", "del", "kbd",
 }  # fmt: skip
 _ATTRIBUTES: Final[dict[str, set[str]]] = {
     "a": {"href", "title", "class"},
     "ol": {"start"},
-    "input": {"type", "checked", "disabled", "class"},
     "button": {"type", "class", "data-action", "title", "aria-label"},
     "math": {"display"},
     "mo": {"stretchy", "fence", "separator", "form", "minsize", "maxsize", "lspace", "rspace"},

@@ -7,6 +7,7 @@ Rules:
 
 from functools import lru_cache
 from html import escape
+from importlib import import_module
 from typing import Any, Final
 
 #: Longer code is shown without colours.
@@ -27,10 +28,10 @@ def highlight(code: str, language: str) -> str:
 
 @lru_cache(maxsize=64)
 def _lexer(language: str) -> Any:
-    from pygments.lexers import get_lexer_by_name  # noqa: PLC0415  as above
+    lexers: Any = import_module("pygments.lexers")
     from pygments.util import ClassNotFound  # noqa: PLC0415  as above
 
     try:
-        return get_lexer_by_name(language, stripnl=False, ensurenl=False)
+        return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
     except ClassNotFound:
         return None

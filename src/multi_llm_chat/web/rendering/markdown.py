@@ -37,26 +37,36 @@ class Block(Struct, frozen=True):
 class _Renderer(RendererHTML):
     """HTML as we want it: code with its language and a button, no pictures, no styles."""
 
-    def fence(
-        self, tokens: Sequence[Token], idx: int, options: Any, env: Any
-    ) -> str:  # the base class gives the names
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """Code between fences."""
+        del options
         token = tokens[idx]
         found = _LANGUAGE.match(token.info.strip())
         return _code(token.content, found[0] if found else "", is_open=bool(env.get("open")))
 
     def code_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """Indented code."""
+        del options, env
         return _code(tokens[idx].content, "", is_open=False)
 
     def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A picture, as a link to it."""
         token = tokens[idx]
         address = str(token.attrs.get("src", ""))
         words = self.renderInlineAsText(token.children, options, env) or address
         return f'<a class="picture" href="{escape(address)}">{escape(words)}</a>'
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A cell, with its alignment as a class."""
+        del options, env
         return _cell(tokens[idx])
 
     td_open = th_open
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """The box of a task; HTML of the text itself never comes here."""
+        del options, env
+        return "☑" if "checked" in tokens[idx].content else "☐"
 
 
 def _cell(token: Token) -> str:

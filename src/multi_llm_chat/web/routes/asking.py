@@ -10,8 +10,8 @@ from typing import Any, TypeVar, cast
 import msgspec
 from starlette.requests import Request
 
-from multi_llm_chat.errors import UsageError
-from multi_llm_chat.store import Store
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.store import Store, get
 from multi_llm_chat.web.access import Access
 from multi_llm_chat.web.drawing import Drawing
 from multi_llm_chat.web.hub import Hub
@@ -60,8 +60,18 @@ class Asking:
         """The conversation that the address names."""
         return self.request.path_params["conversation"]
 
-    def live(self, *, is_new: bool = False) -> Live:
-        """The conversation that the address names, open."""
+    async def live(self) -> Live:
+        """The conversation that the address names, open; one that is not in the store is new."""
+        opened = self.hub.opened(self.user, self.conversation)
+        if opened is not None:
+            return opened
+        is_new = False
+        try:
+            await self.store.arun(get, self.conversation)
+        except StoreError as error:
+            if error.reason != "missing":
+                raise
+            is_new = True
         return self.hub.live(self.user, self.conversation, self.drawing, is_new=is_new)
 
     async def body(self, kind: type[T]) -> T:

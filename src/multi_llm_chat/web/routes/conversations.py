@@ -11,10 +11,11 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from multi_llm_chat.archive.writing import Format
-from multi_llm_chat.errors import StoreError, UsageError
-from multi_llm_chat.history.values import JsonObject, Media
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.service.transfer import export_conversations, import_conversations
-from multi_llm_chat.store import archive, delete, get, get_turn, rename, undelete
+from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
 from multi_llm_chat.web.live import DECISIONS
 from multi_llm_chat.web.routes.asking import Asking, asking
 from multi_llm_chat.web.uploads import checked_upload
@@ -35,20 +36,10 @@ async def say(request: Request) -> Response:
             checked_upload(await each.read(), each.filename or "", each.content_type or "")
             for each in files
         ]
-    live = told.live(is_new=await _is_new(told))
+    live = await told.live()
     proceeding = live.service.process_message(text, media=media, to=names or None)
     await live.proceed(proceeding, resets=False)
     return JSONResponse({})
-
-
-async def _is_new(told: Asking) -> bool:
-    try:
-        await told.store.arun(get, told.conversation)
-    except StoreError as error:
-        if error.reason != "missing":
-            raise
-        return True
-    return False
 
 
 class Order(Struct):
@@ -63,33 +54,33 @@ class Order(Struct):
 
 
 async def _edit(told: Asking, order: Order) -> None:
-    live = told.live()
+    live = await told.live()
     await live.proceed(live.service.edit(order.turn, order.text), resets=True)
 
 
 async def _regenerate(told: Asking, order: Order) -> None:
-    live = told.live()
+    live = await told.live()
     await live.proceed(live.service.regenerate(order.turn), resets=True)
 
 
 async def _retry(told: Asking, order: Order) -> None:
     del order
-    live = told.live()
+    live = await told.live()
     await live.proceed(live.service.retry(), resets=True)
 
 
 async def _go_on(told: Asking, order: Order) -> None:
-    live = told.live()
+    live = await told.live()
     await live.proceed(live.service.continue_answer(order.speaker), resets=False)
 
 
 async def _switch(told: Asking, order: Order) -> None:
-    live = told.live()
+    live = await told.live()
     await live.move(lambda: live.service.aswitch(order.turn))
 
 
 async def _branch(told: Asking, order: Order) -> None:
-    live = told.live()
+    live = await told.live()
     await live.move(lambda: live.service.abranch(order.turn))
 
 
@@ -108,7 +99,7 @@ async def _decide(told: Asking, order: Order) -> None:
 
 async def _answer(told: Asking, order: Order) -> None:
     live = told.hub.opened(told.user, told.conversation)
-    if live is None or not live.answered(order.question, order.decision, order.content):
+    if live is None or not live.questions.answered(order.question, order.decision, order.content):
         raise UsageError(told.words.text("too_late"))
 
 
@@ -202,6 +193,10 @@ async def media(request: Request) -> Response:
     told = asking(request)
     placed = await told.store.arun(get_turn, told.conversation, request.path_params["turn"])
     part: Any = dict(enumerate(placed.turn.parts)).get(request.path_params["position"])
+    if isinstance(part, ToolResult):
+        part = dict(enumerate(split_result(part.content)[1])).get(
+            request.path_params.get("number", 0)
+        )
     if not isinstance(part, Media) or part.data is None:
         return JSONResponse({"error": "There is no such file."}, 404)
     try:

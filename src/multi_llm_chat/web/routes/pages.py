@@ -6,11 +6,26 @@ from typing import Any
 
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response, StreamingResponse
+from starlette.responses import (
+    HTMLResponse,
+    JSONResponse,
+    RedirectResponse,
+    Response,
+    StreamingResponse,
+)
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.service.keeping import new_id
-from multi_llm_chat.store import Hit, Listing, Summary, Total, get, list_conversations, search, total
+from multi_llm_chat.store import (
+    Hit,
+    Listing,
+    Summary,
+    Total,
+    get,
+    list_conversations,
+    search,
+    total,
+)
 from multi_llm_chat.store.conversations import Which
 from multi_llm_chat.web.drawing import day_of
 from multi_llm_chat.web.guarding import COOKIE, sign_in
@@ -36,14 +51,13 @@ async def new_page(request: Request) -> Response:
 async def conversation_page(request: Request) -> Response:
     """A conversation."""
     told = asking(request)
-    live = told.hub.opened(told.user, told.conversation)
     try:
         summary = await told.store.arun(get, told.conversation)
     except StoreError as error:
         if error.reason == "missing":
             return RedirectResponse("/", 303)
         raise
-    return await _page(told, told.conversation, live or told.live(), summary.title)
+    return await _page(told, told.conversation, await told.live(), summary.title)
 
 
 async def _page(told: Asking, conversation: str, live: Live, title: str) -> Response:
@@ -88,7 +102,7 @@ def _notices(told: Asking) -> list[str]:
 async def view(request: Request) -> Response:
     """The messages of a conversation as they are now."""
     told = asking(request)
-    live = told.live()
+    live = await told.live()
     picture = await live.picture()
     title = await _title(told)
     spent = await _total(told, told.conversation) if title is not None else Total()
@@ -104,22 +118,30 @@ async def view(request: Request) -> Response:
     )
 
 
+async def spent_total(request: Request) -> Response:
+    """What the conversation took so far."""
+    told = asking(request)
+    return JSONResponse({"total": total_words(told, await _total(told, told.conversation))})
+
+
 async def earlier(request: Request) -> Response:
     """The exchanges before one."""
     told = asking(request)
-    picture = await told.live().picture(before=request.query_params.get("before", ""))
+    picture = await (await told.live()).picture(before=request.query_params.get("before", ""))
     return JSONResponse({"html": _messages(told, picture)})
 
 
 def _messages(told: Asking, picture: Picture) -> str:
-    earlier_button = told.drawing.draw("earlier.html", first=picture.exchanges[0].id) if picture.more else ""
+    earlier_button = (
+        told.drawing.draw("earlier.html", first=picture.exchanges[0].id) if picture.more else ""
+    )
     return earlier_button + told.drawing.exchanges(picture.exchanges)
 
 
 async def events(request: Request) -> Response:
     """Everything that changes from now on, or from where the page was."""
     told = asking(request)
-    live = told.hub.opened(told.user, told.conversation) or told.live()
+    live = await told.live()
     position = request.headers.get("last-event-id") or request.query_params.get("after", "")
     return StreamingResponse(
         live.log.stream(position),
@@ -279,6 +301,12 @@ async def preferences(request: Request) -> Response:
     if wanted.language in LANGUAGES:
         response.set_cookie("mlc_language", wanted.language, max_age=10**8, samesite="strict")
     return response
+
+
+async def people(request: Request) -> Response:
+    """Everybody who can be asked."""
+    told = asking(request)
+    return HTMLResponse(told.drawing.draw("people.html", people=told.hub.people()))
 
 
 async def health(request: Request) -> Response:

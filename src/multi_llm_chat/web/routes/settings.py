@@ -25,7 +25,10 @@ async def panel(request: Request) -> Response:
     """The dialog."""
     told = asking(request)
     workspace = told.hub.workspace
-    variables = {row.key_variable: row.name for row in ROWS.values() if row.key_variable}
+    variables: dict[str, str] = {}
+    for row in ROWS.values():
+        if row.key_variable and row.name != "openai-chat":
+            variables.setdefault(row.key_variable, row.name)
     found = {key.variable: key for key in workspace.keys.list(variables)}
     html = told.drawing.draw(
         "settings.html",
@@ -39,9 +42,13 @@ async def panel(request: Request) -> Response:
         themes=THEMES,
         theme=told.theme,
         may_change=told.access.may_change(told.user),
-        options=lambda options: msgspec.json.encode(options).decode() if options else "",
+        options=_as_json,
     )
     return HTMLResponse(html)
+
+
+def _as_json(options: dict[str, Any]) -> str:
+    return msgspec.json.encode(options).decode() if options else ""
 
 
 class SpeakerForm(Struct):

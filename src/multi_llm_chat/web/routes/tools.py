@@ -31,7 +31,7 @@ class ToolGroup(Struct, frozen=True):
 
 def tool_groups(hub: Hub) -> list[ToolGroup]:
     """All tools, by the server they come from."""
-    states = {state.server: state for state in hub.server_states()}
+    states = {state.server: state for state in hub.servers.states()}
     listing = hub.workspace.tools.listing()
     sources = dict.fromkeys([*states, *(tool.source for tool in listing)])
     return [
@@ -94,7 +94,7 @@ async def add(request: Request) -> Response:
     told.require_admin()
     added = await told.body(Added)
     names = keep_servers(told.hub.workspace.folders, added.text)
-    await told.hub.add_servers(added.text)
+    told.hub.servers.add(added.text)
     return JSONResponse({"servers": names})
 
 
@@ -110,13 +110,13 @@ async def restart(request: Request) -> Response:
     """Start a server again that was given up."""
     told = asking(request)
     told.require_admin()
-    await told.hub.restart_server((await told.body(Server)).server)
+    await told.hub.servers.restart((await told.body(Server)).server)
     return JSONResponse({})
 
 
 async def prompts(request: Request) -> Response:
     """The prompts that servers offer."""
-    found = await asking(request).hub.prompts()
+    found = await asking(request).hub.servers.prompts()
     return JSONResponse(
         [
             {
@@ -134,7 +134,7 @@ async def prompt(request: Request) -> Response:
     """A prompt, filled in, as text for the composer."""
     told = asking(request)
     wanted = await told.body(Server)
-    turns = await told.hub.prompt(wanted.server, wanted.name, wanted.arguments)
+    turns = await told.hub.servers.prompt(wanted.server, wanted.name, wanted.arguments)
     words = [part.content for turn in turns for part in turn.parts if isinstance(part, Text)]
     if not words:
         raise UsageError(f"The prompt {wanted.name!r} has no words")

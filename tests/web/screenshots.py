@@ -1,0 +1,145 @@
+"""``python -m tests.web.screenshots`` takes the pictures of docs/screenshots/ anew."""
+
+import tempfile
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+from tests.web.conftest import CHROMIUM, FLAGS
+from tests.web.house import House, house
+
+from multi_llm_chat.testing.simulator import Call, Gate, Say
+
+FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
+EVERYBODY = ("gemini", "chatgpt", "claude")
+
+COMPARISON = """## Threads and tasks
+
+A **task** gives way only where it awaits; a thread may be interrupted anywhere. See the
+[documentation](https://docs.python.org/3/library/asyncio.html).
+
+1. Tasks for thousands of connections
+2. Threads for libraries that *block*
+3. Processes for `numpy`-free number crunching
+
+| | switches at | memory |
+|---|---|--:|
+| task | `await` | 2 KB |
+| thread | anywhere | 60 KB |
+
+```python
+async with asyncio.TaskGroup() as group:
+    group.create_task(fetch("a"))
+```
+"""
+FORMULA = r"""The sum is $S = \sum_{i=1}^{n} i$, so
+
+$$\frac{n(n+1)}{2} = \int_0^n x\,dx + \frac{n}{2}$$
+
+which is what we wanted."""
+
+
+def say(page: Page, text: str) -> None:
+    page.locator("#text").fill(text)
+    page.locator("#text").press("Enter")
+
+
+def idle(page: Page) -> None:
+    page.locator('body[data-busy="false"]').wait_for()
+
+
+def shot(page: Page, name: str) -> None:
+    page.screenshot(path=FOLDER / f"{name}.png")
+
+
+def conversation(home: House, page: Page) -> None:
+    """Formulas, then several answers while they come."""
+    for title in ("Trip to Kyoto in spring", "SQL tuning", "Release notes"):
+        home.says("chatgpt", Say("Gladly."))
+        page.goto(home.url)
+        say(page, f"@chatgpt {title}")
+        page.locator(".answer:not(.live)").wait_for()
+    page.goto(home.url)
+    for name in EVERYBODY:
+        home.says(name, Say(FORMULA))
+    say(page, "@all How do I add the first n numbers?")
+    page.locator(".answer:not(.live)").nth(2).wait_for()
+    shot(page, "formulas")
+    weather = Call("get_weather", {"city": "Paris", "days": 3})
+    gate = Gate(9)
+    home.says(
+        "gemini",
+        Say("Let me look.", thinking="They also want the weather.", calls=[weather]),
+        Say(COMPARISON),
+    )
+    home.says("chatgpt", Say(COMPARISON))
+    home.says("claude", Say(COMPARISON, faults=[gate]))
+    say(page, "@all Compare threads and tasks. And the weather in Paris?")
+    page.locator(".tool.waiting").wait_for()
+    gate.wait_reached()
+    page.locator(".answer:not(.live)").nth(3).wait_for()
+    shot(page, "light")
+    page.get_by_role("button", name="Allow once").click()
+    gate.open()
+    idle(page)
+
+
+def surroundings(home: House, page: Page) -> None:
+    """Menus, dialogs, search, and a phone."""
+    page.locator("#text").press_sequentially("and now @")
+    page.emulate_media(color_scheme="dark")
+    shot(page, "dark")
+    page.keyboard.press("Escape")
+    page.locator("#text").fill("")
+    page.keyboard.press("Control+k")
+    shot(page, "palette")
+    page.keyboard.press("Escape")
+    page.emulate_media(color_scheme="light")
+    page.keyboard.press("Control+,")
+    page.locator("#settings .keys").wait_for()
+    shot(page, "settings")
+    page.keyboard.press("Escape")
+    home.says("claude", Say("In short: tasks wait, threads block, processes compute."))
+    page.locator(".answer[data-speaker=claude]").last.get_by_role(
+        "button", name="Answer again"
+    ).click()
+    page.locator(".answer:not(.live) .body", has_text="In short").wait_for()
+    idle(page)
+    page.locator("#search").fill("threads block")
+    page.locator("#hits a").first.wait_for()
+    shot(page, "search-and-branches")
+    page.locator("#search").fill("")
+    page.set_viewport_size({"width": 400, "height": 820})
+    page.emulate_media(color_scheme="dark")
+    page.locator(".answer").last.scroll_into_view_if_needed()
+    shot(page, "phone")
+
+
+def main() -> None:
+    FOLDER.mkdir(exist_ok=True)
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        house(Path(folder)) as home,
+        sync_playwright() as playwright,
+    ):
+
+        @home.tools.tool(approval="ask")
+        def get_weather(city: str, days: int = 1) -> str:
+            """The weather of the next days."""
+            return f"{city}: sunny, 24 °C, for {days} days"
+
+        @home.tools.tool
+        def get_alerts(city: str) -> str:
+            """Warnings for a city."""
+            return f"no warnings for {city}"
+
+        del get_weather, get_alerts
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+        page = browser.new_page(viewport={"width": 1400, "height": 860})
+        page.goto(home.link())
+        conversation(home, page)
+        surroundings(home, page)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

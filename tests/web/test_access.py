@@ -1,0 +1,266 @@
+"""Who may come in, and what a foreign page cannot do."""
+
+from pathlib import Path
+
+import httpx2
+import pytest
+from argon2 import PasswordHasher
+from tests.web.house import House, form_token, house
+
+from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.testing.simulator import Say
+from multi_llm_chat.web.access import (
+    Access,
+    Proxy,
+    is_loopback,
+    read_password,
+    read_secret,
+    set_password,
+)
+from multi_llm_chat.web.guarding import LARGEST_BODY
+from multi_llm_chat.web.serving import Address, open_access
+
+
+def conversation_of(html: str) -> str:
+    return html.partition('data-conversation="')[2].partition('"')[0]
+
+
+def test_a_stranger_sees_nothing_but_the_way_in(home: House):
+    with httpx2.Client(base_url=home.url) as stranger:
+        assert stranger.get("/", headers={"accept": "text/html"}).headers["location"] == "/login"
+        for path in (
+            "/",
+            "/c/x",
+            "/c/x/events",
+            "/sidebar",
+            "/settings",
+            "/tools",
+            "/export",
+            "/find?words=a",
+        ):
+            assert stranger.get(path).status_code == 401
+        assert stranger.get("/?token=guessed").status_code == 401
+        assert "link that the terminal shows" in stranger.get("/login").text
+        assert stranger.get("/assets/style.css").status_code == 200
+        assert stranger.get("/assets/../app.py").status_code == 401
+        assert stranger.get("/assets/%2e%2e/app.py").status_code == 404
+
+
+def test_a_link_opens_one_browser_once(home: House):
+    link = home.link()
+    with httpx2.Client() as first, httpx2.Client() as second:
+        answer = first.get(link)
+        assert answer.status_code == 303
+        assert "token" not in answer.headers["location"]
+        cookie = answer.headers["set-cookie"].lower()
+        assert "httponly" in cookie
+        assert "samesite=strict" in cookie
+        assert first.get(home.url).status_code == 200
+        assert second.get(link).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"],
+)
+def test_a_name_that_is_not_ours_is_refused(home: House, host: str):
+    with home.visitor() as visitor:
+        assert visitor.get("/", headers={"host": host}).status_code == 421
+
+
+@pytest.mark.parametrize("host", ["localhost:8765", "127.0.0.1", "[::1]:8765", "192.168.1.20:8765"])
+def test_addresses_and_localhost_are_ours(home: House, host: str):
+    with home.visitor() as visitor:
+        assert visitor.get("/", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"origin": "http://127.0.0.1:1"},
+        {"x-form-token": ""},
+        {"x-form-token": "0" * 64},
+    ],
+)
+def test_what_changes_something_must_come_from_our_own_page(home: House, headers: dict[str, str]):
+    with home.visitor() as visitor:
+        before = visitor.get("/sidebar").text
+        refused = visitor.post("/c/one/messages", data={"text": "memo"}, headers=headers)
+        assert refused.status_code == 403
+        assert visitor.get("/sidebar").text == before
+        assert visitor.post("/c/one/messages", data={"text": "memo"}).status_code == 200
+
+
+def test_a_form_token_of_another_browser_is_no_good(home: House):
+    with home.visitor() as one, home.visitor() as other:
+        token = other.headers["x-form-token"]
+        answer = one.post("/preferences", json={"theme": "dark"}, headers={"x-form-token": token})
+        assert answer.status_code == 403
+
+
+def test_every_answer_forbids_what_pages_do_not_need(home: House):
+    with home.visitor() as visitor:
+        for path in ("/", "/login", "/assets/main.js", "/nowhere", "/settings"):
+            headers = visitor.get(path).headers
+            assert headers["content-security-policy"].startswith(
+                "default-src 'none'; script-src 'self'"
+            )
+            assert "unsafe" not in headers["content-security-policy"]
+            assert headers["x-content-type-options"] == "nosniff"
+            assert headers["x-frame-options"] == "DENY"
+
+
+def test_pages_are_not_kept_by_browsers_and_scripts_only_while_they_are_the_same(home: House):
+    with home.visitor() as visitor:
+        assert visitor.get("/").headers["cache-control"] == "no-store"
+        script = visitor.get("/assets/main.js")
+        assert script.headers["cache-control"] == "no-cache"
+        again = visitor.get("/assets/main.js", headers={"if-none-match": script.headers["etag"]})
+        assert again.status_code == 304
+
+
+def test_a_body_that_is_too_large_is_not_read_to_its_end(home: House):
+    with home.visitor() as visitor:
+        answer = visitor.post("/preferences", content=b"x" * (LARGEST_BODY + 1))
+        assert answer.status_code == 413
+
+
+def test_a_changed_session_is_nobodys():
+    access = Access(b"secret")
+    session = access.session("anna")
+    assert access.user_of(session) == "anna"
+    for wrong in (
+        "",
+        "x",
+        session[:-1],
+        session.replace(".", "..", 1),
+        Access(b"other").session("anna"),
+    ):
+        assert access.user_of(wrong) is None
+
+
+def test_a_session_ends():
+    now = 1000.0
+    access = Access(b"secret", clock=lambda: now)
+    session = access.session()
+    now += 29 * 24 * 3600
+    assert access.user_of(session)
+    now += 2 * 24 * 3600
+    assert access.user_of(session) is None
+
+
+def test_others_are_not_let_in_without_a_password_or_a_proxy():
+    kept = MemorySecrets()
+    with pytest.raises(UsageError, match="set-password"):
+        open_access(Address("0.0.0.0"), kept)
+    with pytest.raises(UsageError, match="--auth-header"):
+        open_access(Address("::"), kept)
+    open_access(Address("127.0.0.1"), kept)
+    open_access(Address("0.0.0.0", proxy=Proxy("x-user")), kept)
+    set_password(kept, "correct horse")
+    open_access(Address("0.0.0.0"), kept)
+    assert is_loopback("127.0.0.5")
+    assert not is_loopback("evil.example")
+
+
+def test_a_password_is_kept_as_a_hash_and_ends_all_sessions(tmp_path: Path):
+    kept = FileSecrets(tmp_path / "web.json")
+    before = read_secret(kept)
+    assert read_secret(kept) == before
+    with pytest.raises(UsageError, match="8 characters"):
+        set_password(kept, "short")
+    set_password(kept, "correct horse")
+    assert (read_password(kept) or "").startswith("$argon2id$")
+    assert "correct" not in (tmp_path / "web.json").read_text(encoding="utf-8")
+    assert read_secret(kept) != before
+
+
+def test_who_knows_the_password_comes_in(tmp_path: Path):
+    quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
+    with house(tmp_path, password_hash=quick) as home, httpx2.Client(base_url=home.url) as visitor:
+        visitor.headers["origin"] = home.url
+        assert visitor.post("/login", data={"password": "wrong"}).status_code == 403
+        assert visitor.get("/").status_code == 401
+        assert visitor.post("/login", data={"password": "correct horse"}).headers["location"] == "/"
+        assert visitor.get("/").status_code == 200
+        foreign = visitor.post(
+            "/login", data={"password": "correct horse"}, headers={"origin": "http://evil.example"}
+        )
+        assert foreign.status_code == 403
+
+
+def test_many_wrong_passwords_make_everybody_wait():
+    now = 0.0
+    quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
+    access = Access(b"secret", password_hash=quick, clock=lambda: now)
+    for _ in range(6):
+        assert not access.check_password("wrong")
+        now += access.wait
+    assert not access.check_password("wrong")
+    assert access.wait > 1
+    assert not access.check_password("correct horse")
+    now += access.wait
+    assert access.check_password("correct horse")
+    assert access.wait == 0
+
+
+def test_users_of_a_proxy_see_only_their_own(tmp_path: Path):
+    proxy = Proxy("x-user", ("127.0.0.1",), admins=("root",))
+    with house(tmp_path, proxy=proxy) as home, httpx2.Client(base_url=home.url) as client:
+
+        def headers(user: str) -> dict[str, str]:
+            html = client.get("/", headers={"x-user": user}).text
+            return {"x-user": user, "origin": home.url, "x-form-token": form_token(html)}
+
+        anna, bert = headers("anna"), headers("bert")
+        home.says("gemini", Say("For Anna."))
+        said = client.post("/c/shared/messages", data={"text": "a secret of anna's"}, headers=anna)
+        assert said.status_code == 200
+        assert "secret" in client.get("/sidebar", headers=anna).text
+        assert "secret" not in client.get("/sidebar", headers=bert).text
+        assert "secret" not in client.get("/find?words=secret", headers=bert).text
+        assert "secret" not in client.get("/c/shared/view", headers=bert).text
+        assert "secret" not in client.get("/export", headers=bert).text
+        assert client.post("/c/shared/delete", json={}, headers=bert).status_code == 404
+        assert "secret" in client.get("/c/shared/view", headers=anna).text
+        assert client.post("/settings/general", json={}, headers=anna).status_code == 400
+        assert client.post("/tools/add", json={"text": "{}"}, headers=anna).status_code == 400
+        assert client.post("/settings/general", json={}, headers=headers("root")).status_code == 200
+
+
+def test_a_header_from_elsewhere_is_not_believed(tmp_path: Path):
+    proxy = Proxy("x-user", ("10.9.8.7",))
+    with house(tmp_path, proxy=proxy) as home, httpx2.Client(base_url=home.url) as client:
+        assert client.get("/", headers={"x-user": "anna"}).status_code == 401
+        assert client.get(home.link()).status_code == 303  # the link signs a cookie …
+        assert (
+            client.get("/").status_code == 401
+        )  # … which is nobody's where a proxy knows the users
+
+
+def test_keys_never_leave_the_server(home: House):
+    with home.visitor() as visitor:
+        assert (
+            visitor.post(
+                "/settings/key",
+                json={"variable": "ANTHROPIC_API_KEY", "value": "sk-ant-api03-verysecretvalue"},
+            ).status_code
+            == 200
+        )
+        for path in ("/", "/settings", "/people", "/tools", "/export"):
+            assert "verysecret" not in visitor.get(path).text
+        assert (
+            visitor.post("/settings/key", json={"variable": "PATH", "value": "x"}).status_code
+            == 400
+        )
+
+
+def test_the_server_ends_although_pages_are_open(tmp_path: Path):
+    with house(tmp_path) as home, home.visitor() as visitor:
+        identifier = conversation_of(visitor.get("/").text)
+        with visitor.stream("GET", f"/c/{identifier}/events") as stream:
+            lines = stream.iter_lines()
+            assert next(lines) == "retry: 1000"

@@ -1,0 +1,546 @@
+"""What people do with the page, in a real browser."""
+
+import base64
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from argon2 import PasswordHasher
+from playwright.sync_api import Browser, FilePayload, Page, expect
+from tests.web.conftest import Watched
+from tests.web.house import House, house
+
+from multi_llm_chat.history.values import Media
+from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
+from multi_llm_chat.tools.values import ToolOutput
+
+PIXEL = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc00000030101"
+    "00c9fe92ef0000000049454e44ae426082"
+)
+WORDS = " ".join(f"word{number}" for number in range(120))
+
+
+def say(page: Page, text: str) -> None:
+    page.locator("#text").fill(text)
+    page.locator("#text").press("Enter")
+
+
+def answers(page: Page) -> list[str]:
+    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    return page.locator(".answer .body").all_inner_texts()
+
+
+def test_a_message_is_answered_in_markdown(home: House, page: Page):
+    home.says(
+        "gemini", Say("# Title\n\nA **bold** word, `code` and $x^2$.\n\n```python\nx = 1\n```\n")
+    )
+    say(page, "@gemini hello")
+    answer = page.locator(".answer:not(.live)")
+    expect(answer.locator("h1")).to_have_text("Title")
+    expect(answer.locator("strong").nth(1)).to_have_text("bold")
+    expect(answer.locator("math msup")).to_have_count(1)
+    expect(answer.locator("pre code .n")).to_have_text("x")
+    expect(answer.locator(".spent")).to_contain_text("in ·")
+    expect(page.locator(".entry.current")).to_have_text("hello")
+    expect(page).to_have_url(re.compile("/c/"))
+
+
+def test_the_link_of_the_terminal_opens_the_page(home: House, browser: Browser):
+    with browser.new_context() as context:
+        page = context.new_page()
+        page.goto(home.link())
+        expect(page).to_have_url(f"{home.url}/")
+        expect(page.locator("#welcome")).to_be_visible()
+        context.clear_cookies()
+        page.reload()
+        expect(page.get_by_text("Open the link that the terminal shows")).to_be_visible()
+
+
+def test_the_password_opens_the_page(tmp_path: Path, browser: Browser):
+    quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
+    with house(tmp_path, password_hash=quick) as locked, browser.new_context() as context:
+        page = context.new_page()
+        page.goto(locked.url)
+        page.get_by_label("Password").fill("wrong")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_have_text("That is not the password.")
+        page.get_by_label("Password").fill("correct horse")
+        page.keyboard.press("Enter")
+        expect(page.locator("#welcome")).to_be_visible()
+
+
+def test_all_answer_side_by_side(home: House, page: Page):
+    for name in ("gemini", "chatgpt", "claude"):
+        home.says(name, Say(f"I am {name}."))
+    say(page, "@all who are you?")
+    expect(page.locator(".answer:not(.live)")).to_have_count(3)
+    boxes = [box for each in page.locator(".answer").all() if (box := each.bounding_box())]
+    assert len({round(box["y"]) for box in boxes}) == 1
+    assert len({round(box["x"]) for box in boxes}) == 3
+    assert sorted(answers(page)) == ["I am chatgpt.", "I am claude.", "I am gemini."]
+
+
+def test_one_who_fails_does_not_stop_the_others_and_can_be_asked_again(home: House, page: Page):
+    home.says("gemini", Say("Fine."), Say("Now fine."))
+    home.says("claude", Status(401, "invalid x-api-key"), Say("Here I am."))
+    say(page, "@gemini @claude hello")
+    expect(page.locator(".failure")).to_contain_text("AuthError")
+    expect(page.locator(".answer")).to_have_count(2)
+    page.reload()
+    expect(page.locator(".failure")).to_contain_text("AuthError")
+    page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".answer .body").get_by_text("Here I am.")).to_be_visible()
+    expect(page.locator(".failure")).to_have_count(0)
+    assert sorted(answers(page)) == ["Fine.", "Here I am."]
+
+
+def test_words_appear_while_they_come_and_a_reload_in_the_middle_loses_none(
+    home: House, page: Page
+):
+    first, second = Gate(6), Gate(12)
+    home.says("claude", Say(WORDS, delta_size=40, faults=[first, second]))
+    say(page, "@claude count")
+    expect(page.locator(".answer.live .words")).to_contain_text("word9")
+    page.reload()
+    expect(page.locator(".answer.live .words")).to_contain_text("word9")
+    first.open()
+    expect(page.locator(".answer.live .words")).to_contain_text("word40")
+    page.reload()
+    second.open()
+    assert answers(page) == [WORDS]
+
+
+def test_two_pages_and_another_browser_show_the_same(home: House, visit: Callable[..., Watched]):
+    one, other = visit(), visit()
+    page = one.open("/")
+    gate = Gate(8)
+    home.says("gemini", Say(WORDS, delta_size=40, faults=[gate]))
+    say(page, "@gemini count")
+    page.locator(".answer.live .words").wait_for()
+    path = page.url.removeprefix(home.url)
+    second, third = one.open(path), other.open(path)
+    gate.open()
+    for each in (page, second, third):
+        assert answers(each) == [WORDS]
+    home.says("gemini", Say("Again."))
+    say(third, "@gemini once more")
+    for each in (page, second, third):
+        expect(each.locator(".answer .body").last).to_have_text("Again.")
+
+
+def test_escape_stops_the_answer_and_closes_the_connection(home: House, page: Page):
+    gate = Gate(8)
+    home.says("chatgpt", Say(WORDS, delta_size=40, faults=[gate]))
+    say(page, "@chatgpt count")
+    expect(page.locator(".answer.live .words")).to_contain_text("word3")
+    page.keyboard.press("Escape")
+    expect(page.locator(".answer .note")).to_have_text("Stopped. What was said so far is kept.")
+    home.simulator.requests[-1].disconnected.wait()
+    assert answers(page)[0].startswith("word0 word1")
+
+
+def offer_weather(home: House) -> list[str]:
+    asked: list[str] = []
+
+    @home.tools.tool(approval="ask")
+    def get_weather(city: str, days: int = 1) -> str:
+        """The weather."""
+        asked.append(city)
+        return f"sunny for {days} days"
+
+    del get_weather
+    return asked
+
+
+def test_a_tool_runs_when_it_is_allowed(home: House, page: Page):
+    asked = offer_weather(home)
+    call = Call("get_weather", {"city": "Paris", "days": 3})
+    home.says("gemini", Say("Let me see.", calls=[call]), Say("It is sunny."))
+    say(page, "@gemini weather?")
+    card = page.locator(".tool.waiting")
+    expect(card.locator("tr").nth(0)).to_have_text('city"Paris"')
+    assert asked == []
+    card.get_by_text("Allow once").click()
+    expect(page.locator(".tool.done .result pre")).to_have_text("sunny for 3 days")
+    assert "It is sunny." in answers(page)[0]
+    page.reload()
+    expect(page.locator(".tool.done .result pre")).to_have_text("sunny for 3 days")
+    assert asked == ["Paris"]
+
+
+def test_a_tool_that_is_denied_does_not_run(home: House, page: Page):
+    asked = offer_weather(home)
+    home.says("claude", Say(calls=[Call("get_weather", {"city": "Rome"})]), Say("As you like."))
+    say(page, "@claude weather?")
+    page.locator(".tool.waiting").wait_for()
+    page.reload()
+    page.get_by_role("button", name="Deny").click()
+    expect(page.locator(".tool.failed .result")).to_contain_text("denied")
+    assert "As you like." in answers(page)[0]
+    assert asked == []
+
+
+def test_what_is_allowed_in_this_chat_is_not_asked_again_here_but_elsewhere(
+    home: House, visit: Callable[..., Watched]
+):
+    asked = offer_weather(home)
+    visitor = visit()
+    call = Say(calls=[Call("get_weather", {"city": "Oslo"})])
+    home.says("gemini", call, Say("One."), call, Say("Two."), call, Say("Three."))
+    page = visitor.open("/")
+    say(page, "@gemini weather?")
+    page.get_by_role("button", name="Allow in this chat").click()
+    expect(page.locator(".answer .body").last).to_contain_text("One.")
+    say(page, "@gemini again?")
+    expect(page.locator(".answer .body").last).to_contain_text("Two.")
+    elsewhere = visitor.open("/")
+    say(elsewhere, "@gemini weather?")
+    elsewhere.get_by_role("button", name="Allow once").click()
+    expect(elsewhere.locator(".answer .body").last).to_contain_text("Three.")
+    assert asked == ["Oslo"] * 3
+
+
+def test_a_stopped_answer_awaits_no_decision(home: House, page: Page):
+    asked = offer_weather(home)
+    home.says("gemini", Say(calls=[Call("get_weather", {"city": "Oslo"})]))
+    say(page, "@gemini weather?")
+    page.locator(".tool.waiting").wait_for()
+    page.keyboard.press("Escape")
+    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    expect(page.locator(".tool.waiting")).to_have_count(0)
+    assert asked == []
+
+
+def test_an_edited_message_is_another_branch(home: House, page: Page):
+    home.says("gemini", Say("About cats."), Say("About dogs."))
+    say(page, "@gemini cats?")
+    expect(page.locator(".answer .body")).to_have_text("About cats.")
+    page.locator(".message").hover()
+    page.get_by_role("button", name="Edit", exact=True).click()
+    field = page.locator(".message textarea")
+    expect(field).to_have_value("@gemini cats?")
+    field.fill("@gemini dogs?")
+    field.press("Enter")
+    expect(page.locator(".answer .body")).to_have_text("About dogs.")
+    expect(page.locator(".message .switch span")).to_have_text("2/2")
+    page.get_by_role("button", name="Earlier branch").first.click()
+    expect(page.locator(".answer .body")).to_have_text("About cats.")
+    expect(page.locator(".message .switch span")).to_have_text("1/2")
+
+
+def test_an_answer_can_be_given_again_and_the_old_one_stays(home: House, page: Page):
+    home.says("claude", Say("First try."), Say("Second try."))
+    say(page, "@claude poem")
+    expect(page.locator(".answer .body")).to_have_text("First try.")
+    page.get_by_role("button", name="Answer again").click()
+    expect(page.locator(".answer .body")).to_have_text("Second try.")
+    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    page.reload()
+    page.locator(".answer").get_by_role("button", name="Earlier branch").click()
+    expect(page.locator(".answer .body")).to_have_text("First try.")
+
+
+def test_a_conversation_goes_on_from_an_earlier_answer(home: House, page: Page):
+    home.says("claude", Say("One."), Say("Two."), Say("Another two."))
+    say(page, "@claude first")
+    expect(page.locator(".answer:not(.live)")).to_have_count(1)
+    say(page, "@claude second")
+    expect(page.locator(".answer:not(.live)")).to_have_count(2)
+    page.get_by_role("button", name="Go on from here").first.click()
+    expect(page.locator(".exchange")).to_have_count(1)
+    say(page, "@claude something else")
+    expect(page.locator(".answer .body").last).to_have_text("Another two.")
+    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    page.reload()
+    expect(page.locator(".message .switch span")).to_have_text("2/2")
+
+
+def test_the_last_speaker_goes_on_by_a_command(home: House, page: Page):
+    home.says("gemini", Say("Once upon a time"), Say("there was a mouse."))
+    say(page, "@gemini a story")
+    expect(page.locator(".answer:not(.live)")).to_have_count(1)
+    page.locator("#text").press_sequentially("/cont")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer:not(.live)")).to_have_count(2)
+    assert answers(page) == ["Once upon a time", "there was a mouse."]
+
+
+def test_earlier_messages_are_shown_on_demand(home: House, page: Page):
+    history = [
+        {"role": "user" if number % 2 == 0 else "gemini", "content": f"turn {number}."}
+        for number in range(200)
+    ]
+    page.locator("#import-file").set_input_files(
+        {
+            "name": "long.json",
+            "mimeType": "application/json",
+            "buffer": json.dumps(history).encode(),
+        }
+    )
+    page.locator(".entry a").first.click()
+    expect(page.locator(".exchange")).to_have_count(60)
+    expect(page.get_by_text("turn 199.")).to_be_in_viewport()
+    page.get_by_role("button", name="Show earlier messages").click()
+    expect(page.locator(".exchange")).to_have_count(100)
+    # What is far away is not drawn: its text is there, but not its layout.
+    shown = [text.strip() for text in page.locator(".message .words").all_text_contents()]
+    assert shown == [f"turn {number}." for number in range(0, 200, 2)]
+
+
+def test_words_are_found_in_all_conversations(home: House, visit: Callable[..., Watched]):
+    visitor = visit()
+    home.says("gemini", Say("The aardvark sleeps."), Say("Nothing here."))
+    for question in ("@gemini animals", "@gemini stones"):
+        page = visitor.open("/")
+        say(page, question)
+        expect(page.locator(".answer:not(.live)")).to_have_count(1)
+    page.locator("#search").fill("aardv")
+    expect(page.locator("#hits mark")).to_have_text("aardv")
+    page.locator("#hits a").click()
+    expect(page.locator(".answer .body")).to_have_text("The aardvark sleeps.")
+
+
+def test_conversations_are_renamed_deleted_brought_back_and_archived(home: House, page: Page):
+    home.says("gemini", Say("Yes."))
+    say(page, "@gemini first")
+    entry = page.locator(".entry")
+    expect(entry).to_have_text("first")
+    entry.hover()
+    entry.get_by_role("button").click()
+    page.get_by_role("menuitem", name="Rename").click()
+    entry.locator("input").fill("名前 & <b>")
+    entry.locator("input").press("Enter")
+    expect(page.locator(".entry a")).to_have_text("名前 & <b>")
+    entry.hover()
+    entry.get_by_role("button").click()
+    page.get_by_role("menuitem", name="Delete").click()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator(".entry a")).to_have_text("名前 & <b>")
+    entry.hover()
+    entry.get_by_role("button").click()
+    page.get_by_role("menuitem", name="Archive").click()
+    expect(page.locator(".entry")).to_have_count(0)
+    page.get_by_role("button", name="Archived").click()
+    expect(page.locator(".entry a")).to_have_text("名前 & <b>")
+
+
+def test_conversations_of_other_programs_are_taken_in(home: House, page: Page):
+    history = [
+        {"role": "user", "content": "old question"},
+        {"role": "gemini", "content": "old **answer**"},
+    ]
+    file: FilePayload = {
+        "name": "old.json",
+        "mimeType": "application/json",
+        "buffer": json.dumps(history).encode(),
+    }
+    page.locator("#import-file").set_input_files(file)
+    page.locator(".entry a").first.click()
+    expect(page.locator(".answer strong").nth(1)).to_have_text("answer")
+
+
+def test_a_picture_goes_with_a_message(home: House, page: Page):
+    home.says("claude", Say("A pixel."))
+    page.locator("#file").set_input_files(
+        {"name": "pixel.png", "mimeType": "image/png", "buffer": PIXEL}
+    )
+    expect(page.locator("#files img")).to_be_visible()
+    say(page, "@claude what is it?")
+    expect(page.locator(".message .attached img")).to_have_js_property("naturalWidth", 1)
+    assert answers(page) == ["A pixel."]
+    body = home.simulator.requests[-1].body
+    assert "image/png" in json.dumps(body)
+
+
+def test_pasted_and_dropped_files_are_attached(home: House, page: Page):
+    give = """kind => {
+        const data = new DataTransfer();
+        data.items.add(new File(["words"], `${kind}.txt`, { type: "text/plain" }));
+        const event = kind === "paste"
+            ? new ClipboardEvent("paste", { clipboardData: data, bubbles: true, cancelable: true })
+            : new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true });
+        document.getElementById("text").dispatchEvent(event);
+    }"""
+    page.evaluate(give, "paste")
+    page.evaluate(give, "drop")
+    expect(page.locator("#files span")).to_have_text(
+        [re.compile("paste.txt"), re.compile("drop.txt")]
+    )
+    page.get_by_role("button", name="Remove paste.txt").click()
+    home.says("claude", Say("I have read it."))
+    say(page, "@claude read")
+    expect(page.locator(".message .attached")).to_contain_text("drop.txt")
+    assert answers(page) == ["I have read it."]
+
+
+def test_a_picture_that_a_tool_gives_is_shown(home: House, page: Page):
+    @home.tools.tool
+    def draw() -> ToolOutput:
+        """A pixel."""
+        return ToolOutput([Media("image/png", base64.b64encode(PIXEL).decode(), name="pixel")])
+
+    del draw
+    home.says("gemini", Say(calls=[Call("draw", {})]), Say("Here."))
+    say(page, "@gemini draw")
+    expect(page.locator(".tool .attached img")).to_have_js_property("naturalWidth", 1)
+
+
+def test_a_file_that_no_model_reads_is_refused_and_the_words_stay(home: House, page: Page):
+    page.locator("#file").set_input_files(
+        {"name": "x.exe", "mimeType": "image/png", "buffer": b"MZ\x00\x01"}
+    )
+    say(page, "@claude run it")
+    expect(page.locator("#notices")).to_contain_text("x.exe cannot be sent")
+    expect(page.locator("#text")).to_have_value("@claude run it")
+    expect(page.locator("#files span")).to_contain_text("x.exe")
+
+
+def test_words_to_nobody_are_a_memo_and_it_is_said_how_to_get_an_answer(home: House, page: Page):
+    say(page, "remember the milk")
+    expect(page.locator(".message .badge")).to_have_text("memo")
+    expect(page.locator("#notices")).to_contain_text("@name or @all")
+    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    assert len(home.simulator.requests) == 0
+
+
+def test_a_draft_survives_a_reload(home: House, page: Page):
+    page.locator("#text").fill("half a thou")
+    page.reload()
+    expect(page.locator("#text")).to_have_value("half a thou")
+
+
+def test_everything_is_done_by_keyboard(home: House, page: Page):
+    home.says("chatgpt", Say("Typed."))
+    page.keyboard.type("@ch")
+    expect(page.locator("#menu [aria-selected=true]")).to_contain_text("@chatgpt")
+    page.keyboard.press("Tab")
+    page.keyboard.type("hello")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer:not(.live) .body")).to_have_text("Typed.")
+    page.keyboard.press("Alt+ArrowUp")
+    expect(page.locator(".answer")).to_be_focused()
+    page.keyboard.press("Control+j")
+    expect(page.locator("#text")).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("dark")
+    page.keyboard.press("Enter")
+    expect(page.locator("html")).to_have_attribute("data-theme", "dark")
+    page.keyboard.press("Control+Shift+F")
+    expect(page.locator("#search")).to_be_focused()
+    page.keyboard.press("Control+k")
+    page.keyboard.type("new chat")
+    page.keyboard.press("Enter")
+    expect(page.locator("#welcome")).to_be_visible()
+
+
+def test_commands_are_offered_behind_a_slash(home: House, page: Page):
+    page.keyboard.type("/se")
+    expect(page.locator("#menu li")).to_have_count(2)
+    page.keyboard.press("Enter")
+    expect(page.locator("#settings")).to_be_visible()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_follows_the_system_colours(
+    home: House, visit: Callable[..., Watched], scheme: str
+):
+    page = visit(color_scheme=scheme).open("/")
+    colour = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+    first = int(re.findall(r"\d+", colour)[0])
+    assert (first < 60) == (scheme == "dark")
+
+
+def test_on_a_phone_answers_are_stacked_and_nothing_is_wider_than_the_screen(
+    home: House, visit: Callable[..., Watched]
+):
+    page = visit().open("/")
+    page.set_viewport_size({"width": 390, "height": 800})
+    for name in ("gemini", "claude"):
+        home.says(
+            name, Say(f"{name} says `{'long' * 40}`\n\n| a | b |\n|-|-|\n| {'x' * 90} | y |\n")
+        )
+    say(page, "@gemini @claude hi")
+    expect(page.locator(".answer:not(.live)")).to_have_count(2)
+    boxes = [box for each in page.locator(".answer").all() if (box := each.bounding_box())]
+    assert boxes[0]["x"] == boxes[1]["x"]
+    assert all(box["x"] + box["width"] <= 390 for box in boxes)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
+    expect(page.locator("#sidebar")).not_to_be_visible()
+    page.locator(".top").get_by_role("button", name="Conversations").click()
+    expect(page.locator("#sidebar")).to_be_visible()
+
+
+def test_the_language_is_the_readers(home: House, visit: Callable[..., Watched]):
+    page = visit(locale="ja-JP").open("/")
+    expect(page.locator(".new")).to_contain_text("新しいチャット")
+    page.keyboard.press("Control+,")
+    page.locator("[data-preference=language]").select_option("it")
+    expect(page.locator(".new")).to_contain_text("Nuova chat")
+
+
+def test_a_speaker_is_added_and_a_key_is_kept_but_never_shown(home: House, page: Page):
+    page.keyboard.press("Control+,")
+    page.get_by_text("New speaker").click()
+    form = page.locator("form[data-form=speaker]").last
+    form.locator("[name=name]").fill("advisor")
+    form.locator("[name=provider]").select_option("anthropic")
+    form.locator("[name=base_url]").fill(home.simulator.base_url("anthropic"))
+    form.get_by_role("button").click()
+    expect(page.locator(".chip", has_text="@advisor")).to_be_attached()
+    key = page.locator("form[data-form=key]", has_text="anthropic")
+    key.locator("input[type=password]").fill("sk-ant-0123456789abcdef")
+    key.get_by_role("button").click()
+    expect(
+        page.locator("form[data-form=key]", has_text="anthropic").locator(".set")
+    ).to_contain_text("…cdef")
+    assert "0123456789" not in page.content()
+    home.says("claude", Say("With the new key."))
+    page.keyboard.press("Escape")
+    say(page, "@advisor hi")
+    expect(page.locator(".answer .body")).to_have_text("With the new key.")
+    assert home.simulator.requests[-1].headers["x-api-key"] == "sk-ant-0123456789abcdef"
+
+
+def test_settings_that_change_while_somebody_answers_hold_from_the_next_message_on(
+    home: House, page: Page
+):
+    gate = Gate(4)
+    home.says("gemini", Say("One two three four.", delta_size=2, faults=[gate]), Say("Default."))
+    say(page, "@gemini count")
+    page.locator(".answer.live .words").wait_for()
+    page.keyboard.press("Control+,")
+    page.locator("[name=default_speaker]").select_option("gemini")
+    page.locator("[data-form=general]").get_by_role("button").click()
+    expect(page.locator("#notices")).to_contain_text("Saved.")
+    page.keyboard.press("Escape")
+    gate.open()
+    assert answers(page) == ["One two three four."]
+    say(page, "without a name")
+    expect(page.locator(".answer .body").last).to_have_text("Default.")
+
+
+def test_a_tool_is_switched_off_and_not_offered_any_more(home: House, page: Page):
+    offer_weather(home)
+    page.reload()
+    page.locator("#tools").get_by_label("get_weather").click()
+    expect(page.locator("#tools .status")).to_have_text("0/1")
+    home.says("gemini", Say("I have none."))
+    say(page, "@gemini weather?")
+    expect(page.locator(".answer .body")).to_have_text("I have none.")
+    assert "tools" not in home.simulator.requests[-1].body
+
+
+def test_a_message_that_comes_while_others_answer_waits_for_its_turn(home: House, page: Page):
+    gate = Gate(4)
+    home.says("gemini", Say("One.", delta_size=1, faults=[gate]), Say("Two."))
+    say(page, "@gemini first")
+    page.locator(".answer.live .words").wait_for()
+    say(page, "@gemini second")
+    expect(page.locator("#notices")).to_contain_text("Sent when")
+    expect(page.locator(".message")).to_have_count(1)
+    gate.open()
+    expect(page.locator(".answer .body").last).to_have_text("Two.")
+    assert answers(page) == ["One.", "Two."]

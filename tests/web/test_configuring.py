@@ -1,0 +1,98 @@
+"""Changes of the user's own files keep what the user wrote."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from multi_llm_chat.config.folders import Folders
+from multi_llm_chat.config.reading import read_settings
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import Media
+from multi_llm_chat.web.configuring import change_settings, keep_servers
+from multi_llm_chat.web.uploads import LARGEST, checked_upload
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> Folders:
+    return Folders(tmp_path / "config", tmp_path / "data", tmp_path / "state")
+
+
+def write(folders: Folders, text: str) -> None:
+    folders.config.mkdir(parents=True)
+    folders.config_file.write_text(text, encoding="utf-8")
+
+
+def test_comments_and_order_stay(folders: Folders):
+    write(
+        folders,
+        '# mine\nsystem_prompt = "Be brief." # always\n\n[speakers.claude]\nprovider = "anthropic"\n',
+    )
+    change_settings(
+        folders, lambda document, _: document["speakers"].update({"gpt": {"provider": "openai"}})
+    )
+    text = folders.config_file.read_text(encoding="utf-8")
+    assert text.startswith('# mine\nsystem_prompt = "Be brief." # always\n')
+    assert set(read_settings(folders.config_file).speakers) == {"claude", "gpt"}
+
+
+def test_what_would_make_no_sense_is_not_written(folders: Folders):
+    write(folders, "# mine\n")
+    with pytest.raises(UsageError, match="all"):
+        change_settings(folders, lambda document, _: document.update({"groups": {"all": ["x"]}}))
+    assert folders.config_file.read_text(encoding="utf-8") == "# mine\n"
+
+
+def test_a_file_that_is_not_there_is_made(folders: Folders):
+    change_settings(folders, lambda document, _: document.update({"default_speaker": "claude"}))
+    assert read_settings(folders.config_file).default_speaker == "claude"
+
+
+def test_servers_are_added_to_those_that_are_there(folders: Folders):
+    folders.config.mkdir(parents=True)
+    folders.servers_file.write_text(
+        '{"other": 1, "mcpServers": {"a": {"command": "x"}}}', encoding="utf-8"
+    )
+    assert keep_servers(folders, '{"mcpServers": {"b": {"url": "https://b.example/mcp"}}}') == ["b"]
+    kept = json.loads(folders.servers_file.read_text(encoding="utf-8"))
+    assert kept == {
+        "other": 1,
+        "mcpServers": {"a": {"command": "x"}, "b": {"url": "https://b.example/mcp"}},
+    }
+    assert folders.servers_file.stat().st_mode & 0o077 == 0
+    with pytest.raises(UsageError, match="already"):
+        keep_servers(folders, '{"mcpServers": {"a": {"command": "y"}}}')
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"mcpServers": {"odd": {}}}', "no json"])
+def test_what_is_no_server_is_refused(folders: Folders, text: str):
+    with pytest.raises(UsageError):
+        keep_servers(folders, text)
+    assert not folders.servers_file.exists()
+
+
+@pytest.mark.parametrize(
+    ("data", "told", "mime"),
+    [
+        (b"\x89PNG\r\n\x1a\n....", "text/html", "image/png"),
+        (b"\xff\xd8\xff\xe0", "", "image/jpeg"),
+        (b"GIF89a..", "image/png", "image/gif"),
+        (b"RIFF\x00\x00\x00\x00WEBPVP8 ", "", "image/webp"),
+        (b"%PDF-1.7 \x00", "", "application/pdf"),
+        (b"a,b\n1,2\n", "text/csv", "text/csv"),
+        (b"<script>alert(1)</script>", "text/html", "text/plain"),
+        ("日本語".encode(), "", "text/plain"),
+    ],
+)
+def test_the_bytes_of_a_file_decide_what_it_is(data: bytes, told: str, mime: str):
+    media = checked_upload(data, "name", told)
+    assert isinstance(media, Media)
+    assert media.mime == mime
+
+
+@pytest.mark.parametrize(
+    "data", [b"MZ\x00\x01", b"\xff\xfe\x00a", b"\x80\x81", b"x" * (LARGEST + 1)]
+)
+def test_other_files_are_refused_by_name(data: bytes):
+    with pytest.raises(UsageError, match="holiday"):
+        checked_upload(data, "holiday.bin", "image/png")

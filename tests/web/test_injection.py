@@ -1,0 +1,142 @@
+"""Whatever models, tools and users write stays words: nothing runs, and nobody else is asked for anything."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+from tests.web.conftest import Watched
+from tests.web.house import House
+from tests.web.payloads import EVIL, PAYLOADS
+
+from multi_llm_chat.testing.simulator import Call, Say
+from multi_llm_chat.web.rendering import Growing, render_markdown
+
+
+def harmless(html: str) -> None:
+    """Nothing in it that could run or fetch, looked at as plainly as possible."""
+    lowered = html.lower()
+    for beginning in (
+        "<script",
+        "<img",
+        "<iframe",
+        "<svg",
+        "<style",
+        "<link",
+        "<base",
+        "<form",
+        "<object",
+        "<embed",
+        "<meta",
+        "<video",
+        "<template",
+    ):
+        assert beginning not in lowered
+    for piece in html.split("<")[1:]:
+        tag = piece.partition(">")[0].lower()
+        assert " on" not in tag.replace(' rel="noopener', "")
+        assert "style=" not in tag
+        assert 'href="javascript' not in tag
+        assert 'href="data' not in tag
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_rendered_can_do_nothing(payload: str):
+    harmless(render_markdown(payload))
+    growing = Growing()
+    for letter in payload:
+        harmless(growing.add(letter).tail)
+
+
+def test_there_are_enough_tricks():
+    assert len(set(PAYLOADS)) >= 60
+
+
+def look(page: Page) -> None:
+    """The page is still ours."""
+    assert "pwned" not in page.title()
+    assert page.locator("#messages").count() == 1
+    assert (
+        page.locator(
+            "#messages script, #messages iframe, #messages [style], #messages [onerror]"
+        ).count()
+        == 0
+    )
+    assert page.url.startswith("http://127.0.0.1")
+
+
+def test_nothing_a_model_writes_runs_or_fetches(home: House, page: Page):
+    home.says("gemini", Say("\n\n".join(PAYLOADS), delta_size=200))
+    page.locator("#text").fill("@gemini attack")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer:not(.live)")).to_have_count(1)
+    look(page)
+    page.reload()
+    expect(page.locator(".answer")).to_have_count(1)
+    look(page)
+    picture = page.locator(".answer a.picture").first
+    assert (picture.get_attribute("href") or "").startswith(EVIL)
+    assert "noreferrer" in (picture.get_attribute("rel") or "")
+
+
+def test_nothing_a_tool_gets_or_gives_runs_or_fetches(home: House, page: Page):
+    everything = "\n".join(PAYLOADS)
+
+    @home.tools.tool(approval="ask")
+    def attack(words: str) -> str:
+        """Give it back."""
+        return words
+
+    del attack
+    home.says("claude", Say(calls=[Call("attack", {"words": everything})]), Say("Done."))
+    page.locator("#text").fill("@claude attack")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Allow once").click()
+    expect(page.locator(".tool.done")).to_have_count(1)
+    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    look(page)
+    page.reload()
+    expect(page.locator(".tool.done")).to_have_count(1)
+    look(page)
+
+
+def test_titles_names_and_files_of_others_run_nothing(home: House, visit: Callable[..., Watched]):
+    page = visit().open("/")
+    turns = [
+        {"role": "user", "content": payload, "id": f"'\"><script>{number}</script>"}
+        if number % 2
+        else {"role": payload, "content": payload, "model": payload}
+        for number, payload in enumerate(PAYLOADS)
+    ]
+    page.locator("#import-file").set_input_files(
+        {
+            "name": "attack.json",
+            "mimeType": "application/json",
+            "buffer": json.dumps(turns).encode(),
+        }
+    )
+    page.locator(".entry a").first.click()
+    expect(page.locator(".message").first).to_be_attached()
+    look(page)
+    page.locator("#search").fill("pwned")
+    expect(page.locator("#hits a").first).to_be_visible()
+    look(page)
+    assert page.locator("#sidebar script, #sidebar img").count() == 0
+
+
+def test_a_file_that_could_run_is_only_saved(home: House):
+    with home.visitor() as visitor:
+        html = b"<script>document.title='pwned'</script>"
+        answer = visitor.post(
+            "/c/files/messages",
+            data={"text": "memo"},
+            files={"files": ("a.html", html, "text/html")},
+        )
+        assert answer.status_code == 200
+        view = visitor.get("/c/files/view").json()["html"]
+        source = view.partition('class="attached file" href="')[2].partition('"')[0]
+        served = visitor.get(source)
+        assert served.content == html
+        assert served.headers["content-disposition"] == "attachment"
+        assert served.headers["content-type"] == "application/octet-stream"
+        assert "sandbox" in served.headers["content-security-policy"]

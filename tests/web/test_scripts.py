@@ -1,0 +1,52 @@
+"""The scripts, as TypeScript's checker reads their comments; it is taken from npm for the test."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import multi_llm_chat.web
+
+ASSETS = Path(multi_llm_chat.web.__file__ or "").parent / "assets"
+
+
+def test_the_types_in_the_scripts_hold(tmp_path: Path):
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on this machine")
+    install = [
+        npm,
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--prefix",
+        str(tmp_path),
+        "typescript@5",
+    ]
+    checker = tmp_path / "node_modules" / ".bin" / "tsc"
+    if (
+        subprocess.run(install, check=False, capture_output=True, timeout=90).returncode
+        or not checker.exists()
+    ):
+        pytest.skip("TypeScript cannot be taken from npm here")
+    options = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext --moduleResolution bundler --lib es2023,dom,dom.iterable"
+    command = [str(checker), *options.split(), str(ASSETS / "main.js")]
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=90)
+    assert done.stdout == ""
+
+
+def test_scripts_and_pages_hold_nothing_of_others_and_nothing_inline():
+    for script in ASSETS.glob("*.js"):
+        text = script.read_text(encoding="utf-8")
+        assert "http://" not in text
+        assert "https://" not in text
+    for page in (ASSETS.parent / "templates").glob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        assert " style=" not in text
+        assert "<style" not in text
+        assert not any(
+            f" on{event}=" in text for event in ("click", "load", "error", "submit", "input")
+        )
+        assert text.count("<script") == text.count('<script type="module" src="/assets/')

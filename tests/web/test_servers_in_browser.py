@@ -1,0 +1,53 @@
+"""MCP servers in the page: added by pasting, switched, asked; and what they ask."""
+
+import json
+import re
+import sys
+from pathlib import Path
+
+from playwright.sync_api import Page, expect
+from tests.web.house import House
+
+from multi_llm_chat.testing.simulator import Call, Say
+
+EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
+
+
+def paste(page: Page, text: str) -> None:
+    page.locator("#tools").get_by_text("Add a server", exact=True).click()
+    page.locator("#tools textarea").fill(text)
+    page.locator("#tools").get_by_role("button", name="Add", exact=True).click()
+
+
+def test_a_pasted_server_is_started_kept_and_may_ask_the_user(home: House, page: Page):
+    entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
+    paste(page, json.dumps({"mcpServers": {"daily": entry}}))
+    expect(page.locator("#tools .server", has_text="daily")).to_contain_text("paint")
+    kept = json.loads(home.hub.workspace.folders.servers_file.read_text(encoding="utf-8"))
+    assert kept == {"mcpServers": {"daily": entry}}
+
+    home.says("gemini", Say(calls=[Call("paint", {})]), Say("It is done."))
+    page.locator("#text").fill("@gemini paint it")
+    page.keyboard.press("Enter")
+    question = page.locator(".question")
+    expect(question).to_contain_text("Which colour?")
+    page.reload()
+    question.locator("input").fill("green")
+    question.get_by_role("button", name="Send").click()
+    expect(page.locator(".tool.done .result")).to_contain_text("painted it green")
+    expect(question).to_have_count(0)
+
+    page.locator("#text").fill("/greet")
+    expect(page.locator("#menu li")).to_contain_text("/greet")
+
+
+def test_a_server_that_cannot_start_is_told(home: House, page: Page):
+    paste(page, '{"mcpServers": {"broken": {"command": "/nonexistent/program"}}}')
+    expect(page.locator("#tools .status")).to_have_text(re.compile("restarting|failed"))
+    expect(page.locator("#tools .note")).to_contain_text("/nonexistent/program")
+
+
+def test_what_is_no_server_is_refused(home: House, page: Page):
+    paste(page, '{"mcpServers": {"odd": {}}}')
+    expect(page.locator("#notices")).to_contain_text("odd")
+    assert not home.hub.workspace.folders.servers_file.exists()

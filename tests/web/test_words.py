@@ -1,0 +1,57 @@
+"""Every word of the page exists in every language."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import multi_llm_chat.web
+from multi_llm_chat.loop.limits import StopReason
+from multi_llm_chat.web.words import LANGUAGES, Words, catalogue, chosen_language
+
+HERE = Path(multi_llm_chat.web.__file__ or "").parent
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_catalogues_have_the_same_keys_and_no_empty_words(language: str):
+    assert list(catalogue(language)) == list(catalogue("en"))
+    assert all(text.strip() for text in catalogue(language).values())
+
+
+def test_templates_and_scripts_use_words_that_exist_and_all_are_used():
+    templates = "".join(
+        path.read_text(encoding="utf-8") for path in (HERE / "templates").glob("*.html")
+    )
+    scripts = "".join(path.read_text(encoding="utf-8") for path in (HERE / "assets").glob("*.js"))
+    code = "".join(path.read_text(encoding="utf-8") for path in HERE.rglob("*.py"))
+    used = set(re.findall(r"""\bt\(["'](\w+)["']\)""", templates))
+    used |= {f"js_{key}" for key in re.findall(r"""word\("(\w+)"\)""", scripts)}
+    used |= {
+        f"js_{key}"
+        for pair in re.findall(r"""word\(back \? "(\w+)" : "(\w+)"\)""", scripts)
+        for key in pair
+    }
+    used |= set(re.findall(r"""text\(["'](\w+)["']\)""", code))
+    assert used - set(catalogue("en")) == set()
+    made = (
+        r"tool_|server_|theme_|stop_|password_|today|yesterday|last_|js_command_|js_theme_|branch"
+    )
+    assert {key for key in catalogue("en") if key not in used and not re.match(made, key)} == set()
+
+
+def test_every_ending_of_an_answer_has_words():
+    endings = set(StopReason.__args__) - {"answered"}
+    assert {f"stop_{ending}" for ending in endings} <= set(catalogue("en"))
+
+
+def test_the_choice_comes_first_then_the_browser_then_english():
+    assert chosen_language("ko", "ja-JP,ja;q=0.9") == "ko"
+    assert chosen_language("", "ja-JP,ja;q=0.9") == "ja"
+    assert chosen_language("xx", "de-DE,de;q=0.9,it;q=0.5") == "it"
+    assert chosen_language("", "*") == "en"
+    assert Words("tlh").text("send") == "Send"
+
+
+def test_scripts_and_styles_stay_small():
+    files = [path for path in (HERE / "assets").iterdir() if path.suffix in {".js", ".css"}]
+    assert sum(path.stat().st_size for path in files) <= 80_000
