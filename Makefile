@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check cover fix bench soak faults fuzz
+.PHONY: run demo test check cover fix bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -16,7 +16,7 @@ $(READY): pyproject.toml $(BIN)/uv
 
 # Start the product.
 run: $(READY)
-	$(BIN)/python -m multi_llm_chat
+	$(BIN)/python -m multi_llm_chat serve
 
 # Two speakers and a tool on the embedded model.
 demo: $(READY)
@@ -44,18 +44,23 @@ fix: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.cli.reference
 
-# Speed, as ratios measured in one run.
+# Speed: ours, the limit and every peer in its own environment (.peers/), then ours alone; written to docs/benchmarks.
 bench: $(READY)
-	$(BIN)/python -m bench
+	$(BIN)/python -m bench.peers
+	$(BIN)/python -m bench --page
+
+# Correctness: broken conversations through every peer and through us, judged by the conformance kit; written to docs/benchmarks.
+compare: $(READY)
+	$(BIN)/python -m bench.compare
 
 # Fifty streams at a time over faulty connections, for five minutes: nothing may be left behind.
 soak: $(READY)
 	$(BIN)/python -m tests.soak.soak
 
-# The store, long profile: writers that are killed, many writers at once, all examples.
+# The store and runs, long profile: processes that are killed everywhere, many at once, all examples.
 faults: $(READY)
 	$(BIN)/python -m tests.store.faults
-	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/store
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/store tests/durable
 
 # The property tests, long profile.
 fuzz: $(READY)

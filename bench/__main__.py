@@ -1,18 +1,21 @@
 """Run the benchmarks; exit with 1 and name every limit that was exceeded.
 
-python -m bench [NAME …] [--json FILE]
+    python -m bench [NAME …] [--json FILE]
+    python -m bench --quick [--record]     ratios only, against bench/recorded.json, in two minutes
+    python -m bench --page                 every group; the figures go to docs/benchmarks
+
+The peers are measured by ``python -m bench.peers``, and compared by ``python -m bench.compare``.
 """
 
 import argparse
-import os
-import platform
 import sys
-from importlib.metadata import version
 from pathlib import Path
 
 import msgspec
 
+from bench import page, quick
 from bench.measuring import Result, fresh, run_group
+from bench.where import PAGE, load, machine
 
 GROUPS = (
     "growth",
@@ -24,31 +27,22 @@ GROUPS = (
     "terminal",
     "agent_tools",
     "store",
+    "durable",
+    "web",
 )
-PACKAGES = ("aiohttp", "msgspec", "openai")
-
-
-def machine() -> dict[str, str]:
-    """What the figures were measured on."""
-    cpu = platform.processor() or platform.machine()
-    information = Path("/proc/cpuinfo")
-    if information.exists():
-        lines = information.read_text(encoding="utf-8").splitlines()
-        cpu = next((line.split(":")[1].strip() for line in lines if "model name" in line), cpu)
-    load = f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
-    return {
-        "machine": f"{cpu}, {os.cpu_count()} cores, load {load}",
-        "system": platform.platform(),
-        "python": platform.python_version(),
-    } | {package: version(package) for package in PACKAGES}
 
 
 def main() -> int:
     """Measure the groups that were named, or all."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Run the benchmarks.")
     parser.add_argument("names", nargs="*", metavar="NAME", help=", ".join(GROUPS))
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the figures there")
+    parser.add_argument("--quick", action="store_true", help="ratios only, against recorded ones")
+    parser.add_argument("--record", action="store_true", help="with --quick: record the ratios")
+    parser.add_argument("--page", action="store_true", help="write the figures to docs/benchmarks")
     told = parser.parse_args()
+    if told.quick:
+        return quick.run(told.record)
     names: list[str] = told.names or list(GROUPS)
     if unknown := set(names) - set(GROUPS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; known are: {', '.join(GROUPS)}")
@@ -58,8 +52,12 @@ def main() -> int:
     for name in names:
         results[name] = fresh(run_group, name)
         print(results[name], flush=True)
+    figures = msgspec.json.encode({"where": where | {"load": load()}, "groups": results})
     if told.json is not None:
-        told.json.write_bytes(msgspec.json.encode({"where": where, "groups": results}))
+        told.json.write_bytes(figures)
+    if told.page:
+        (PAGE / "own.json").write_bytes(msgspec.json.format(figures, indent=1) + b"\n")
+        page.write()
     failures = [f"{name}: {failure}" for name in names for failure in results[name].failures]
     for failure in failures:
         print(f"over the limit: {failure}", file=sys.stderr)

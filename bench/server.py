@@ -1,29 +1,55 @@
-"""The server of the streaming benchmark, in a process of its own: prebuilt bytes, nothing judged.
+"""The servers of the benchmark, in a process of their own, until its input ends.
 
     python -m bench.server
 
-It serves ``/<pace>/<provider>/…`` until its input ends, and prints its port first.
+Rules:
+1. ``fast`` is the simulator's fast path: prebuilt bytes by ``/<kind>/<provider>/…``, nothing judged or encoded.
+2. ``paced`` sends the same bytes of the ``burst`` kind with one write for each event, as a model speaks.
+3. ``agent`` is a strict simulator whose model calls four tools in every round until it has had enough of them.
+4. ``silent`` is a strict simulator that says a few words and no more, and holds the reply open.
+
+It prints the addresses of all four as one JSON object.
 """
 
 import asyncio
+import json
 import sys
 
-from bench.replies import STREAMS, call_events, chat_events, frames
+from bench.replies import PROVIDERS, frames, prebuilt
+from multi_llm_chat.testing.simulator import (
+    Call,
+    Hang,
+    RecordedRequest,
+    Reply,
+    Say,
+    Simulator,
+    always,
+)
+
+#: How many rounds of calls the model wants, by the tool that it is offered.
+ROUNDS = {"nothing": 20, "wait": 2}
+CALLS_A_ROUND = 4
+FEW_WORDS = "Once upon a time there was a server that fell silent."
+SILENT = Say(FEW_WORDS, faults=[Hang(after_frames=6)])
+_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
-async def serve() -> None:
-    """Serve until the input ends."""
-    replies: dict[tuple[str, str], list[bytes]] = {}
-    for provider in STREAMS:
-        chunks = [f"{len(frame):x}\r\n".encode() + frame + b"\r\n" for frame in frames(provider)]
-        replies["paced", provider] = chunks
-        replies["burst", provider] = [b"".join(chunks)]
-    for pace, events in (("call", list(call_events())), ("short", list(chat_events())[-20:])):
-        data = b"".join(frames("openai-chat", events))
-        replies[pace, "openai-chat"] = [f"{len(data):x}\r\n".encode() + data + b"\r\n"]
-    start = (
-        b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-    )
+def call_tools(request: RecordedRequest) -> Reply:
+    """Call the tool on offer, four times a turn, and say so when all rounds are done."""
+    heard = request.conversation
+    tool = next(tool.name for tool in heard.tools if tool.name in ROUNDS)
+    rounds = len(heard.results) // CALLS_A_ROUND
+    if rounds >= ROUNDS[tool]:
+        return Say(f"Done after {len(heard.results)} results.")
+    numbers = range(rounds * CALLS_A_ROUND, (rounds + 1) * CALLS_A_ROUND)
+    return Say(calls=[Call(tool, {"number": number}) for number in numbers])
+
+
+async def _paced() -> asyncio.Server:
+    replies = {
+        provider: [f"{len(frame):x}\r\n".encode() + frame + b"\r\n" for frame in frames(provider, "burst")]
+        for provider in PROVIDERS
+    }  # fmt: skip
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
@@ -35,22 +61,32 @@ async def serve() -> None:
                     if line.lower().startswith(b"content-length")
                 )
                 await reader.readexactly(length)
-                _, pace, provider, _ = head.split(b" ", 2)[1].decode().split("/", 3)
-                writer.write(start)
-                for chunk in replies[pace, provider]:
+                provider = head.split(b" ", 2)[1].decode().split("/")[2]
+                writer.write(_HEAD)
+                for chunk in replies[provider]:
                     writer.write(chunk)
-                    if pace == "paced":
-                        await asyncio.sleep(
-                            0
-                        )  # lets the other side read: one segment for each event
+                    # Lets the other side read: one segment for each event.
+                    await asyncio.sleep(0)
                 writer.write(b"0\r\n\r\n")
                 await writer.drain()
         except (asyncio.IncompleteReadError, ConnectionError):
             writer.close()
 
-    server = await asyncio.start_server(talk, "127.0.0.1", 0)
-    print(server.sockets[0].getsockname()[1], flush=True)
-    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+    return await asyncio.start_server(talk, "127.0.0.1", 0, limit=1 << 24)
+
+
+async def serve() -> None:
+    """Serve until the input ends."""
+    server = await _paced()
+    with (
+        Simulator(prebuilt=prebuilt()) as fast,
+        Simulator(call_tools) as agent,
+        Simulator(always(SILENT)) as silent,
+    ):
+        paced = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        urls = {"fast": fast.url, "paced": paced, "agent": agent.url, "silent": silent.url}
+        print(json.dumps(urls), flush=True)
+        await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
     server.close()
 
 

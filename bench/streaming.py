@@ -21,13 +21,22 @@ import aiohttp
 import msgspec
 
 from bench.measuring import Result
-from bench.replies import DELTAS, FRAGMENTS, STREAMS
+from bench.replies import DELTAS, FRAGMENTS, PROVIDERS, address
 from multi_llm_chat.client import LLMProvider, create_provider
 
 LIMIT = 2.0
+MANY = FRAGMENTS[-1]
+VERSIONS = {"anthropic": "/v1", "gemini": "/v1beta"}
+#: What a stream ends an event with.
+BLANK = {"gemini": b"\r\n\r\n"}
 ROUNDS = 9
 HISTORY = [{"role": "user", "content": "Tell me a long story."}]
-PACES = ("burst", "paced")
+PATHS = {
+    "openai-chat": "/chat/completions",
+    "openai": "/responses",
+    "anthropic": "/messages",
+    "gemini": "/models/{model}:streamGenerateContent?alt=sse",
+}
 STREAMS_AT_ONCE = 50
 
 
@@ -38,7 +47,9 @@ class Marks(NamedTuple):
     first: float
 
 
-async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> Marks:
+async def limit(
+    session: aiohttp.ClientSession, url: str, body: bytes, blank: bytes = b"\n\n"
+) -> Marks:
     """The least a client can do."""
     decode = msgspec.json.decode
     count, first = 0, 0.0
@@ -46,7 +57,7 @@ async def limit(session: aiohttp.ClientSession, url: str, body: bytes) -> Marks:
     headers = {"Content-Type": "application/json"}
     async with session.post(url, data=body, headers=headers) as response:
         async for data in response.content.iter_any():
-            *whole, rest = (rest + data).split(b"\n\n")
+            *whole, rest = (rest + data).split(blank)
             for frame in whole:
                 text = frame[frame.index(b"data: ") + 6 :]
                 if text != b"[DONE]":
@@ -90,40 +101,43 @@ async def _first_delta(task: Task) -> float:
 async def _compare(
     measure: Callable[[Task], Awaitable[float]],
     session: aiohttp.ClientSession,
+    server: str,
+    kind: str,
     name: str,
-    base: str,
     rounds: int = ROUNDS,
 ) -> tuple[float, float]:
     """The least of ours and of the limit; both take turns."""
     body = json.dumps({"messages": HISTORY}).encode()
+    base = address(server, kind, name) + VERSIONS.get(name, "")
     mine = least = float("inf")
     async with create_provider(name, api_key="none", base_url=base) as provider:
+        url = base + PATHS[name].format(model=provider.model)
         for _ in range(rounds):
             mine = min(mine, await measure(lambda: ours(provider)))
-            least = min(least, await measure(lambda: limit(session, f"{base}/x", body)))
+            least = min(
+                least,
+                await measure(lambda: limit(session, url, body, BLANK.get(name, b"\n\n"))),
+            )
     return mine, least
 
 
-async def _measure(port: int) -> dict[str, tuple[float, float]]:
+async def _measure(urls: dict[str, str]) -> dict[str, tuple[float, float]]:
     # What the imports have made is no garbage; who happens to pay for looking at it is chance.
     gc.collect()
     gc.freeze()
-    server = f"http://127.0.0.1:{port}"
     found: dict[str, tuple[float, float]] = {}
+    fast = urls["fast"]
     async with aiohttp.ClientSession() as session:
-        for pace in PACES:
-            for name in STREAMS:
-                base = f"{server}/{pace}/{name}"
+        for pace, server in (("burst", fast), ("paced", urls["paced"])):
+            for name in PROVIDERS:
                 found[f"{pace} {name}, a delta"] = _each(
-                    DELTAS, await _compare(_cpu, session, name, base)
+                    DELTAS, await _compare(_cpu, session, server, "burst", name)
                 )
-        base = f"{server}/call/openai-chat"
-        found[f"one call, a fragment of {FRAGMENTS}"] = _each(
-            FRAGMENTS, await _compare(_cpu, session, "openai-chat", base)
+        found[f"one call, a fragment of {MANY}"] = _each(
+            MANY, await _compare(_cpu, session, fast, f"call{MANY}", "openai-chat")
         )
-        base = f"{server}/short/openai-chat"
         found[f"first delta, {STREAMS_AT_ONCE} at once"] = await _compare(
-            _first_delta, session, "openai-chat", base, rounds=3 * ROUNDS
+            _first_delta, session, fast, "short", "openai-chat", rounds=3 * ROUNDS
         )
     return found
 
@@ -138,7 +152,7 @@ def run() -> Result:
         [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as server:
         assert server.stdout is not None
-        found = asyncio.run(_measure(int(server.stdout.readline())))
+        found = asyncio.run(_measure(json.loads(server.stdout.readline())))
         server.communicate()
     ratios = {name: mine / least for name, (mine, least) in found.items()}
     return Result(

@@ -13,6 +13,7 @@
     │   └── StreamBroken             the reply stopped early; ``partial`` is what arrived
     ├── ToolError                    a tool could not be run
     └── StoreError                   the conversation could not be saved or read
+        └── RunLost                  another process has taken the run over; this one must stop
 
 Each carries its facts as fields and says what to do next in its text.
 No error text contains a key, a header or a whole request.
@@ -113,9 +114,20 @@ class StoreError(MultiLLMChatError):
     """The conversation could not be saved or read.
 
     ``reason`` is the kind of failure in one word: ``full``, ``read-only``, ``unreachable``, ``busy``,
-    ``damaged``, ``newer``, ``missing``, ``closed``, or nothing where no word fits.
+    ``damaged``, ``newer``, ``missing``, ``closed``, ``lost``, or nothing where no word fits.
     """
 
     def __init__(self, message: str, *, reason: str = "") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class RunLost(StoreError):
+    """Another process goes on with the run, or it was ended; whoever hears this stops at once."""
+
+    def __init__(self, run_id: str) -> None:
+        super().__init__(
+            f"The answer {run_id[:60]!r} is no longer given here: it was ended, or another process goes on with it.",
+            reason="lost",
+        )
+        self.run_id = run_id

@@ -11,12 +11,13 @@ import pwd
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-_SETTINGS = ("fsync=off", "listen_addresses=''", "max_connections=120", "shared_buffers=32MB")
+_SETTINGS = ("fsync=off", "listen_addresses=''", "max_connections=300", "shared_buffers=32MB")
 
 
 def binaries() -> Path | None:
@@ -60,6 +61,18 @@ def start(folder: Path) -> str:
     options = " ".join(f"-c {setting}" for setting in _SETTINGS)
     _call(f"{programs}/pg_ctl", "-D", f"{data}", "-w", "-o", f"-k {folder} {options}", "-l", f"{folder}/log", "start")  # fmt: skip
     return f"postgresql://tester@/postgres?host={folder}"
+
+
+def restart(folder: Path, away: float = 0.0) -> None:
+    """End the server as a crash would, and start it again after so many seconds."""
+    control = (f"{binaries()}/pg_ctl", "-D", f"{folder / 'data'}")
+    if away:
+        options = (folder / "data" / "postmaster.opts").read_text(encoding="utf-8").split(" ", 1)[1]
+        _call(*control, "-m", "immediate", "stop")
+        time.sleep(away)  # what is tested is to wait for it
+        _call(*control, "-w", "-o", options.replace('"', ""), "-l", f"{folder}/log", "start")
+    else:
+        _call(*control, "-w", "-m", "immediate", "-l", f"{folder}/log", "restart")
 
 
 def stop(folder: Path) -> None:

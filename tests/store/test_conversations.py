@@ -9,11 +9,14 @@ from multi_llm_chat.archive.document import Conversation, TreeTurn
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.store import (
+    CallStart,
+    Events,
     Store,
     Transaction,
     append,
+    append_events,
     archive,
-    begin_call,
+    begin_calls,
     begin_run,
     calls,
     create,
@@ -26,9 +29,11 @@ from multi_llm_chat.store import (
     path,
     purge,
     read_document,
+    read_events,
     rename,
     search,
     set_settings,
+    take_run,
     undelete,
     write_document,
 )
@@ -118,14 +123,18 @@ def test_purging_leaves_nothing_behind_but_what_others_use(store: Store):
     other = Turn("user", (Media("image/png", data="BBBB" * 3000),))
     store.run(append, gone, [other])
     run_id = store.run(begin_run, gone, "claude", base=turn)
-    store.run(begin_call, run_id, 0, "model", "claude")
+    taken = store.run(take_run, run_id, "me", 1000)
+    assert taken is not None
+    store.run(begin_calls, taken.fence, [CallStart(0, "model", "claude")])
+    store.run(append_events, [Events(taken.fence, ((1, "told"),))])
     store.run(delete, gone)
     store.run(purge, deleted_before_ms=2**60)
     counts = {
         table: store.run(count_rows, table)
-        for table in ("conversations", "turns", "parts", "blobs", "runs", "calls")
+        for table in ("conversations", "turns", "parts", "blobs", "runs", "calls", "run_events")
     }
-    assert counts == {"conversations": 1, "turns": 1, "parts": 1, "blobs": 1, "runs": 0, "calls": 0}
+    rest = {"runs": 0, "calls": 0, "run_events": 0}
+    assert counts == {"conversations": 1, "turns": 1, "parts": 1, "blobs": 1, **rest}
     assert store.run(search, "東京") == store.run(search, "words") == ()
     assert store.run(path, kept)[0].parts == (picture,)
 
@@ -165,6 +174,7 @@ def test_users_never_see_each_other(store: Store):
         lambda: bob.run(undelete, conversation),
         lambda: bob.run(end_run, run_id, "done"),
         lambda: bob.run(calls, run_id),
+        lambda: bob.run(read_events, run_id),
     ]
     for attempt in attempts:
         with pytest.raises(StoreError, match="There is no"):

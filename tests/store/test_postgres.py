@@ -1,5 +1,8 @@
 """What only a server can do to us."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import psycopg
 import pytest
 from tests.store.postgres_server import binaries, server
@@ -134,3 +137,15 @@ def test_a_server_that_went_away_is_told_after_some_patience():
         store.run(create, "t")
     with store, pytest.raises(StoreError, match="cannot be reached"):
         store.run(create, "t")
+
+
+def test_many_who_open_an_empty_database_at_once_find_it_made(postgres: str):
+    together = threading.Barrier(8)
+
+    def count() -> int:
+        together.wait()
+        with open_store(postgres) as store:
+            return len(store.run(list_conversations).conversations)
+
+    with ThreadPoolExecutor(8) as pool:
+        assert [each.result() for each in [pool.submit(count) for _ in range(8)]] == [0] * 8

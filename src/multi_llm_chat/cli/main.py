@@ -32,12 +32,15 @@ _COMMANDS: Final = {
     "keys": ("keys:keys", "Set, list and remove the keys of providers."),
     "local": ("local:local", "Install, choose and list embedded models."),
     "mcp": ("mcp:mcp", "List, add, remove and test MCP servers."),
+    "migrate": ("migrate:migrate", "Make or migrate the databases of a server."),
     "models": ("models:models", "List the models of providers."),
     "repair": ("repair:repair", "Make messages a legal request for a provider."),
+    "runs": ("runs:runs", "List, show, cancel and resume answers."),
     "serve": ("serve:serve", "Start the web app."),
     "simulate": ("simulate:simulate", "Run a server that acts like the providers."),
     "speakers": ("models:speakers", "List who can be talked to."),
     "tools": ("tools:tools", "List the tools that models may use."),
+    "worker": ("worker:worker", "Give answers from a queue, on many machines."),
 }
 
 _OWN_OPTIONS: Final = frozenset({"-h", "--help", "--version"})

@@ -27,7 +27,9 @@ from multi_llm_chat.cli.terminal import (
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.service.chat import Proceeding
 from multi_llm_chat.service.events import ChatEvent, MessageSaved
+from multi_llm_chat.service.resuming import resume_unfinished
 from multi_llm_chat.service.workspace import Workspace
+from multi_llm_chat.store import RunInfo
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp.values import Elicitation, ElicitationAnswer
 
@@ -40,6 +42,10 @@ class Wishes(Struct, frozen=True):
     columns: bool = False
     plain: bool = False
     db: str | None = None
+
+
+def _tell_interrupted(info: RunInfo) -> None:
+    tell(f"Going on with an answer of @{info.speaker} that was interrupted.")
 
 
 class Talk:
@@ -58,6 +64,7 @@ class Talk:
             target=self.workspace.start_tools, kwargs={"elicit": self.elicit}, daemon=True
         )
         self._starting.start()
+        resume_unfinished(self.workspace, self._starting.join, on_found=_tell_interrupted)
 
     def __enter__(self) -> Self:
         return self

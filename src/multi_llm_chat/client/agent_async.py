@@ -9,7 +9,7 @@ Rules:
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -36,8 +36,18 @@ class _CancelledByUserError(Exception):
 class AgentRun:
     """A run; iterate over its events with ``async for``, then read ``result``."""
 
-    def __init__(self, *arguments: Any, step: bool = False, **settings: Any) -> None:
-        """Prepare a run; the arguments are those of ``Course``. ``step`` pauses after each round of tools."""
+    def __init__(
+        self,
+        *arguments: Any,
+        step: bool = False,
+        admit: Callable[[CallModel], Awaitable[None]] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Prepare a run; the arguments are those of ``Course``.
+
+        ``step`` pauses after each round of tools; ``admit`` is awaited before each question to the model.
+        """
+        self._admit = admit
         self._course = Course(*arguments, **settings)
         self._step = step
         self._open = asyncio.Event()
@@ -90,6 +100,8 @@ class AgentRun:
 
     async def _run(self) -> AsyncGenerator[AgentEvent]:
         effect: Effect | None = self._course.begin()
+        for finished in self._course.finished():
+            yield self._course.seen(finished)
         while effect is not None:
             self._outcome = None
             try:
@@ -128,6 +140,8 @@ class AgentRun:
             compressed = await self._compressed()
             if compressed is not None:
                 yield compressed
+            if self._admit is not None:
+                await self._interruptible(self._admit(effect))
             try:
                 async with aclosing(self._listen(effect)) as events:
                     async for event in events:

@@ -4,6 +4,7 @@ Rules:
 1. Decisions are those of ``agent_loop``; here is only the book-keeping around it.
 2. Results can be edited or asked for again until the model is asked to go on.
 3. Two runs share nothing: each has its own loop, results and controls.
+4. A run that was interrupted goes on from the outcomes of its first effects: what they were is not done again.
 """
 
 import time
@@ -33,6 +34,7 @@ from multi_llm_chat.loop.effects import (
     ModelAnswered,
     ModelFailed,
     Outcome,
+    RunTools,
     ToolsRan,
 )
 from multi_llm_chat.loop.limits import LoopLimits
@@ -56,6 +58,7 @@ class Course:
         conversation: str | None = None,
         compression: Compression | None = Compression(),
         policy: RepairPolicy | None = None,
+        replay: Sequence[Outcome] = (),
     ) -> None:
         self.provider = provider
         self.tools = tools
@@ -66,7 +69,8 @@ class Course:
         self._loop = agent_loop(
             read_history(history), options=options or provider.options, limits=limits
         )
-        self._started = time.monotonic()
+        self._replay = tuple(replay)
+        self._started = time.monotonic() - max((each.elapsed for each in replay), default=0.0)
         self._chunks: list[JsonObject] = []
         self._words: list[str] = []
         self._offered: Sequence[ToolDefinition] | None = None
@@ -99,9 +103,14 @@ class Course:
             compressions=tuple(self.fitting.notes),
         )
 
-    def begin(self) -> Effect:
-        """The first thing to do."""
-        return next(self._loop)
+    def begin(self) -> Effect | None:
+        """The first thing to do; None if everything was done before the run was interrupted."""
+        effect: Effect | None = next(self._loop)
+        for outcome in self._replay:
+            if effect is None or isinstance(outcome, ToolsRan) != isinstance(effect, RunTools):
+                raise UsageError("What the run has done before is not what it does now")
+            effect = self.advance(outcome)
+        return effect
 
     def advance(self, outcome: Outcome) -> Effect | None:
         """The next thing to do; None when the run is over."""

@@ -95,6 +95,8 @@ class SyncAgentRun:
 
     def _run(self) -> Generator[AgentEvent]:
         effect: Effect | None = self._course.begin()
+        for finished in self._course.finished():
+            yield self._course.seen(finished)
         while effect is not None:
             self._outcome = None
             try:

@@ -11,6 +11,7 @@ Rules:
 
 import os
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
 
 import msgspec
@@ -120,6 +121,12 @@ class LLMProvider:
     def priced_as(self) -> str:
         """The provider by whose prices its answers are paid."""
         return self.name
+
+    @property
+    def account(self) -> str:
+        """What tells this provider's key from others, without telling the key."""
+        key = self._access.key() or ""
+        return f"{self.name}:{sha256(key.encode()).hexdigest()[:16]}"
 
     def call_api(
         self,

@@ -51,6 +51,17 @@ class PriceSettings(Struct, frozen=True, forbid_unknown_fields=True):
     cache_write: float | None = None
 
 
+class RateSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """How much may be asked of a provider with one key, by all workers together.
+
+    ``requests`` and ``tokens`` are for a minute; ``burst`` is how many seconds' worth may be asked at once.
+    """
+
+    requests: float | None = None
+    tokens: float | None = None
+    burst: float = 10.0
+
+
 class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How tools are used.
 
@@ -100,3 +111,4 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     context: ContextSettings = ContextSettings()
     council: CouncilSettings = CouncilSettings()
     prices: dict[str, PriceSettings] = field(default_factory=dict)
+    rates: dict[str, RateSettings] = field(default_factory=dict)

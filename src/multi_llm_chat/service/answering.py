@@ -88,8 +88,13 @@ class Inquiry(Struct, frozen=True):
 
     def spec(self) -> JsonObject:
         """What somebody else needs to know in order to go on with the run."""
-        told: JsonObject = {"meta": self.meta} if self.meta else {}
-        return told | ({"schema": self.schema} if self.schema is not None else {})
+        return spec_of(self.meta, self.schema)
+
+
+def spec_of(meta: JsonObject, schema: JsonObject | None) -> JsonObject:
+    """What is kept of how a speaker was asked; the rest follows from the conversation and the settings."""
+    told: JsonObject = {"meta": meta} if meta else {}
+    return told | ({"schema": schema} if schema is not None else {})
 
 
 class Answer:

@@ -14,7 +14,7 @@ Rules:
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Self, cast
+from typing import Any, Self
 
 from msgspec.structs import replace
 
@@ -26,20 +26,23 @@ from multi_llm_chat.durable.saving import Save
 from multi_llm_chat.durable.saving import together as saved_together
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.history.values import JsonObject, Media, Turn
-from multi_llm_chat.service.answering import Answer, Step
+from multi_llm_chat.service.answering import Answer, Step, spec_of
 from multi_llm_chat.service.display import display_turns
 from multi_llm_chat.service.events import ChatEvent, MessageFinished, MessageSaved
+from multi_llm_chat.service.handing import Followed, queue_of, runs_of
 from multi_llm_chat.service.keeping import Keeping, new_id
 from multi_llm_chat.service.planning import COUNCIL, Planner, addressed_by
 from multi_llm_chat.service.rounds import Round, answered_again, continued, edited, retried
-from multi_llm_chat.service.running import Running
+from multi_llm_chat.service.running import Given, Running
 from multi_llm_chat.service.saving import Said, save_message
-from multi_llm_chat.service.speakers import Speakers, given_speakers
+from multi_llm_chat.service.speakers import Speakers, speakers_from
 from multi_llm_chat.store import (
     Placed,
     Run,
+    RunInfo,
     Store,
     get,
+    list_runs,
     move_head,
     newest_leaf,
     open_store,
@@ -93,7 +96,7 @@ class ChatService:
         settings: Settings | None = None,
         conversation: str | None = None,
     ) -> None:
-        self.speakers = _speakers(speakers)
+        self.speakers = speakers_from(speakers)
         self._owns_store = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else open_store(store)
         self._planner = Planner(settings or Settings(), self.speakers, tools or ToolRegistry())
@@ -209,6 +212,32 @@ class ChatService:
 
         return self._proceeding(decide)
 
+    def attach(self) -> Proceeding:
+        """Listen to the answers that other processes are giving in this conversation, until they end."""
+
+        def found(runs: Iterable[RunInfo]) -> list[Given]:
+            known = {answer.run for answer in self._running.current}
+            return [
+                Followed(self.conversation, each.speaker, self._keeping, run=each.id)
+                for each in runs_of(runs, self.store.user, self.conversation)
+                if each.id not in known
+            ]
+
+        def attached() -> Generator[ChatEvent]:
+            self.load()
+            answers = found(self.store.run(list_runs))
+            yield from self._running.answers(answers)
+            yield self._finished(answers)
+
+        async def attached_async() -> AsyncGenerator[ChatEvent]:
+            await self.aload()
+            answers = found(await self.store.arun(list_runs))
+            async for event in self._running.aanswers(answers, asyncio.Lock()):
+                yield event
+            yield self._finished(answers)
+
+        return Proceeding(attached, attached_async)
+
     def stop(self, speaker: str | None = None) -> None:
         """Stop the answers of a speaker, or of all; what was said is kept. From any thread or task."""
         self._running.stop(speaker)
@@ -225,16 +254,12 @@ class ChatService:
 
     def open(self, conversation: str | None = None) -> None:
         """Go to another conversation; a new one if none is named."""
-        self.stop()
-        self.conversation = conversation or new_id()
-        self._begin(is_new=conversation is None)
+        self._leave_for(conversation)
         self.load()
 
     async def aopen(self, conversation: str | None = None) -> None:
         """Like ``open``, to be awaited."""
-        self.stop()
-        self.conversation = conversation or new_id()
-        self._begin(is_new=conversation is None)
+        self._leave_for(conversation)
         await self.aload()
 
     def switch(self, turn: str) -> None:
@@ -316,6 +341,11 @@ class ChatService:
 
     # How it is done.
 
+    def _leave_for(self, conversation: str | None) -> None:
+        self.stop()
+        self.conversation = conversation or new_id()
+        self._begin(is_new=conversation is None)
+
     def _proceeding(self, decide: Callable[[], Round], *, stops: bool = False) -> Proceeding:
         return Proceeding(
             lambda: self._proceed(decide, stops=stops), lambda: self._aproceed(decide, stops=stops)
@@ -357,7 +387,7 @@ class ChatService:
 
     def _prepare(
         self, chosen: Round
-    ) -> tuple[Sequence[Step], list[Answer], MultiLLMChatError | None]:
+    ) -> tuple[Sequence[Step], list[Given], MultiLLMChatError | None]:
         """Keep what was said together with the beginning of the answers: a message is never left without them."""
         steps = self._keep(chosen)
         try:
@@ -386,7 +416,7 @@ class ChatService:
             return [save]
         return [save, MessageSaved(self.conversation, chosen.message, chosen.ask)]
 
-    def _answers(self, chosen: Round) -> list[Answer]:
+    def _answers(self, chosen: Round) -> list[Given]:
         history = self.turns
         base = self._keeping.last
         if chosen.heard is not None:
@@ -394,7 +424,7 @@ class ChatService:
             history, base = history[: end + 1], chosen.heard
         return [self._answer(name, history, base, schema=chosen.schema) for name in chosen.ask]
 
-    def _last_word(self, chosen: Round) -> list[Answer]:
+    def _last_word(self, chosen: Round) -> list[Given]:
         if chosen.council is None:
             return []
         history = (*self.turns, self._planner.council_turn())
@@ -407,14 +437,18 @@ class ChatService:
         base: str | None,
         meta: JsonObject | None = None,
         schema: JsonObject | None = None,
-    ) -> Answer:
+    ) -> Given:
+        if queue_of(self.store) is not None:
+            name = self._planner.known(name)
+            spec = spec_of(meta or {}, schema)
+            return Followed(self.conversation, name, self._keeping, base=base, spec=spec)
         cut = self._cuts.get(name, WHOLE)
         inquiry = self._planner.inquiry(
             name, history, self._own, base=base, cut=cut, meta=meta, schema=schema
         )
         return Answer(self.conversation, inquiry, self._keeping, holder_of(self.store))
 
-    def _finished(self, answers: Sequence[Answer]) -> ChatEvent:
+    def _finished(self, answers: Sequence[Given]) -> ChatEvent:
         for answer in answers:
             if answer.note is not None:
                 self._cuts[answer.name] = answer.note.cut
@@ -460,13 +494,3 @@ def _read(
 
 def _switch(transaction: Transaction, conversation: str, turn: str) -> None:
     move_head(transaction, conversation, newest_leaf(transaction, conversation, turn))
-
-
-def _speakers(
-    told: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
-) -> Speakers:
-    if isinstance(told, Speakers):
-        return told
-    if isinstance(told, Mapping):
-        return given_speakers(cast("Mapping[str, LLMProvider]", told))
-    return given_speakers({provider.speaker: provider for provider in told})

@@ -45,6 +45,14 @@ class AnswerEvent(Struct, frozen=True):
     event: AgentEvent
 
 
+class AnswerResumed(Struct, frozen=True):
+    """An answer goes on after its process has died: what was said since its last saved turn is no more."""
+
+    run: str
+    speaker: str
+    attempt: int
+
+
 class TurnSaved(Struct, frozen=True):
     """A turn of the answer is complete and kept; ``is_saved`` tells whether in the store or only in memory."""
 
@@ -94,6 +102,7 @@ ChatEvent: TypeAlias = (
     MessageSaved
     | AnswerStarted
     | AnswerEvent
+    | AnswerResumed
     | TurnSaved
     | NotSaved
     | AnswerFinished

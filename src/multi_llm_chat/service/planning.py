@@ -27,6 +27,7 @@ from multi_llm_chat.service.answering import Inquiry
 from multi_llm_chat.service.keeping import new_id
 from multi_llm_chat.service.speakers import Speaker, Speakers
 from multi_llm_chat.service.tools import tools_for
+from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.runner import ToolRunner
 
 #: Marks the turn with which somebody is asked to weigh the others' answers.
@@ -47,6 +48,11 @@ class Planner:
         self._settings = settings
         self._speakers = speakers
         self._tools = tools
+        #: What may be asked of each provider, by its name.
+        self.limits = {
+            name: RateLimit(each.requests, each.tokens, each.burst)
+            for name, each in settings.rates.items()
+        }
         self._prices = {model: _price(each) for model, each in settings.prices.items()}
 
     def names(self, own: JsonObject) -> tuple[str, ...]:

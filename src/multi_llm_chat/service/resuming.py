@@ -17,6 +17,7 @@ from multi_llm_chat.durable.embedded import resume_all
 from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.service.handing import queue_of
 from multi_llm_chat.service.keeping import together
 from multi_llm_chat.service.planning import COUNCIL, Planner
 from multi_llm_chat.service.speakers import configured_speakers
@@ -48,7 +49,7 @@ class Reviver:
             name, history, own, base=taken.base, meta=meta, schema=schema
         )
         identity = inquiry.identity(taken.conversation, taken.fence.run_id)
-        return Material(identity, history, inquiry.tools, inquiry.settings())
+        return Material(identity, history, inquiry.tools, inquiry.settings(), self._planner.limits)
 
 
 @reading
@@ -65,6 +66,8 @@ async def aresume_unfinished(
     workspace: Workspace, *, on_found: Callable[[RunInfo], object] = lambda _info: None
 ) -> dict[str, RunStatus | None]:
     """Go on with all answers that were interrupted; how each ended. The tools must have been started."""
+    if queue_of(workspace.store) is not None:
+        return {}  # that is the workers' business
     speakers = configured_speakers(workspace.settings, workspace.keys)
     planner = Planner(workspace.settings, speakers, workspace.tools)
     store = workspace.store

@@ -1,7 +1,7 @@
 """Run several answers at the same time and give their events in one stream.
 
 Rules:
-1. Decisions are those of ``Answer``; here are only saving, running and waiting.
+1. Decisions are those of ``Answer``; here are only saving, running and waiting. Answers that workers give are followed.
 2. One failing does not stop the others: whatever goes wrong in an answer ends that answer.
 3. Leaving the stream stops all answers; each still ends in good order, and what was said is kept.
 4. ``stop`` may be called from anywhere; without a name it stops all.
@@ -12,6 +12,7 @@ import contextlib
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Sequence
 from queue import SimpleQueue
+from typing import TypeAlias
 
 from multi_llm_chat.client.agent_async import AgentRun
 from multi_llm_chat.client.agent_sync import SyncAgentRun
@@ -19,8 +20,11 @@ from multi_llm_chat.durable.saving import Save
 from multi_llm_chat.errors import MultiLLMChatError, RunLost, StoreError
 from multi_llm_chat.service.answering import Answer, Step
 from multi_llm_chat.service.events import ChatEvent, NotSaved, TurnSaved
+from multi_llm_chat.service.handing import Followed
 from multi_llm_chat.service.keeping import Keeping
-from multi_llm_chat.store import Store
+from multi_llm_chat.store import Store, stop_run
+
+Given: TypeAlias = Answer | Followed
 
 
 class Running:
@@ -29,13 +33,13 @@ class Running:
     def __init__(self, store: Store, keeping: Keeping) -> None:
         self._store = store
         self._keeping = keeping
-        self._answers: dict[str, Answer] = {}
+        self._answers: dict[str, Given] = {}
         self._cancels: dict[str, Callable[[], None]] = {}
         self._stopped: set[str] = set()
         self._told_trouble = False
 
     @property
-    def current(self) -> tuple[Answer, ...]:
+    def current(self) -> tuple[Given, ...]:
         """The answers that are being given."""
         return tuple(self._answers.values())
 
@@ -58,7 +62,7 @@ class Running:
             else:
                 yield self._settled(step)
 
-    def answers(self, answers: Sequence[Answer]) -> Generator[ChatEvent]:
+    def answers(self, answers: Sequence[Given]) -> Generator[ChatEvent]:
         """Let all answer at the same time."""
         told: SimpleQueue[ChatEvent | BaseException | None] = SimpleQueue()
         self._answers |= {answer.run: answer for answer in answers}
@@ -83,7 +87,7 @@ class Running:
             for thread in threads:
                 thread.join()
 
-    def _into(self, told: "SimpleQueue[ChatEvent | BaseException | None]", answer: Answer) -> None:
+    def _into(self, told: "SimpleQueue[ChatEvent | BaseException | None]", answer: Given) -> None:
         try:
             for event in self._answer(answer):
                 told.put(event)
@@ -93,7 +97,12 @@ class Running:
             self._forget(answer)
             told.put(None)
 
-    def _answer(self, answer: Answer) -> Generator[ChatEvent]:
+    def _answer(self, answer: Given) -> Generator[ChatEvent]:
+        if isinstance(answer, Followed):
+            yield from self.do(answer.begin())
+            self._note(answer, self._stopping(answer))
+            yield from answer.listen(self._store)
+            return
         try:
             yield from self._given(answer)
         except RunLost as error:
@@ -127,13 +136,13 @@ class Running:
                 yield self._settled(step)
 
     async def aanswers(
-        self, answers: Sequence[Answer], saving: asyncio.Lock
+        self, answers: Sequence[Given], saving: asyncio.Lock
     ) -> AsyncGenerator[ChatEvent]:
         """Like ``answers``, with ``async``."""
         told: asyncio.Queue[ChatEvent | None] = asyncio.Queue()
         self._answers |= {answer.run: answer for answer in answers}
 
-        async def into(answer: Answer) -> None:
+        async def into(answer: Given) -> None:
             try:
                 async for event in self._aanswer(answer, saving):
                     told.put_nowait(event)
@@ -154,7 +163,14 @@ class Running:
                 self.stop()
             await asyncio.gather(*tasks)
 
-    async def _aanswer(self, answer: Answer, saving: asyncio.Lock) -> AsyncGenerator[ChatEvent]:
+    async def _aanswer(self, answer: Given, saving: asyncio.Lock) -> AsyncGenerator[ChatEvent]:
+        if isinstance(answer, Followed):
+            async for event in self.ado(answer.begin(), saving):
+                yield event
+            self._note(answer, self._stopping(answer))
+            async for event in answer.alisten(self._store):
+                yield event
+            return
         try:
             async for event in self._agiven(answer, saving):
                 yield event
@@ -182,13 +198,27 @@ class Running:
 
     # Both.
 
-    def _note(self, answer: Answer, cancel: Callable[[], None]) -> None:
+    def _note(self, answer: Given, cancel: Callable[[], None]) -> None:
         self._cancels[answer.run] = cancel
-        answer.handed(cancel)
+        if isinstance(answer, Answer):
+            answer.handed(cancel)
         if answer.run in self._stopped:  # before it had begun
             cancel()
 
-    def _forget(self, answer: Answer) -> None:
+    def _stopping(self, answer: Followed) -> Callable[[], None]:
+        """How an answer is stopped that is given elsewhere; without waiting for the store."""
+
+        def ask() -> None:
+            with contextlib.suppress(StoreError):
+                self._store.run(stop_run, answer.run)
+
+        def stop() -> None:
+            if not answer.is_attached:
+                threading.Thread(target=ask, name="stop answer", daemon=True).start()
+
+        return stop
+
+    def _forget(self, answer: Given) -> None:
         self._answers.pop(answer.run, None)
         self._cancels.pop(answer.run, None)
         self._stopped.discard(answer.run)

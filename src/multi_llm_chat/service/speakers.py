@@ -6,8 +6,8 @@ Rules:
 3. A provider is made when its speaker is first asked, so that one mistake in a configuration spoils one speaker.
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Final, cast
 
 from msgspec import Struct
 
@@ -102,6 +102,17 @@ def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
             )
         speakers[name] = Speaker(name, provider, SpeakerSettings(provider.name))
     return Speakers({name: (lambda speaker=speaker: speaker) for name, speaker in speakers.items()})
+
+
+def speakers_from(
+    told: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+) -> Speakers:
+    """Speakers, however they are told: as they are, by name, or by the names they speak under."""
+    if isinstance(told, Speakers):
+        return told
+    if isinstance(told, Mapping):
+        return given_speakers(cast("Mapping[str, LLMProvider]", told))
+    return given_speakers({provider.speaker: provider for provider in told})
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:

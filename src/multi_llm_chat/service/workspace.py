@@ -97,6 +97,26 @@ class Workspace:
             conversation=conversation,
         )
 
+    def use_engine(self, address: str) -> Any:
+        """Let workers give the answers: they are put into the queue at this address, which is given back.
+
+        Raises:
+            UsageError: Something is missing for it.
+        """
+        if self.store.file is not None:
+            raise UsageError("Workers need a database that all reach: --db postgresql://…")
+        try:
+            # The package is an extra, and takes long to load: only who has workers needs it.
+            from multi_llm_chat.durable.dbos_engine import DbosEngine  # noqa: PLC0415
+        except ImportError:
+            raise UsageError(
+                "Workers need more packages: pip install 'multi_llm_chat[scale]'"
+            ) from None
+        engine = DbosEngine(address)
+        self.store.beside["engine"] = engine
+        self.endings.append(engine.close)
+        return engine
+
     def configured_servers(self) -> ReadServers:
         """The MCP servers of ``mcp.json``, and our own for the folders that may be read."""
         path = self.folders.servers_file

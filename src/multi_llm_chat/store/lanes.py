@@ -15,6 +15,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Lock, Thread, current_thread
 from typing import Any, Protocol
@@ -31,10 +32,23 @@ TOGETHER = 64
 PAUSE = (0.0005, 0.005)
 
 
+class Listening(Protocol):
+    """Hears what is told in a channel of the database."""
+
+    def wait(self, timeout: float) -> list[str]:
+        """What was told, after so many seconds at most."""
+        ...
+
+    def close(self) -> None:
+        """Listen no more."""
+        ...
+
+
 class Engine(Protocol):
     """How to reach one database."""
 
     place: str
+    file: Path | None
     errors: tuple[type[Exception], ...]
     begin: str
 
@@ -44,6 +58,10 @@ class Engine(Protocol):
 
     def fault(self, error: Exception) -> tuple[Fault, str]:
         """What went wrong, and the database's name for it."""
+        ...
+
+    def listen(self, channel: str) -> Listening | None:
+        """Hear what is told in the channel; None if the database tells nothing."""
         ...
 
 
@@ -80,6 +98,23 @@ class Lane:
         ]
         for thread in self._threads:
             thread.start()
+
+    @property
+    def file(self) -> Path | None:
+        """The file behind it, if it is one."""
+        return self._engine.file
+
+    def listen(self, channel: str) -> Listening | None:
+        """Hear what is told in a channel; None if the database tells nothing.
+
+        Raises:
+            ConnectionError: It cannot be reached.
+        """
+        try:
+            return self._engine.listen(channel)
+        except self._engine.errors:
+            pass
+        raise ConnectionError("The database cannot be reached.")
 
     def submit(self, job: Job) -> None:
         """Have the job done."""

@@ -14,7 +14,9 @@ from multi_llm_chat.store.transaction import DatabaseName, Link
 
 _HAS_VERSION: dict[DatabaseName, str] = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
-    "postgres": "SELECT 1 WHERE to_regclass('meta') IS NOT NULL",
+    # Not ``to_regclass``, which may still remember that there was none before we waited for the lock.
+    "postgres": "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'meta' AND relkind = 'r'"
+    " AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema())",
 }
 
 #: What is executed to be alone. The number is ours, and nobody else's in that database.

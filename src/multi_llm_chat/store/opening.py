@@ -10,13 +10,14 @@ import asyncio
 from concurrent.futures import Future
 from importlib import import_module
 from os import PathLike, fspath
+from pathlib import Path
 from types import TracebackType
-from typing import ParamSpec, Self, TypeVar
+from typing import Any, ParamSpec, Self, TypeVar
 from urllib.parse import unquote
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.store.lanes import TOGETHER, Engine, Job, Lane
+from multi_llm_chat.store.lanes import TOGETHER, Engine, Job, Lane, Listening
 from multi_llm_chat.store.sqlite import MEMORY, SQLiteEngine
 from multi_llm_chat.store.transaction import Operation, Transaction, only_reads
 
@@ -34,10 +35,23 @@ POSTGRES_CONNECTIONS = 3
 class Store:
     """Conversations of one user; close it, or use it in a ``with`` statement."""
 
-    def __init__(self, writing: Lane, reading: Lane, user: str) -> None:
+    def __init__(
+        self, writing: Lane, reading: Lane, user: str, beside: dict[str, Any] | None = None
+    ) -> None:
         self._writing = writing
         self._reading = reading
         self.user = user
+        #: What others keep for this place, by name; the same for all users' views of it.
+        self.beside: dict[str, Any] = {} if beside is None else beside
+
+    @property
+    def file(self) -> Path | None:
+        """The file in which the conversations are; None if it is none."""
+        return self._writing.file
+
+    def listen(self, channel: str) -> Listening | None:
+        """Hear what the database tells in a channel; None if it tells nothing."""
+        return self._reading.listen(channel)
 
     def run(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run an operation in one transaction; return when it is committed."""
@@ -49,7 +63,7 @@ class Store:
 
     def as_user(self, user: str) -> "Store":
         """Another user's conversations in the same place; closed together with this store."""
-        return Store(self._writing, self._reading, _checked(user))
+        return Store(self._writing, self._reading, _checked(user), self.beside)
 
     def close(self) -> None:
         """Finish what was begun and close the connections; again does no harm."""

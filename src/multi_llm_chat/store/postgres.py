@@ -9,9 +9,11 @@ Rules:
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import count
+from pathlib import Path
 from typing import Any, LiteralString, cast
 
 import psycopg
+import psycopg.sql
 from psycopg.conninfo import conninfo_to_dict
 
 from multi_llm_chat.errors import UsageError
@@ -33,6 +35,7 @@ _FAULTS: dict[str, Fault] = {
     "55P03": CONTENTION,  # lock not available
     "23503": COLLISION,  # a blob was purged in the moment in which it was wanted again
     "23505": COLLISION,  # two made the same row at once; the second finds it now
+    "42P07": COLLISION,  # two made the tables at once; the second finds them now
     "08": UNREACHABLE,
     "57P": UNREACHABLE,  # the server is stopping, has crashed or is just starting
     "53300": UNREACHABLE,  # too many connections
@@ -72,6 +75,30 @@ class PostgresLink:
         self._connection.close()
 
 
+class PostgresListening:
+    """One connection that hears what is told in a channel."""
+
+    def __init__(self, address: str, channel: str) -> None:
+        self._connection = psycopg.connect(address, autocommit=True, connect_timeout=10)
+        self._connection.execute(
+            psycopg.sql.SQL("LISTEN {}").format(psycopg.sql.Identifier(channel))
+        )
+
+    def wait(self, timeout: float) -> list[str]:
+        """What was told, after so many seconds at most; raises ``ConnectionError`` when the server is gone."""
+        try:
+            return [
+                each.payload for each in self._connection.notifies(timeout=timeout, stop_after=1)
+            ]
+        except psycopg.Error:
+            pass
+        raise ConnectionError("The database cannot be reached.")
+
+    def close(self) -> None:
+        """Listen no more."""
+        self._connection.close()
+
+
 class PostgresEngine:
     """One database on one server."""
 
@@ -81,6 +108,7 @@ class PostgresEngine:
         # Who reads sees one moment, however many statements it takes.
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         self.begin = reading if reads_only else "BEGIN"
+        self.file: Path | None = None
         self._reads_only = reads_only
         self._address = address
         self.place = _place(address)
@@ -97,6 +125,10 @@ class PostgresEngine:
             raise
         self._was_reached = True
         return link
+
+    def listen(self, channel: str) -> PostgresListening:
+        """Hear what is told in the channel."""
+        return PostgresListening(self._address, channel)
 
     def fault(self, error: Exception) -> tuple[Fault, str]:
         """What went wrong, and its SQLSTATE."""

@@ -1,9 +1,9 @@
-"""Runs: one speaker's answer each, with the calls it took.
+"""Runs: one speaker's answer each.
 
 Rules:
 1. A run begins once and ends once; beginning or ending it again changes nothing.
 2. A failure is kept as a record beside the history, never as words in it.
-3. A call is ``started`` before it is made, and has one outcome.
+3. Who runs it, and the calls it takes, are in the journal.
 """
 
 import msgspec
@@ -15,7 +15,7 @@ from multi_llm_chat.store.conversations import checked_id, key_of
 from multi_llm_chat.store.json_text import read_json, write_json
 from multi_llm_chat.store.transaction import Row, Transaction, reading
 from multi_llm_chat.store.turns import turn_key
-from multi_llm_chat.store.values import Call, CallState, ErrorRecord, Run, RunStatus
+from multi_llm_chat.store.values import ErrorRecord, Run, RunStatus
 
 _RUN = (
     "SELECT runs.id, turns.id, speaker, status, spec, error, began_ms, ended_ms"
@@ -57,7 +57,7 @@ def end_run(
     error: ErrorRecord | None = None,
 ) -> None:
     """The run is over; what it came to first stays."""
-    _own(transaction, run_id)
+    own_run(transaction, run_id)
     transaction.rows(
         "UPDATE runs SET status = ?, error = ?, ended_ms = ? WHERE id = ? AND status = 'running'",
         status, None if error is None else write_json(msgspec.to_builtins(error)),
@@ -75,59 +75,7 @@ def runs(transaction: Transaction, conversation: str) -> tuple[Run, ...]:
     return tuple(map(_read_run, rows))
 
 
-def begin_call(
-    transaction: Transaction,
-    run_id: str,
-    number: int,
-    kind: str,
-    name: str,
-    *,
-    attempt: int = 1,
-    idempotency_key: str | None = None,
-) -> None:
-    """A call of the run is about to be made, for the first time or once more."""
-    _own(transaction, run_id)
-    transaction.rows(
-        "INSERT INTO calls(run_id, number, kind, name, state, attempts, idempotency_key)"
-        " VALUES (?, ?, ?, ?, 'started', ?, ?) ON CONFLICT (run_id, number) DO UPDATE"
-        " SET attempts = excluded.attempts, state = 'started'"
-        " WHERE calls.state <> 'done' AND calls.attempts < excluded.attempts",
-        run_id, number, clean_text(kind), clean_text(name), attempt, idempotency_key,
-    )  # fmt: skip
-
-
-def end_call(
-    transaction: Transaction,
-    run_id: str,
-    number: int,
-    state: CallState,
-    *,
-    result: object = None,
-    turn: str | None = None,
-) -> None:
-    """The call has an outcome; one that is done stays done."""
-    key = _own(transaction, run_id)
-    transaction.rows(
-        "UPDATE calls SET state = ?, result = ?, turn = ?"
-        " WHERE run_id = ? AND number = ? AND state <> 'done'",
-        state, write_json(result), None if turn is None else turn_key(transaction, key, turn),
-        run_id, number,
-    )  # fmt: skip
-
-
-@reading
-def calls(transaction: Transaction, run_id: str) -> tuple[Call, ...]:
-    """The calls of a run in order."""
-    _own(transaction, run_id)
-    rows = transaction.rows(
-        "SELECT number, kind, name, state, attempts, idempotency_key, turns.id, result"
-        " FROM calls LEFT JOIN turns ON turns.key = calls.turn WHERE calls.run_id = ? ORDER BY number",
-        run_id,
-    )
-    return tuple(map(_read_call, rows))
-
-
-def _own(transaction: Transaction, run_id: str) -> int:
+def own_run(transaction: Transaction, run_id: str) -> int:
     """The conversation of a run, if it is this user's."""
     row = transaction.row(
         "SELECT conversations.key FROM runs JOIN conversations ON conversations.key = conversation"
@@ -143,9 +91,3 @@ def _read_run(row: Row) -> Run:
     identifier, base, speaker, status, spec, error, began, ended = row
     record = None if error is None else msgspec.convert(read_json(error), ErrorRecord)
     return Run(identifier, base, speaker, status, read_json(spec), record, began, ended)
-
-
-def _read_call(row: Row) -> Call:
-    number, kind, name, state, attempts, idempotency_key, turn, result = row
-    outcome = None if result is None else read_json(result)
-    return Call(number, kind, name, state, attempts, idempotency_key, turn, outcome)

@@ -144,8 +144,21 @@ _RUNS: Step = (
     "CREATE INDEX usage_turns ON usage(turn)",
 )
 
+_DURABLE: Step = (
+    # How often the run was taken since it last came any further; the wish that it be stopped.
+    "ALTER TABLE runs ADD COLUMN attempts {integer} NOT NULL DEFAULT 0",
+    "ALTER TABLE runs ADD COLUMN stop_ms {integer}",
+    """CREATE TABLE rates(
+        key TEXT PRIMARY KEY,
+        requests DOUBLE PRECISION NOT NULL,
+        tokens DOUBLE PRECISION NOT NULL,
+        counted_ms {integer} NOT NULL,
+        closed_until_ms {integer} NOT NULL)""",
+    "CREATE TABLE workers(id TEXT PRIMARY KEY, seen_ms {integer} NOT NULL)",
+)
+
 #: Step number N stands at N - 1.
-STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS)
+STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE)
 
 
 def statements(step: Step, database: DatabaseName) -> list[str]:

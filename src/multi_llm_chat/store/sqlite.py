@@ -109,6 +109,7 @@ class SQLiteEngine:
 
     def __init__(self, path: str, *, reads_only: bool = False) -> None:
         self.place = "memory" if path == MEMORY else path
+        self.file: Path | None = None if path == MEMORY else Path(path)
         self.begin = "BEGIN" if reads_only else "BEGIN IMMEDIATE"
         self._path = path
         self._reads_only = reads_only
@@ -128,6 +129,10 @@ class SQLiteEngine:
             link.close()
             raise
         return link
+
+    def listen(self, channel: str) -> None:
+        """A file tells nothing."""
+        del channel
 
     def fault(self, error: Exception) -> tuple[Fault, str]:
         """What went wrong, and the database's or the system's name for it."""

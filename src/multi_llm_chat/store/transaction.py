@@ -22,6 +22,11 @@ _CHUNK = 500
 Row: TypeAlias = tuple[Any, ...]
 DatabaseName: TypeAlias = Literal["sqlite", "postgres"]
 
+_CLOCKS: dict[DatabaseName, str] = {
+    "sqlite": "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)",
+    "postgres": "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS BIGINT)",
+}
+
 
 class Link(Protocol):
     """An open connection to a database, used by one thread."""
@@ -67,6 +72,11 @@ class Transaction:
         SQLite needs nothing: who writes holds the whole file.
         """
         return " FOR NO KEY UPDATE" if self._link.database == "postgres" else ""
+
+    @property
+    def clock(self) -> str:
+        """The database's own time in milliseconds since 1970, as an expression: the same for all who share it."""
+        return _CLOCKS[self._link.database]
 
     @property
     def now_ms(self) -> int:

@@ -106,6 +106,43 @@ def path_to(transaction: Transaction, conversation: str, turn: str) -> list[Turn
 
 
 @reading
+def placed_to(transaction: Transaction, conversation: str, turn: str) -> list[Placed]:
+    """The turns from the beginning to one turn in their places, oldest first."""
+    key = key_of(transaction, conversation)
+    return _walk(transaction, turn_key(transaction, key, turn), None)
+
+
+@reading
+def turns_of_run(transaction: Transaction, conversation: str, run_id: str) -> list[Turn]:
+    """The turns that a run has made, in the order in which they were saved."""
+    rows = transaction.rows(
+        "SELECT turns.key, turns.id, above.id, turns.run_id, turns.author, turns.model, turns.created_ms, turns.fields"
+        " FROM turns LEFT JOIN turns AS above ON above.key = turns.parent"
+        " WHERE turns.conversation = ? AND turns.run_id = ? ORDER BY turns.key",
+        key_of(transaction, conversation), run_id,
+    )  # fmt: skip
+    return [placed.turn for placed in read_placed(transaction, rows)]
+
+
+def follows(transaction: Transaction, conversation: str, branch: str, turn: str | None) -> bool:
+    """Whether the turn is on the branch; None is on every one."""
+    if turn is None:
+        return True
+    key = key_of(transaction, conversation)
+    head, wanted = _head(transaction, key, branch), turn_key(transaction, key, turn)
+    if head is None:
+        return False
+    # Upwards from the end, and no further than to the turn.
+    found = transaction.rows(
+        "WITH RECURSIVE walk(key, parent) AS (SELECT key, parent FROM turns WHERE key = ?"
+        " UNION ALL SELECT turns.key, turns.parent FROM walk JOIN turns ON turns.key = walk.parent"
+        " WHERE walk.key <> ?) SELECT 1 FROM walk WHERE key = ?",
+        head[0], wanted, wanted,
+    )  # fmt: skip
+    return bool(found)
+
+
+@reading
 def page(
     transaction: Transaction,
     conversation: str,

@@ -1,0 +1,117 @@
+"""Fifty sessions at a hundred tokens a second through the persisted stream.
+
+Every token is told to the holder of the run, written to the store by the group commit, read back by a follower of its own and
+compared with the moment at which it was told: from end to end. The writer's share is the CPU time of the thread that collects
+and of the thread that commits.
+"""
+
+import asyncio
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.measuring import Result
+from multi_llm_chat.durable.following import follow
+from multi_llm_chat.durable.holding import Holder
+from multi_llm_chat.durable.nudges import pause_for
+from multi_llm_chat.durable.stream import Ended
+from multi_llm_chat.events import TextDelta, Usage
+from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.store import Store, append, begin_run, create, open_store, take_run
+from multi_llm_chat.store.transaction import Transaction
+
+SESSIONS = 50
+TOKENS_A_SECOND = 100
+SECONDS = 10.0
+LIMIT_MS = 150.0
+LIMIT_CORES = 0.15
+
+
+def _thread_cpu(transaction: Transaction) -> float:
+    """The CPU seconds of the thread that writes, asked within it."""
+    del transaction
+    return time.thread_time()
+
+
+def _begin(store: Store, number: int) -> str:
+    conversation = store.run(create, f"Talk {number}").id
+    store.run(append, conversation, [Turn("user", (Text("Go on."),), id="q")])
+    return store.run(begin_run, conversation, "bench", base="q", spec={"version": 1})
+
+
+async def _tell(holder: Holder, run_id: str, until: float, told: list[float]) -> None:
+    """Tell a token each ten milliseconds, catching up where the machine was late."""
+    number = 0
+    began = time.monotonic()
+    while time.monotonic() < until:
+        due = began + number / TOKENS_A_SECOND
+        await asyncio.sleep(max(0.0, due - time.monotonic()))
+        told.append(time.monotonic())
+        holder.tell(run_id, TextDelta(f"{number:>4} "))
+        number += 1
+    holder.tell(run_id, Ended("done", "answered", Usage(), None, SECONDS))
+
+
+async def _follow(store: Store, run_id: str, heard: list[float]) -> None:
+    """Note when each token arrives; they are five characters each."""
+    async for _, event in follow(store, run_id, pause=pause_for(store, run_id)):
+        if isinstance(event, TextDelta):
+            now = time.monotonic()
+            heard.extend(now for _ in range(len(event.text) // 5))
+
+
+async def _measure(store: Store) -> tuple[list[float], float, float]:
+    holder = Holder(store)
+    runs = [_begin(store, number) for number in range(SESSIONS)]
+    told: dict[str, list[float]] = {run_id: [] for run_id in runs}
+    heard: dict[str, list[float]] = {run_id: [] for run_id in runs}
+    for run_id in runs:
+        taken = store.run(take_run, run_id, holder.owner, holder.lease_ms)
+        assert taken is not None
+        holder.expect(taken.fence)
+        holder.hold(run_id)
+    commits = store.run(_thread_cpu)
+    collects = holder.cpu_seconds
+    began = time.monotonic()
+    until = began + SECONDS
+    await asyncio.gather(
+        *(_tell(holder, run_id, until, told[run_id]) for run_id in runs),
+        *(_follow(store, run_id, heard[run_id]) for run_id in runs),
+    )
+    elapsed = time.monotonic() - began
+    cpu = store.run(_thread_cpu) - commits + holder.cpu_seconds - collects
+    for run_id in runs:
+        holder.let_go(run_id)
+    waits = [
+        (there - said) * 1000
+        for run_id in runs
+        for said, there in zip(told[run_id], heard[run_id], strict=True)
+    ]
+    return waits, cpu / elapsed, elapsed
+
+
+def run() -> Result:
+    """Measure it on SQLite."""
+    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "c.db") as store:
+        waits, share, elapsed = asyncio.run(_measure(store))
+    cuts = statistics.quantiles(waits, n=1000)
+    p50, p99 = cuts[499], cuts[989]
+    rate = len(waits) / elapsed
+    failures = []
+    if p99 > LIMIT_MS:
+        failures.append(f"p99 {p99:.0f} ms from end to end, allowed are {LIMIT_MS:.0f}")
+    if share > LIMIT_CORES:
+        failures.append(f"the writer takes {share:.2f} core, allowed are {LIMIT_CORES}")
+    return Result(
+        f"{SESSIONS} sessions x {TOKENS_A_SECOND} tokens/s through the persisted stream (SQLite)",
+        {
+            "tokens": f"{len(waits):,} ({rate:,.0f}/s)",
+            "end to end, p50": f"{p50:.0f} ms",
+            "end to end, p99": f"{p99:.0f} ms (limit {LIMIT_MS:.0f})",
+            "longest": f"{max(waits):.0f} ms",
+            "writer": f"{share:.3f} core (limit {LIMIT_CORES})",
+        },
+        {"p50_ms": p50, "p99_ms": p99, "writer_cores": share, "tokens_a_second": rate},
+        failures,
+    )

@@ -1,0 +1,166 @@
+"""Measure ours, the limit and every peer; write ``docs/benchmarks/peers.json`` and the page.
+
+python -m bench.peers [--only GROUP …] [--contenders NAME …] [--patience SECONDS]
+"""
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench import page
+from bench.peers import groups
+from bench.peers.environments import LIMIT, OURS, PEERS, make, versions
+from bench.peers.field import PATIENCE, Contestant, Measured, field, measure
+from bench.where import PAGE, load, machine
+
+#: The server must be so many times as fast as the fastest contender, or it is the server that is measured.
+LEAST_SERVER_RATIO = 3.0
+
+
+def _running(
+    contestants: list[Contestant], urls: dict[str, str], only: list[str], patience: float
+) -> Iterator[tuple[groups.Column, dict[str, Measured]]]:
+    known: dict[str, dict[str, Measured]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for column in groups.columns(urls, Path(folder)):
+            if only and column.group not in only:
+                continue
+            key = json.dumps(column.told, sort_keys=True)
+            if key not in known:
+                known[key] = measure(contestants, column.told, column.rounds, patience)
+            yield column, known[key]
+    if not only or "store" in only:
+        yield groups.appending(contestants)
+
+
+def _all(
+    urls: dict[str, str], only: list[str], names: list[str] | None, patience: float
+) -> Iterator[tuple[groups.Column, dict[str, Measured]]]:
+    with field(names) as contestants:
+        yield from _running(contestants, urls, only, patience)
+    if not only or "memory" in only:
+        yield from groups.memory(urls)
+    if not only or {"import", "cold start"} & set(only):
+        yield from groups.starts(urls)
+
+
+def _written(column: groups.Column, found: dict[str, Measured]) -> dict[str, Any]:
+    cells: dict[str, Any] = {}
+    for name, one in found.items():
+        if one.failure:
+            cells[name] = {"failure": one.failure}
+            continue
+        raw = {"cpu": one.cpu, "wall": one.wall, **one.more}[column.figure]
+        cells[name] = {"value": (raw or 0.0) * column.scale, "noise": one.noise}
+    return {
+        "group": column.group,
+        "title": column.title,
+        "unit": column.unit,
+        "figure": column.figure,
+        "cells": cells,
+    }
+
+
+def _shown(written: dict[str, Any]) -> str:
+    values = [
+        f"{name} {cell['value']:.2f}" for name, cell in written["cells"].items() if "value" in cell
+    ]
+    return f"{written['group']}: {written['title']}, {written['unit']}: {', '.join(values)}"
+
+
+class Book:
+    """What was measured, written down after every column: a run that is broken off loses nothing."""
+
+    def __init__(self, failures: dict[str, str], floor: float) -> None:
+        self._file = PAGE / "peers.json"
+        self._failures = failures
+        self._floor = floor * 1e6
+        self._began = load()
+        self.columns = self._read()
+        self._versions = {
+            peer.name: versions(peer) for peer in (OURS, LIMIT, *PEERS) if peer.name not in failures
+        }
+
+    def add(self, column: dict[str, Any]) -> None:
+        """Take a column in place of an older one of the same task."""
+        self.columns = self._read()
+        same = (column["group"], column["title"], column["figure"])
+        for at, known in enumerate(self.columns):
+            if (known["group"], known["title"], known["figure"]) == same:
+                # Whoever was not asked this time keeps the figure of last time.
+                column["cells"] = known["cells"] | column["cells"]
+                self.columns[at] = column
+                break
+        else:
+            self.columns.append(column)
+        self._write()
+
+    def _read(self) -> list[dict[str, Any]]:
+        """What is written there, by this run or another."""
+        return json.loads(self._file.read_bytes())["columns"] if self._file.exists() else []
+
+    @property
+    def server_ratio(self) -> float:
+        """How many times as fast as the fastest contender the server is."""
+        return min(
+            (
+                cell["value"] / self._floor
+                for column in self.columns
+                if (column["group"], column["title"]) == ("burst", "openai-chat")
+                for cell in column["cells"].values()
+                if "value" in cell
+            ),
+            default=float("inf"),
+        )
+
+    def _write(self) -> None:
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        here = machine() | {"date": today, "load": f"{self._began} at first, {load()} at last"}
+        written = {
+            "where": here,
+            "versions": self._versions,
+            "not installed": self._failures,
+            "server": {"µs a delta": self._floor, "times faster than the fastest": self.server_ratio},
+            "columns": self.columns,
+        }  # fmt: skip
+        PAGE.mkdir(parents=True, exist_ok=True)
+        self._file.write_bytes(msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
+
+
+def main() -> int:
+    """Measure all; what was measured before stays where only some groups are asked for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers", description=__doc__)
+    parser.add_argument("--only", nargs="+", default=[], metavar="GROUP")
+    parser.add_argument("--contenders", nargs="+", metavar="NAME")
+    parser.add_argument("--patience", type=float, default=PATIENCE, metavar="SECONDS", help="slower contenders get two rounds")  # fmt: skip
+    told = parser.parse_args()
+    failures = {peer.name: error for peer in PEERS if (error := make(peer)) is not None}
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as server:
+        assert server.stdout is not None
+        urls = json.loads(server.stdout.readline())
+        book = Book(failures, groups.server_speed(urls))
+        for column, found in _all(urls, told.only, told.contenders, told.patience):
+            written = _written(column, found)
+            book.add(written)
+            print(_shown(written), flush=True)
+        server.communicate()
+    page.write()
+    print(f"the server is {book.server_ratio:.1f} times as fast as the fastest contender")
+    if book.server_ratio < LEAST_SERVER_RATIO:
+        print("the server is too slow: these figures measure it", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

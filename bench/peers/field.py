@@ -1,0 +1,163 @@
+"""All contenders side by side: each in its own process and environment, asked in turns.
+
+Rules:
+1. A round asks every contender once, in order, so that all meet the same machine; the first round warms up and does not count
+   (``rounds=0``: it is the only one and counts).
+2. What is reported is the least CPU time and the median wall time of the rounds.
+3. A contender that is wrong once, or fails once, has no figure: its words are reported instead.
+4. A task that takes longer than a minute is given up, and its process ended. Rounds end early for a contender whose single turn takes longer than the patience allows: at least two are measured.
+"""
+
+import json
+import os
+import select
+import statistics
+import subprocess
+from collections.abc import Generator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+
+from bench.peers.environments import LIMIT, OURS, PEERS, Peer, make, python_of
+
+_HERE = Path(__file__).parent
+PATIENCE = 1.5
+GIVE_UP = 60.0
+#: Nothing may ask the network, and nothing is sent to anybody.
+ENVIRONMENT = {
+    "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    "OPENAI_AGENTS_DISABLE_TRACING": "1",
+    "ANONYMIZED_TELEMETRY": "false",
+    "LANGSMITH_TRACING": "false",
+    "NO_PROXY": "127.0.0.1",
+}
+
+
+class Measured(Struct):
+    """One contender in one task: figures, or why there are none."""
+
+    cpu: float | None = None
+    wall: float | None = None
+    more: dict[str, float] = {}
+    #: The spread of CPU time over the rounds: the median over the least.
+    noise: float | None = None
+    failure: str = ""
+
+
+class Contestant:
+    """A contender's process."""
+
+    def __init__(self, name: str, peer: Peer, module: str | None = None) -> None:
+        self.name = name
+        self.peer = peer
+        script = _HERE / "contenders" / f"{module or peer.contender}.py"
+        self._process = subprocess.Popen(
+            [python_of(peer), "-P", "-W", "ignore", _HERE / "worker.py", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | ENVIRONMENT,
+            cwd=_HERE.parents[1],
+        )
+        self.broken = "" if self._read().get("ready") else "does not start"
+
+    def ask(self, told: dict[str, Any]) -> dict[str, Any]:
+        """One task; its figures or what went wrong."""
+        if self.broken:
+            return {"error": self.broken}
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(told) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            self.broken = "its process died"
+            return {"error": self.broken}
+        return self._read()
+
+    def _read(self) -> dict[str, Any]:
+        assert self._process.stdout is not None
+        if not select.select([self._process.stdout], [], [], GIVE_UP)[0]:
+            self._process.kill()
+            self.broken = f"gave up after {GIVE_UP:.0f} s"
+            return {"error": self.broken}
+        line = self._process.stdout.readline()
+        if not line:
+            self.broken = "its process died"
+            return {"error": self.broken}
+        return json.loads(line)
+
+    def close(self) -> None:
+        """End the process."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.close()
+        self._process.stdout.close()
+        self._process.wait()
+
+
+#: Further ways to use a peer: the name, whose environment, which module.
+Variant: TypeAlias = tuple[str, str, str]
+HELPERS: tuple[Variant, ...] = (("anthropic (helper)", "anthropic", "anthropic_helper"),)
+AGENTS: tuple[Variant, ...] = (("pydantic-ai (agent)", "pydantic-ai", "pydantic_ai_agent"),)
+
+
+@contextmanager
+def field(
+    names: list[str] | None = None, *, peers: bool = True, variants: tuple[Variant, ...] = HELPERS
+) -> Generator[list[Contestant]]:
+    """Every contender that can be installed, ready to be asked; without ``peers`` only ours and the limit."""
+    with ExitStack() as stack:
+        found: list[Contestant] = []
+
+        def add(name: str, peer: Peer, module: str | None = None) -> None:
+            if names is None or name in names:
+                contestant = Contestant(name, peer, module)
+                stack.callback(contestant.close)
+                found.append(contestant)
+
+        add("ours", OURS)
+        add("limit", LIMIT)
+        installed = {peer.name: peer for peer in PEERS if make(peer) is None} if peers else {}
+        for name, peer in installed.items():
+            add(name, peer)
+        for name, owner, module in variants:
+            if owner in installed:
+                add(name, installed[owner], module)
+        yield found
+
+
+def measure(
+    contestants: list[Contestant], told: dict[str, Any], rounds: int = 5, patience: float = PATIENCE
+) -> dict[str, Measured]:
+    """Ask all in turns."""
+    taken: dict[str, list[dict[str, float]]] = {one.name: [] for one in contestants}
+    failures: dict[str, str] = {}
+    for number in range(rounds + 1):
+        for one in contestants:
+            past = taken[one.name]
+            if one.name in failures or (len(past) >= 2 and past[-1]["wall"] > patience):
+                continue
+            answer = one.ask(told)
+            failure = next((f"{key}: {answer[key]}" for key in ("missing", "wrong", "error") if key in answer), "")  # fmt: skip
+            if failure:
+                failures[one.name] = failure
+            elif number or rounds == 0 or answer["wall"] > patience:
+                past.append(answer)
+    return {
+        one.name: Measured(failure=failures[one.name]) if one.name in failures else _summary(taken[one.name])
+        for one in contestants
+    }  # fmt: skip
+
+
+def _summary(taken: list[dict[str, float]]) -> Measured:
+    cpu = [one["cpu"] for one in taken]
+    keys = set(taken[0]) - {"cpu", "wall"}
+    more = {
+        key: (min if key.endswith("cpu") else statistics.median)(one[key] for one in taken)
+        for key in sorted(keys)
+    }
+    wall = statistics.median(one["wall"] for one in taken)
+    return Measured(min(cpu), wall, more, statistics.median(cpu) / min(cpu))

@@ -1,0 +1,182 @@
+"""The quick check: ratios only, against those that were recorded.
+
+Rules:
+1. A ratio compares two things that were measured in turns in one run: ours to the limit, large to small, without ``async`` to with it.
+   Seconds of one machine say nothing on another; ratios do.
+2. A ratio that is worse than the recorded one by more than 30 % is measured again, twice; only the best of all three counts.
+3. What is recorded is the median of three runs (``--record``), and a new name must be recorded before it can be judged.
+"""
+
+import asyncio
+import gc
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from bench import growth
+from bench.measuring import cpu_minima
+from bench.peers import groups
+from bench.peers.field import Contestant, Measured, field, measure
+from bench.replies import EXPECTED, address
+from multi_llm_chat import render
+from multi_llm_chat.client import create_provider
+from multi_llm_chat.events import TextDelta
+from multi_llm_chat.history.reading import read_history
+
+RECORDED = Path(__file__).with_name("recorded.json")
+TOLERANCE = 1.30
+TRIES = 3
+ROUNDS = 9
+HISTORY = [{"role": "user", "content": "Tell me a long story."}]
+#: What takes its time or depends on the disk is for the whole benchmark.
+_LEFT_OUT = ("paced", "agent, 100 ms tools", "first delta, wall")
+_TOO_LONG = f"{groups.TURNS[-1]:,} turns"
+
+Measure = Callable[[], float]
+
+
+@contextmanager
+def servers() -> Generator[dict[str, str]]:
+    """The benchmark's servers, in a process of their own."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "bench.server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None
+        yield json.loads(process.stdout.readline())
+        process.communicate()
+
+
+def _against_the_limit(contestants: list[Contestant], column: groups.Column) -> float:
+    found = measure(contestants, column.told, ROUNDS)
+    return _value(found["ours"], column.figure) / _value(found["limit"], column.figure)
+
+
+def _value(one: Measured, figure: str) -> float:
+    if one.failure:
+        raise RuntimeError(f"{figure}: {one.failure}")
+    return {"cpu": one.cpu or 0.0, **one.more}[figure]
+
+
+def _grown(task: Callable[[Any], object], small: list[Any], large: Any) -> float:
+    """How many times as much ten times the input costs."""
+    tasks = {"small": partial(_each, task, small), "large": partial(task, large)}
+    best = cpu_minima(tasks, rounds=5)
+    return best["large"] / best["small"] * 10
+
+
+def _each(task: Callable[[Any], object], inputs: Iterable[Any]) -> None:
+    for one in inputs:
+        task(one)
+
+
+def _sync_to_async(base: str) -> float:
+    """The same stream read without and with ``async``."""
+
+    def sync() -> None:
+        with create_provider("openai-chat", api_key="none", base_url=base) as provider:
+            pieces = [event.text for event in provider.stream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
+        assert "".join(pieces) == EXPECTED["burst"]
+
+    async def read() -> None:
+        async with create_provider("openai-chat", api_key="none", base_url=base) as provider:
+            pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
+        assert "".join(pieces) == EXPECTED["burst"]
+
+    best = cpu_minima({"sync": sync, "async": lambda: asyncio.run(read())}, rounds=ROUNDS)
+    return best["sync"] / best["async"]
+
+
+def _repair(turns: list[Any], legal: list[Any]) -> float:
+    """A history in need of repair to one that needs none."""
+    tasks = {
+        "broken": partial(render, turns, "openai-chat"),
+        "legal": partial(render, legal, "openai-chat"),
+    }
+    best = cpu_minima(tasks, rounds=5)
+    return best["broken"] / best["legal"]
+
+
+def measures(
+    urls: dict[str, str], contestants: list[Contestant], folder: Path
+) -> Iterator[tuple[str, Measure]]:
+    """Every ratio by name."""
+    seen: set[str] = set()
+    for column in groups.columns(urls, folder):
+        name = f"{column.group}: {column.title}"
+        if column.group in _LEFT_OUT or name in seen or name.endswith(_TOO_LONG):
+            continue
+        seen.add(name)
+        yield f"{name}, ours to the limit", partial(_against_the_limit, contestants, column)
+    turns = growth.history(5000)
+    pieces = [turns[at : at + 500] for at in range(0, 5000, 500)]
+    read = [read_history(piece) for piece in pieces]
+    whole = read_history(turns)
+    # The input is no garbage; which of the two pays for looking at it is chance.
+    gc.collect()
+    gc.freeze()
+    for provider in growth.PROVIDERS:
+        task = partial(render, provider=provider)
+        yield f"growth: render {provider}", partial(_grown, task, pieces, turns)
+    calls = [growth.fragments(500)] * 10
+    yield "growth: decode one call", partial(_grown, growth.decode, calls, growth.fragments(5000))
+    fitting = partial(growth.shortened, counter=growth.Counter)
+    yield "growth: count and fit", partial(_grown, fitting, read, whole)
+    base = address(urls["fast"], "burst", "openai-chat")
+    yield "sync to async, a delta", partial(_sync_to_async, base)
+    legal = groups.conversation(len(turns))
+    yield "repair: a broken history to a legal one", partial(_repair, turns, legal)
+
+
+def worse(found: Mapping[str, float], recorded: Mapping[str, float]) -> list[str]:
+    """What got worse, was never recorded, or is no longer measured."""
+    told = [
+        f"{name}: x{ratio:.2f}, recorded is x{recorded[name]:.2f}"
+        for name, ratio in found.items()
+        if name in recorded and ratio > recorded[name] * TOLERANCE
+    ]
+    told += [f"{name} was never recorded: python -m bench --quick --record" for name in found if name not in recorded]  # fmt: skip
+    return told + [f"{name} is recorded and no longer measured" for name in recorded if name not in found]  # fmt: skip
+
+
+def run(record: bool) -> int:
+    """Measure and judge, or measure and record."""
+    recorded: dict[str, float] = {}
+    if RECORDED.exists():
+        recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    found: dict[str, float] = {}
+    with (
+        servers() as urls,
+        field(["ours", "limit"], peers=False) as contestants,
+        tempfile.TemporaryDirectory() as folder,
+    ):
+        for name, take in measures(urls, contestants, Path(folder)):
+            if record:
+                found[name] = round(statistics.median(take() for _ in range(TRIES)), 3)
+            else:
+                found[name] = best_of(take, recorded.get(name, float("inf")) * TOLERANCE)
+            known = f"x{recorded[name]:.2f}" if name in recorded else "-"
+            print(f"{name:<66} x{found[name]:.2f}, recorded {known}", flush=True)
+    if record:
+        RECORDED.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        return 0
+    complaints = worse(found, recorded)
+    for line in complaints:
+        print(f"worse: {line}", file=sys.stderr)
+    return 1 if complaints else 0
+
+
+def best_of(take: Measure, allowed: float) -> float:
+    """The first ratio that is good enough, or the best of all tries."""
+    best = float("inf")
+    for _ in range(TRIES):
+        best = min(best, take())
+        if best <= allowed:
+            break
+    return best

@@ -1,0 +1,28 @@
+"""What figures were measured on, and where they are kept."""
+
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks"
+PACKAGES = ("aiohttp", "msgspec", "openai")
+
+
+def load() -> str:
+    """How busy the machine is, by its own count."""
+    return f"{os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown"
+
+
+def machine() -> dict[str, str]:
+    """What the figures were measured on."""
+    cpu = platform.processor() or platform.machine()
+    information = Path("/proc/cpuinfo")
+    if information.exists():
+        lines = information.read_text(encoding="utf-8").splitlines()
+        cpu = next((line.split(":")[1].strip() for line in lines if "model name" in line), cpu)
+    return {
+        "machine": f"{cpu}, {os.cpu_count()} cores, load {load()}",
+        "system": platform.platform(),
+        "python": platform.python_version(),
+    } | {package: version(package) for package in PACKAGES}

@@ -1,0 +1,155 @@
+"""``mlc runs``: the answers that are being given, and those that were interrupted."""
+
+import asyncio
+import time
+from typing import Any
+
+import click
+
+from multi_llm_chat.cli.opening import open_workspace, store_option
+from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.durable.driving import drive
+from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.durable.janitor import partition_of
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.service.planning import Planner
+from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.workspace import Workspace
+from multi_llm_chat.store import (
+    RunInfo,
+    Store,
+    calls,
+    list_runs,
+    reopen_run,
+    run_info,
+    stop_run,
+)
+
+_TOLD = {
+    "over": "It had ended before.",
+    "stopped": "It is stopped.",
+    "asked": "Whoever gives it will stop within moments.",
+}
+
+
+@click.group()
+def runs() -> None:
+    """List, show, cancel and resume answers.
+
+    A run is one speaker's answer. It is named by its id or the beginning of its id.
+    """
+
+
+@runs.command("list")
+@click.option("--all", "everything", is_flag=True, help="Also those that have ended.")
+@click.option("--limit", default=50, show_default=True, help="How many.")
+@store_option
+def list_command(everything: bool, limit: int, db: str | None) -> None:
+    """List the answers that are being given, the newest last; of all users."""
+    with open_workspace(db) as workspace:
+        found = workspace.store.run(list_runs, None if everything else "running", limit=limit)
+    for info in found:
+        click.echo(
+            f"{info.id}  {_state(info):<11}  {_ago(info.began_ms):>8}  {one_line(info.speaker)}"
+            f"  {one_line(info.user)}/{one_line(info.conversation)}"
+        )
+    if not found:
+        tell("No answer is being given.")
+
+
+@runs.command("show")
+@click.argument("run")
+@store_option
+def show_command(run: str, db: str | None) -> None:
+    """Show who gives an answer, its calls and its error; never its words."""
+    with open_workspace(db) as workspace:
+        info = find_run(workspace.store, run)
+        made = workspace.store.as_user(info.user).run(calls, info.id)
+    click.echo(f"run           {info.id}\nstate         {_state(info)}")
+    click.echo(f"speaker       {one_line(info.speaker)}")
+    click.echo(f"conversation  {one_line(info.user)}/{one_line(info.conversation)}")
+    click.echo(f"began         {_ago(info.began_ms)} ago")
+    click.echo(f"owner         {info.owner or 'nobody'}, epoch {info.epoch}")
+    if info.status == "running" and info.lease_left_ms is not None:
+        click.echo(f"lease         {info.lease_left_ms / 1000:.0f} s left")
+    if info.error is not None:
+        click.echo(f"error         {info.error.kind}: {one_line(info.error.message)}")
+    for call in made:
+        attempts = f", {call.attempts} attempts" if call.attempts > 1 else ""
+        click.echo(
+            f"  {call.number:>3}  {call.kind:<5}  {one_line(call.name)}  {call.state}{attempts}"
+        )
+
+
+@runs.command("cancel")
+@click.argument("run")
+@store_option
+def cancel_command(run: str, db: str | None) -> None:
+    """Stop an answer, wherever it is given; what was said is kept."""
+    with open_workspace(db) as workspace:
+        told = workspace.store.run(stop_run, find_run(workspace.store, run).id)
+    tell(_TOLD[told])
+
+
+@runs.command("resume")
+@click.argument("run")
+@click.option("--engine", metavar="ADDRESS", help="Let workers do it: the database of their queue.")
+@store_option
+def resume_command(run: str, engine: str | None, db: str | None) -> None:
+    """Go on with an answer that failed or was interrupted.
+
+    Without --engine it is given here, to its end.
+    """
+    with open_workspace(db) as workspace:
+        info = find_run(workspace.store, run)
+        if not workspace.store.run(reopen_run, info.id):
+            raise UsageError(f"This answer is {info.status}: there is nothing to go on with.")
+        info = workspace.store.run(run_info, info.id)
+        if engine is not None:
+            workspace.use_engine(engine).enqueue(info.id, partition_of(info), info.epoch)
+            tell("It waits for a worker.")
+            return
+        workspace.start_tools()
+        status: Any = asyncio.run(_drive(workspace, info))
+    tell("Another process gives it." if status is None else f"It is {status}.")
+
+
+async def _drive(workspace: Workspace, info: RunInfo) -> object:
+    planner = Planner(workspace.settings, workspace.speakers, workspace.tools)
+    store = workspace.store
+    try:
+        return await drive(store, holder_of(store), info.id, Reviver(planner))
+    finally:
+        await workspace.speakers.aclose()
+
+
+def find_run(store: Store, words: str) -> RunInfo:
+    """The one run whose id is or begins with the words.
+
+    Raises:
+        UsageError: None is, or several are.
+    """
+    found = [
+        info for info in store.run(list_runs, None, limit=100_000) if info.id.startswith(words)
+    ]
+    if len(found) != 1:
+        several = "no run" if not found else f"{len(found)} runs"
+        raise UsageError(f"There is {several} {words!r}; see: mlc runs list --all")
+    return found[0]
+
+
+def _state(info: RunInfo) -> str:
+    if info.status != "running":
+        return info.status
+    return (
+        "stopping" if info.stopping else "interrupted" if info.is_free and info.epoch else "running"
+    )
+
+
+def _ago(moment_ms: int) -> str:
+    seconds = max(0, int(time.time() - moment_ms / 1000))
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= 2 * size:
+            return f"{seconds // size} {unit}"
+    return f"{seconds} s"

@@ -1,0 +1,71 @@
+"""``mlc worker``: give answers that others have asked for, from the queue."""
+
+import asyncio
+import logging
+import signal
+from importlib import import_module
+from typing import Any
+
+import click
+
+from multi_llm_chat.cli.opening import open_workspace, store_option
+from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.durable.health import serve_health
+from multi_llm_chat.durable.holding import LEASE, Holder
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.service.planning import Planner
+from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.workspace import Workspace
+
+
+@click.command()
+@click.option("--engine", metavar="ADDRESS", required=True, help="The database of the queue.")
+@click.option("--concurrency", default=50, show_default=True, help="Answers at the same time.")
+@click.option(
+    "--drain", default=30.0, show_default=True, help="Seconds to finish answers at the end."
+)
+@click.option("--lease", default=LEASE, show_default=True, help="Seconds until others take over.")
+@click.option(
+    "--health", metavar="PORT", type=int, help="Tell /healthz, /readyz and /metrics there."
+)
+@store_option
+def worker(
+    engine: str, concurrency: int, drain: float, lease: float, health: int | None, db: str | None
+) -> None:
+    """Give answers from the queue, until SIGTERM.
+
+    Then no more are taken; those that are not finished in time are given back, and another worker goes on with them.
+    """
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
+    try:
+        module: Any = import_module("multi_llm_chat.durable.dbos_engine")  # a heavy part of its own
+    except ImportError:
+        raise UsageError(
+            "Workers need more packages: pip install 'multi_llm_chat[scale]'"
+        ) from None
+    with open_workspace(db) as workspace:
+        if workspace.store.file is not None:
+            raise UsageError("Workers need a database that all reach: --db postgresql://…")
+        holder = Holder(workspace.store, lease=lease)
+        workspace.store.beside["holder"] = holder
+        planner = Planner(workspace.settings, workspace.speakers, workspace.tools)
+        made = module.Worker(
+            workspace.store, engine, Reviver(planner), holder=holder, concurrency=concurrency
+        )
+        asyncio.run(_work(workspace, made, drain, health))
+
+
+async def _work(workspace: Workspace, made: Any, drain: float, health: int | None) -> None:
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await workspace.astart_tools()
+    server = await serve_health(workspace.store, health) if health is not None else None
+    tell("Working; Ctrl-C or SIGTERM ends.")
+    try:
+        await made.run(stop, drain=drain)
+    finally:
+        if server is not None:
+            server.close()
+        await workspace.speakers.aclose()

@@ -1,0 +1,1 @@
+"""Runs that survive: continued from the journal by whoever is there."""

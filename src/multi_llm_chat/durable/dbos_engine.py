@@ -1,0 +1,205 @@
+"""The queue of many workers: DBOS on Postgres, used thinly.
+
+Rules:
+1. A workflow is one call of ``drive`` and nothing else: what was done is in our journal, not in DBOS's.
+2. Its id is the run's and its epoch: whoever queues the same again queues nothing.
+3. DBOS has a database of its own. Nothing in it is needed once the queue is empty.
+4. A worker that is asked to end takes no more runs, finishes those it has if there is time, and gives the rest back.
+"""
+
+import asyncio
+import contextlib
+import logging
+from typing import Any, Final
+
+from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
+
+from multi_llm_chat.durable.driving import PATIENCE, Revive, drive
+from multi_llm_chat.durable.holding import Holder
+from multi_llm_chat.durable.janitor import keep_tidy
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.store import Store
+from multi_llm_chat.store.running import sign_off
+from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.tools.threads import in_thread
+
+APPLICATION: Final = "multi_llm_chat"
+#: Never changed: runs are continued by newer programs, and our journal says whether that is possible.
+APPLICATION_VERSION: Final = "1"
+QUEUE: Final = "turns"
+WORKFLOW: Final = "turn"
+POLL: Final = 0.1
+#: How many connections to the engine's database a process keeps at most.
+CLIENT_CONNECTIONS: Final = 2
+WORKER_CONNECTIONS: Final = 6
+#: Seconds in which runs are given back after the time to finish them is over.
+_GIVING_BACK: Final = 10
+
+_LOGGER = logging.getLogger(__name__)
+
+
+class DbosEngine:
+    """The queue, for those who put runs into it."""
+
+    def __init__(self, address: str) -> None:
+        try:
+            self._client = DBOSClient(
+                system_database_url=address,
+                serializer=DBOSPortableJSONSerializer(),
+                application_name=APPLICATION,
+                system_database_pool_size=CLIENT_CONNECTIONS,
+            )
+        except Exception:  # noqa: BLE001 the library's own words may hold the address, and with it a password
+            failure: StoreError | None = _unreachable()
+        else:
+            failure = None
+        if failure is not None:
+            raise failure
+
+    def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
+        """Have the run worked on; once for each epoch, and each minute in which it is still nobody's."""
+        self._client.enqueue(
+            {
+                "workflow_name": WORKFLOW,
+                "queue_name": QUEUE,
+                "workflow_id": f"{run_id}@{epoch}" + (f".{minute}" if minute else ""),
+                "queue_partition_key": partition,
+                "app_version": APPLICATION_VERSION,
+            },
+            run_id,
+        )
+
+    def forget(self, run_id: str, epoch: int) -> None:
+        """Drop what the queue still holds of earlier epochs: their workers are gone, and would block the partition."""
+        earlier = [f"{run_id}@{number}" for number in range(max(0, epoch - 3), epoch)]
+        if earlier:
+            self._client.cancel_workflows(earlier)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.destroy()
+
+
+def migrate_engine(address: str) -> None:
+    """Make or migrate the engine's database.
+
+    Raises:
+        StoreError: It cannot be reached.
+    """
+    try:
+        DBOS.migrate(address)
+    except Exception:  # noqa: BLE001 see above
+        failure: StoreError | None = _unreachable()
+    else:
+        failure = None
+    if failure is not None:
+        raise failure
+
+
+def _unreachable() -> StoreError:
+    return StoreError(
+        "The engine's database cannot be used. Check that the server runs, the address (--engine), the name and the "
+        "password, and that it was prepared: mlc migrate",
+        reason="unreachable",
+    )
+
+
+class Worker:
+    """Works on runs from the queue, in this process."""
+
+    def __init__(
+        self, store: Store, address: str, revive: Revive, *, holder: Holder, concurrency: int = 50
+    ) -> None:
+        self._store = store
+        self._address = address
+        self._revive = revive
+        self._holder = holder
+        self._concurrency = concurrency
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def busy(self) -> int:
+        """How many runs it works on."""
+        return len(self._tasks)
+
+    async def run(self, stop: asyncio.Event, *, drain: float = 30.0) -> None:
+        """Work until ``stop`` is set; then finish what can be finished within ``drain`` seconds."""
+        self._launch()
+        await DBOS.register_queue_async(
+            QUEUE,
+            partition_concurrency=1,
+            worker_concurrency=self._concurrency,
+            polling_interval_sec=POLL,
+        )
+        engine = await asyncio.to_thread(DbosEngine, self._address)
+        janitor = asyncio.create_task(keep_tidy(self._store, engine, self._holder.owner))
+        try:
+            await stop.wait()
+        finally:
+            janitor.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await janitor
+            await in_thread(engine.close, "engine")
+            await self._drain(drain)
+            with contextlib.suppress(StoreError):
+                await self._store.arun(sign_off, self._holder.owner)
+
+    def _launch(self) -> None:
+        DBOS(
+            config={
+                "name": APPLICATION,
+                "system_database_url": self._address,
+                "sys_db_pool_size": WORKER_CONNECTIONS,
+                "executor_id": self._holder.owner,
+                "application_version": APPLICATION_VERSION,
+                "serializer": DBOSPortableJSONSerializer(),
+                "max_executor_threads": self._concurrency + 8,
+                "console_log_level": "ERROR",
+                "run_migrations": False,
+            }
+        )
+
+        @DBOS.workflow(name=WORKFLOW)
+        async def turn(run_id: str) -> str:
+            """One workflow is one drive."""
+            return await self._turn(run_id)
+
+        del turn
+        DBOS.launch()
+
+    async def _turn(self, run_id: str) -> str:
+        task = asyncio.ensure_future(self._drive(run_id))
+        self._tasks.add(task)
+        try:
+            # Its own task: who ends it is the draining worker, never the library.
+            await asyncio.wait({task})
+        finally:
+            self._tasks.discard(task)
+        if task.cancelled():
+            return "given back"
+        if (error := task.exception()) is not None:
+            _LOGGER.error("a run could not be worked on", exc_info=error)
+            return "error"
+        return task.result() or "taken by another"
+
+    async def _drive(self, run_id: str) -> RunStatus | None:
+        while True:
+            try:
+                return await drive(self._store, self._holder, run_id, self._revive)
+            except StoreError as error:
+                # The workflow must not end while the run has not: it would not be queued again.
+                _LOGGER.warning("a run waits for the database: %s", error)
+                await asyncio.sleep(PATIENCE)
+
+    async def _drain(self, seconds: float) -> None:
+        """Take nothing more, wait for what runs, give back the rest."""
+        # The library takes nothing more from now on, and waits for what it knows to run. In a thread of our own: it
+        # ends those of the event loop.
+        patience = int(seconds) + _GIVING_BACK
+        ending = asyncio.create_task(
+            in_thread(lambda: DBOS.destroy(workflow_completion_timeout_sec=patience), "drain")
+        )
+        await asyncio.wait({ending}, timeout=seconds)
+        for task in set(self._tasks):
+            task.cancel()
+        await ending

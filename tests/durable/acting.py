@@ -1,0 +1,263 @@
+"""A conversation that takes two rounds of three tools, in processes that may die; and what must hold afterwards.
+
+Tools write into a ledger whenever they run, so that nothing that happened twice goes unseen.
+"""
+
+import asyncio
+import json
+import os
+from collections import Counter
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from multiprocessing.context import ForkServerContext
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+from tests.durable.killing import Kill, open_killing
+from tests.store.processes import context as store_context
+
+from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.config.values import Settings
+from multi_llm_chat.durable.embedded import resume_all
+from multi_llm_chat.durable.following import follow
+from multi_llm_chat.durable.holding import LEASE, Holder, holder_of
+from multi_llm_chat.durable.nudges import pause_for
+from multi_llm_chat.durable.replaying import UNKNOWN
+from multi_llm_chat.durable.stream import Ended, Resumed, StreamEvent, told_text
+from multi_llm_chat.exchange.retrying import RetryPolicy
+from multi_llm_chat.history.values import Text, ToolResult, Turn
+from multi_llm_chat.service.chat import ChatService
+from multi_llm_chat.service.planning import Planner
+from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.speakers import given_speakers
+from multi_llm_chat.store import Call, RunInfo, Store, calls, list_runs, open_store, path
+from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.testing.simulator import Call as Asked
+from multi_llm_chat.testing.simulator import Say, Simulator, Slow
+from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.tools import ToolContext, ToolRegistry
+
+CONVERSATION = "talk"
+
+#: What processes need, loaded once for all of them.
+PRELOADED = [
+    "multi_llm_chat.store.postgres",
+    "multi_llm_chat.transport.aio",
+    "multi_llm_chat.transport.sync",
+    "multi_llm_chat.service.resuming",
+    "multi_llm_chat.durable.dbos_engine",
+    "multi_llm_chat.testing.simulator",
+    "genai_prices.data",
+    "genai_prices.validation",
+    "jsonschema_rs",
+]
+NAMES = ("look", "send", "sign")
+WORDS = ("Let me look at all three. ", "Now I have to look again. ", "Everything is in order now.")
+
+
+class Scene(Struct, frozen=True):
+    """Where everything is; it goes to other processes."""
+
+    place: str
+    url: str
+    ledger: str
+    tool_seconds: float = 0.0
+    lease: float = LEASE
+    drain: float = 5.0
+
+
+def rounds(request: RecordedRequest, delay: float = 0.0) -> Say:
+    """Two rounds of three tools, then the answer, whoever asks and however often."""
+    results = [each for each in request.body["messages"] if each["role"] == "tool"]
+    done = len(results) // len(NAMES)
+    faults = (Slow(delay),) if delay else ()
+    if done >= 2:
+        return Say(WORDS[2], delta_size=4, faults=faults)
+    asked = [Asked(name, {"number": done}, id=f"{name}-{done}") for name in NAMES]
+    return Say(WORDS[done], calls=asked, delta_size=4, faults=faults)
+
+
+@contextmanager
+def simulator(rule: Callable[[RecordedRequest], Any] = rounds) -> Generator[Simulator]:
+    with Simulator(rule) as server:
+        yield server
+
+
+def registry(ledger: str, seconds: float) -> ToolRegistry:
+    tools = ToolRegistry()
+
+    def act(name: str) -> Callable[..., Any]:
+        async def tool(number: int, context: ToolContext) -> str:
+            _note(ledger, f"{name} {context.idempotency_key}")
+            if seconds:
+                await asyncio.sleep(seconds)
+            return f"{name} has done {number}"
+
+        return tool
+
+    tools.tool(name="look", resume="retry")(act("look"))
+    tools.tool(name="send", resume="never")(act("send"))
+    tools.tool(name="sign")(act("sign"))
+    return tools
+
+
+def _note(ledger: str, line: str) -> None:
+    descriptor = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)
+
+
+def executions(scene: Scene) -> Counter[str]:
+    """How often each call was run, by its idempotency key."""
+    file = Path(scene.ledger)
+    lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+    return Counter(line.split(" ", 1)[1] for line in lines)
+
+
+def provider(scene: Scene, **settings: Any) -> LLMProvider:
+    return create_provider(
+        "openai-chat", api_key="key", base_url=scene.url, speaker="robot",
+        retry=RetryPolicy(attempts=1), **settings,
+    )  # fmt: skip
+
+
+def reviver(scene: Scene, speaker: LLMProvider) -> Reviver:
+    tools = registry(scene.ledger, scene.tool_seconds)
+    return Reviver(Planner(Settings(), given_speakers({"robot": speaker}), tools))
+
+
+async def say(scene: Scene, store: Store) -> None:
+    """Ask, and listen to the end."""
+    tools = registry(scene.ledger, scene.tool_seconds)
+    service = ChatService([provider(scene)], store=store, tools=tools)
+    service.conversation = CONVERSATION
+    async with service:
+        async for _ in service.process_message("Is everything in order?"):
+            pass
+
+
+async def resume(
+    scene: Scene, store: Store, holder: Holder | None = None
+) -> dict[str, RunStatus | None]:
+    """Go on with what was interrupted."""
+    async with provider(scene) as speaker:
+        return await resume_all(store, holder or holder_of(store), reviver(scene, speaker))
+
+
+def say_in_process(scene: Scene, kill: Kill | None) -> None:
+    """What the process does that is killed first."""
+    with open_killing(scene.place, kill) as store:
+        store.beside["holder"] = Holder(store, lease=scene.lease)
+        asyncio.run(say(scene, store))
+
+
+def resume_in_process(scene: Scene, kill: Kill | None) -> None:
+    """What the processes do that go on."""
+    with open_killing(scene.place, kill) as store:
+        asyncio.run(resume(scene, store))
+
+
+def context() -> ForkServerContext:
+    store_context()  # the path by which tests are found
+    made = get_context("forkserver")
+    made.set_forkserver_preload(PRELOADED)
+    return made
+
+
+def run_process(target: Callable[..., None], *arguments: Any) -> int:
+    """Let a process do something; its exit code, below zero if it was killed."""
+    process = context().Process(target=target, args=arguments)
+    process.start()
+    return ended(process)
+
+
+def ended(process: BaseProcess) -> int:
+    """Wait for the end of a process; its exit code, below zero if it was killed."""
+    process.join()
+    code = process.exitcode
+    process.close()
+    assert code is not None
+    return code
+
+
+class Snapshot(Struct, frozen=True):
+    """What was recorded at a moment, and how often each call had been run."""
+
+    done: frozenset[str]
+    executed: Counter[str]
+
+
+def snapshot(scene: Scene) -> Snapshot:
+    with open_store(scene.place) as store:
+        done = [
+            call.idempotency_key or ""
+            for info in store.run(list_runs, None)
+            for call in store.run(calls, info.id)
+            if call.state in {"done", "unknown"} and call.kind == "tool"
+        ]
+    return Snapshot(frozenset(done), executions(scene))
+
+
+def finish(scene: Scene) -> RunInfo:
+    """Go on until the run is over, if it had begun at all; the run."""
+    with open_store(scene.place) as store:
+        asyncio.run(resume(scene, store))
+        if not store.run(list_runs, None):
+            # It was killed before the question was saved: nothing was lost that anybody was told.
+            asyncio.run(say(scene, store))
+        (info,) = store.run(list_runs, None)
+        return info
+
+
+async def stream_of(store: Store, run_id: str) -> list[StreamEvent]:
+    events = follow(store, run_id, pause=pause_for(store, run_id))
+    return [event async for _, event in events]
+
+
+def check(scene: Scene, before: Snapshot) -> RunInfo:
+    """Everything that must hold, whatever happened."""
+    info = finish(scene)
+    after = executions(scene)
+    assert info.status == "done", info
+    with open_store(scene.place) as store:
+        turns = store.run(path, CONVERSATION)
+        journal = store.run(calls, info.id)
+        events = asyncio.run(stream_of(store, info.id))
+    assert [turn.role for turn in turns] == ["user", "robot", "tool", "robot", "tool", "robot"]
+    assert [text_of(turn) for turn in turns if turn.role == "robot"] == list(WORDS)
+    for key in before.done:
+        assert after[key] == before.executed[key], "a recorded call was run again"
+    _check_tools(turns, journal, after)
+    told = told_text(events)
+    assert {key: words for key, words in told.items() if not key.endswith(".tools")} == {
+        turn.id: text_of(turn) for turn in turns if turn.role == "robot"
+    }
+    assert [type(event) is Ended for event in events] == [False] * (len(events) - 1) + [True]
+    marks = [event for event in events if isinstance(event, Resumed)]
+    assert len(marks) <= info.epoch - 1
+    return info
+
+
+def _check_tools(turns: list[Turn], journal: tuple[Call, ...], ran: Counter[str]) -> None:
+    results = [part for turn in turns for part in turn.parts if isinstance(part, ToolResult)]
+    kept = [call for call in journal if call.kind == "tool"]
+    assert [call.name for call in kept] == [*NAMES, *NAMES]
+    assert all(call.state == "done" for call in journal if call.kind == "model")
+    for result, call in zip(results, kept, strict=True):
+        key = call.idempotency_key or ""
+        assert ran[key] <= call.attempts, "a repeated call is not marked"
+        if call.name == "look":
+            assert ran[key] >= 1
+        else:
+            assert ran[key] <= 1, "a tool was run twice that must not be"
+        is_unknown = result.content == UNKNOWN
+        assert is_unknown == (call.state == "unknown")
+        assert is_unknown or ran[key] >= 1
+        assert is_unknown or json.dumps(result.content).startswith(f'"{call.name} has done')
+
+
+def text_of(turn: Turn) -> str:
+    return "".join(part.content for part in turn.parts if isinstance(part, Text))

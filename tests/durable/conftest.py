@@ -1,0 +1,61 @@
+"""Every place where runs can be kept, and a model that needs two rounds of three tools."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+from uuid import uuid4
+
+import psycopg
+import pytest
+from tests.durable.acting import Scene, simulator
+from tests.store.conftest import postgres, postgres_server
+from tests.store.processes import SLOW
+
+from multi_llm_chat.testing.simulator import Simulator
+
+__all__ = ["postgres", "postgres_server"]
+
+PLACES = ("sqlite", "postgres")
+#: Where the quick profile looks for what the sweep and the kills have tried on both.
+FEWER = PLACES if SLOW else PLACES[:1]
+
+
+@pytest.fixture
+def model() -> Iterator[Simulator]:
+    with simulator() as server:
+        yield server
+
+
+@pytest.fixture(params=PLACES)
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """Makes empty places of one kind."""
+    return places(request, tmp_path)
+
+
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    """What makes empty places of the kind that is asked for."""
+    numbers = count()
+    if request.param == "sqlite":
+        return lambda: str(tmp_path / f"{next(numbers)}.db")
+    server: str = request.getfixturevalue("postgres_server")
+
+    def make() -> str:
+        name = f"test_{uuid4().hex}"
+        with psycopg.connect(server, autocommit=True) as connection:
+            connection.execute(f"CREATE SCHEMA {name}".encode())
+        return f"{server}&options=-csearch_path%3D{name}"
+
+    return make
+
+
+@pytest.fixture
+def new_scene(
+    new_place: Callable[[], str], model: Simulator, tmp_path: Path
+) -> Callable[..., Scene]:
+    """Makes conversations that have not begun."""
+
+    def make(**settings: float) -> Scene:
+        ledger = tmp_path / f"ledger-{uuid4().hex}"
+        return Scene(new_place(), model.base_url("openai-chat"), str(ledger), **settings)
+
+    return make

@@ -1,0 +1,147 @@
+"""``mlc runs``, ``mlc migrate`` and ``mlc worker`` as their users run them."""
+
+import asyncio
+import signal
+import socket
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.cli.running import MLC, Shell
+from tests.durable.acting import (
+    WORDS,
+    Scene,
+    run_process,
+    say_in_process,
+    stream_of,
+    text_of,
+)
+from tests.durable.conftest import FEWER, places
+from tests.durable.killing import Kill
+from tests.durable.working import begin, new_database, submit
+
+from multi_llm_chat.durable.dbos_engine import DbosEngine
+from multi_llm_chat.store import (
+    ErrorRecord,
+    Store,
+    finish_run,
+    list_runs,
+    open_store,
+    path,
+    take_run,
+)
+from multi_llm_chat.testing.simulator import Simulator
+
+CONFIG = """
+[speakers.robot]
+provider = "openai-chat"
+base_url = "{url}"
+"""
+
+
+@pytest.fixture(params=FEWER)
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    return places(request, tmp_path)
+
+
+def shell_of(scene: Scene, home: Path) -> Shell:
+    (home / "config").mkdir(parents=True, exist_ok=True)
+    (home / "config" / "config.toml").write_text(CONFIG.format(url=scene.url), encoding="utf-8")
+    return Shell(home, OPENAI_API_KEY="key")
+
+
+def test_an_interrupted_run_is_listed_shown_and_resumed(
+    new_scene: Callable[..., Scene], tmp_path: Path
+):
+    scene = new_scene()
+    assert run_process(say_in_process, scene, Kill(4, "after")) == -signal.SIGKILL
+    shell = shell_of(scene, tmp_path / "home")
+    with open_store(scene.place) as store:
+        (info,) = store.run(list_runs)
+    listed = shell.run("runs", "list", "--db", scene.place)
+    assert info.id in listed
+    assert "robot" in listed
+    shown = shell.run("runs", "show", info.id[:30], "--db", scene.place)
+    assert "model" in shown
+    assert "In order" not in shown
+    shell.run("runs", "show", "nothing", "--db", scene.place, code=2)
+    assert "no run 'nothing'" in shell.told
+
+
+def test_a_failed_run_is_resumed_by_name_and_a_done_one_is_not(model: Simulator, tmp_path: Path):
+    scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
+    with open_store(scene.place) as store:
+        run_id = _failed(store)
+    shell = shell_of(scene, tmp_path / "home")
+    shell.run("runs", "resume", run_id, "--db", scene.place)
+    assert "It is done." in shell.told
+    shell.run("runs", "resume", run_id, "--db", scene.place, code=2)
+    shell.run("runs", "cancel", run_id, "--db", scene.place)
+    assert "ended before" in shell.told
+    with open_store(scene.place) as store:
+        assert text_of(store.run(path, "talk-1")[-1]) == WORDS[2]
+
+
+def _failed(store: Store) -> str:
+    run_id = begin(store, 1)
+    taken = store.run(take_run, run_id, "me", 1000)
+    assert taken is not None
+    store.run(finish_run, taken.fence, "failed", error=ErrorRecord("Overloaded", "busy"))
+    return run_id
+
+
+def test_a_file_is_no_place_for_workers(tmp_path: Path, model: Simulator):
+    scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
+    shell = shell_of(scene, tmp_path / "home")
+    shell.run("worker", "--engine", "postgresql://x/y", "--db", scene.place, code=2)
+    assert "postgresql://" in shell.told
+
+
+def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
+    postgres: str, postgres_server: str, model: Simulator, tmp_path: Path
+):
+    engine = new_database(postgres_server)
+    scene = Scene(postgres, model.base_url("openai-chat"), str(tmp_path / "ledger"))
+    shell = shell_of(scene, tmp_path / "home")
+    shell.run("migrate", "--db", postgres, "--engine", engine)
+    assert "engine is up to date" in shell.told
+    port = _free_port()
+    worker = subprocess.Popen(
+        [*MLC, "worker", "--db", postgres, "--engine", engine, "--health", str(port), "--drain", "2"],
+        env=shell.environment, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    assert worker.stderr is not None
+    assert b"Working" in worker.stderr.readline()
+    try:
+        queue = DbosEngine(engine)
+        with open_store(postgres) as store:
+            run_id = submit(store, queue, 1)
+            asyncio.run(stream_of(store, run_id))
+            assert text_of(store.run(path, "talk-1")[-1]) == WORDS[2]
+        queue.close()
+        assert _get(port, "/healthz") == "ok\n"
+        assert _get(port, "/readyz") == "ok\n"
+        figures = _get(port, "/metrics")
+        assert 'multi_llm_chat_runs{status="done"} 1' in figures
+        assert "multi_llm_chat_workers 1" in figures
+        with pytest.raises(urllib.error.HTTPError):
+            _get(port, "/other")
+        worker.send_signal(signal.SIGTERM)
+        assert worker.wait(60) == 0
+    finally:
+        worker.kill()
+        worker.wait()
+        worker.stderr.close()
+
+
+def _get(port: int, where: str) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{where}", timeout=30) as reply:
+        return reply.read().decode()
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]

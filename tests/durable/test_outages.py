@@ -1,0 +1,145 @@
+"""A database that goes away under load, and machines whose clocks are wrong."""
+
+import asyncio
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.durable.acting import (
+    Scene,
+    provider,
+    reviver,
+    rounds,
+    simulator,
+)
+from tests.durable.working import begin, check_all
+from tests.store.postgres_server import binaries, restart, start, stop
+from tests.store.processes import SLOW
+
+from multi_llm_chat.durable.driving import drive
+from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.store import Store, open_store, run_info, take_run
+from multi_llm_chat.testing.simulator import Say
+from multi_llm_chat.testing.simulator.recording import RecordedRequest
+
+#: How long the database is away, each time; the last is longer than the store's own patience.
+OUTAGES = (0.0, 0.0, 0.0, 0.0, 40.0) if SLOW else (0.0, 0.0)
+
+
+@pytest.fixture
+def own_server() -> Iterator[Path]:
+    if binaries() is None:
+        pytest.skip("no Postgres on this machine (initdb was not found)")
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    start(folder)
+    yield folder
+    stop(folder)
+
+
+async def _drive_all(scene: Scene, store: Store, runs: list[str]) -> list[object]:
+    async with provider(scene) as speaker:
+        revive = reviver(scene, speaker)
+        drives = (drive(store, holder_of(store), run_id, revive) for run_id in runs)
+        return list(await asyncio.gather(*drives))
+
+
+def test_runs_wait_for_a_database_that_comes_back(own_server: Path, tmp_path: Path):
+    address = f"postgresql://tester@/postgres?host={own_server}"
+    asked = 0
+    outage = threading.Thread()
+
+    def away(request: RecordedRequest) -> Say:
+        """The server is restarted while the model speaks, each time in another round."""
+        nonlocal asked, outage
+        if asked < len(OUTAGES):
+            if outage.is_alive():
+                outage.join()
+            outage = threading.Thread(target=restart, args=(own_server, OUTAGES[asked]))
+            outage.start()
+        asked += 1
+        return rounds(request, delay=0.01)
+
+    with simulator(away) as server:
+        scene = Scene(
+            address, server.base_url("openai-chat"), str(tmp_path / "l"), tool_seconds=0.05
+        )
+        with open_store(address) as store:
+            runs = [begin(store, number) for number in range(3 if SLOW else 1)]
+            ends = asyncio.run(_drive_all(scene, store, runs))
+        outage.join()
+        assert ends == ["done"] * len(runs)
+        with open_store(address) as store:
+            check_all(scene, store, runs)
+    assert asked >= 3 * len(runs)
+
+
+SHIFT = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <sys/time.h>
+#include <time.h>
+int clock_gettime(clockid_t id, struct timespec *at) {
+    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
+    int code = real(id, at);
+    if (id == CLOCK_REALTIME) at->tv_sec += OFF;
+    return code;
+}
+int gettimeofday(struct timeval *at, void *zone) {
+    int (*real)(struct timeval *, void *) = dlsym(RTLD_NEXT, "gettimeofday");
+    int code = real(at, zone);
+    at->tv_sec += OFF;
+    return code;
+}
+"""
+
+TAKE = """
+import sys, time
+from multi_llm_chat.store import open_store, take_run
+with open_store(sys.argv[1]) as store:
+    print(int(time.time()), [store.run(take_run, run_id, "wrong", 60_000) is not None for run_id in sys.argv[2:]])
+"""
+
+
+@pytest.fixture(params=[3600, -3600], ids=["an hour ahead", "an hour behind"])
+def wrong_clock(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..., tuple[int, str]]:
+    """Runs a program whose clock is wrong."""
+    compiler = shutil.which("cc")
+    if compiler is None or sys.platform != "linux":
+        pytest.skip("a wrong clock needs a C compiler")
+    source, library = tmp_path / "clock.c", tmp_path / "clock.so"
+    source.write_text(SHIFT, encoding="utf-8")
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", f"-DOFF={request.param}", str(source), "-o", str(library), "-ldl"],
+        check=True,
+    )  # fmt: skip
+
+    def run(program: str, *words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", program, *words],
+            env={"LD_PRELOAD": str(library)}, check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        clock, _, told = done.stdout.partition(" ")
+        return int(clock), told.strip()
+
+    return run
+
+
+def test_a_lease_is_as_long_as_the_database_says(
+    postgres: str, wrong_clock: Callable[..., tuple[int, str]]
+):
+    with open_store(postgres) as store:
+        held, free = begin(store, 1), begin(store, 2)
+        assert store.run(take_run, held, "right", 60_000) is not None
+        clock, told = wrong_clock(TAKE, postgres, held, free)
+        assert abs(clock - time.time()) > 3000
+        assert told == "[False, True]"
+        left = store.run(run_info, free).lease_left_ms
+        assert left is not None
+        assert 0 < left <= 60_000
+        assert store.run(take_run, free, "right", 60_000) is None

@@ -1,0 +1,61 @@
+"""SIGKILL before, inside and after every transaction of a run with two rounds of three parallel tools.
+
+The quick profile takes a part of the transactions, so that before, inside and after together meet all kinds.
+"""
+
+from collections.abc import Callable
+
+import pytest
+from tests.durable.acting import (
+    Scene,
+    check,
+    resume_in_process,
+    run_process,
+    say_in_process,
+    snapshot,
+)
+from tests.durable.killing import PHASES, Kill, Phase
+from tests.store.processes import SLOW
+
+KILLED = -9
+STEP = 1 if SLOW else 7
+
+
+def test_a_run_that_is_not_killed_has_everything(new_scene: Callable[[], Scene]):
+    scene = new_scene()
+    assert run_process(say_in_process, scene, None) == 0
+    info = check(scene, snapshot(scene))
+    assert (info.epoch, info.attempts) == (1, 0)
+
+
+@pytest.mark.parametrize("phase", PHASES)
+def test_a_run_killed_at_any_transaction_goes_on(new_scene: Callable[[], Scene], phase: Phase):
+    number = 1 + PHASES.index(phase) % STEP
+    killed = 0
+    while True:
+        scene = new_scene()
+        code = run_process(say_in_process, scene, Kill(number, phase))
+        assert code in {KILLED, 0}
+        check(scene, snapshot(scene))
+        if code == 0:
+            break
+        killed += 1
+        number += STEP
+    assert killed >= 18 // STEP
+
+
+@pytest.mark.parametrize("phase", PHASES if SLOW else ("inside",))
+def test_a_run_killed_again_while_it_is_resumed_goes_on(
+    new_scene: Callable[[], Scene], phase: Phase
+):
+    for first in range(2, 20, 2) if SLOW else (7,):
+        number = 1
+        while True:
+            scene = new_scene()
+            assert run_process(say_in_process, scene, Kill(first, "after")) == KILLED
+            code = run_process(resume_in_process, scene, Kill(number, phase))
+            assert code in {KILLED, 0}
+            check(scene, snapshot(scene))
+            if code == 0:
+                break
+            number += 3 if SLOW else 9

@@ -1,0 +1,102 @@
+"""Workers in processes of their own, on one Postgres: conversations in one database, the queue in another."""
+
+import asyncio
+import signal
+from collections.abc import Generator
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from uuid import uuid4
+
+import psycopg
+from tests.durable.acting import WORDS, Scene, context, executions, provider, registry, text_of
+
+from multi_llm_chat.config.values import RateSettings, Settings
+from multi_llm_chat.durable.dbos_engine import DbosEngine, Worker, migrate_engine
+from multi_llm_chat.durable.holding import Holder
+from multi_llm_chat.durable.janitor import partition_of
+from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.service.planning import Planner
+from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.speakers import given_speakers
+from multi_llm_chat.store import Store, append, begin_run, calls, create, open_store, path, run_info
+
+
+def new_database(server: str) -> str:
+    """An empty database of its own; its address."""
+    name = f"engine_{uuid4().hex}"
+    with psycopg.connect(server, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return server.replace("/postgres?", f"/{name}?")
+
+
+def new_engine(server: str) -> str:
+    """A database for the queue, ready to be used; its address."""
+    address = new_database(server)
+    migrate_engine(address)
+    return address
+
+
+def work(scene: Scene, engine: str, rate: RateSettings | None = None) -> None:
+    """What a worker process does; SIGTERM ends it in good order."""
+    asyncio.run(_work(scene, engine, rate))
+
+
+async def _work(scene: Scene, engine: str, rate: RateSettings | None) -> None:
+    stop = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
+    settings = Settings(rates={"openai-chat": rate} if rate is not None else {})
+    with open_store(scene.place) as store:
+        holder = Holder(store, lease=scene.lease)
+        async with provider(scene) as speaker:
+            planner = Planner(
+                settings,
+                given_speakers({"robot": speaker}),
+                registry(scene.ledger, scene.tool_seconds),
+            )
+            worker = Worker(store, engine, Reviver(planner), holder=holder)
+            await worker.run(stop, drain=scene.drain)
+
+
+@contextmanager
+def workers(
+    number: int, scene: Scene, engine: str, rate: RateSettings | None = None
+) -> Generator[list[BaseProcess]]:
+    processes: list[BaseProcess] = [
+        context().Process(target=work, args=(scene, engine, rate)) for _ in range(number)
+    ]
+    for process in processes:
+        process.start()
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.join()
+
+
+def begin(store: Store, number: int) -> str:
+    """Ask in a conversation of its own; nobody answers yet."""
+    conversation = f"talk-{number}"
+    store.run(create, identifier=conversation)
+    store.run(append, conversation, [Turn("user", (Text("In order?"),), id="q")])
+    return store.run(begin_run, conversation, "robot", base="q", spec={"version": 1})
+
+
+def submit(store: Store, engine: DbosEngine, number: int) -> str:
+    """Ask, and put the answer into the queue."""
+    run_id = begin(store, number)
+    engine.enqueue(run_id, partition_of(store.run(run_info, run_id)))
+    return run_id
+
+
+def check_all(scene: Scene, store: Store, runs: list[str]) -> None:
+    """Everything that must hold for runs, each in a conversation of its own."""
+    ran = executions(scene)
+    for run_id in runs:
+        info = store.run(run_info, run_id)
+        turns = store.run(path, info.conversation)
+        assert [text_of(turn) for turn in turns if turn.role == "robot"] == list(WORDS)
+        assert [turn.role for turn in turns] == ["user", "robot", "tool", "robot", "tool", "robot"]
+        for call in store.run(calls, run_id):
+            assert ran[call.idempotency_key or ""] <= call.attempts
+            assert call.name == "look" or ran[call.idempotency_key or ""] <= 1
