@@ -4,6 +4,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 from tests.durable.acting import (
     Scene,
@@ -15,11 +16,13 @@ from tests.durable.acting import (
     say_in_process,
     snapshot,
 )
+from tests.store.processes import SLOW
 
 from multi_llm_chat.store import calls, list_runs, open_store
 from multi_llm_chat.testing.simulator import Simulator
 
 
+@pytest.mark.skipif(not SLOW, reason="takes long: make faults")
 def test_a_restored_backup_goes_on_from_its_own_journal(model: Simulator, tmp_path: Path):
     scene = Scene(
         str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "l"), tool_seconds=0.2

@@ -22,6 +22,7 @@ from tests.durable.acting import (
 from tests.durable.conftest import FEWER, places
 from tests.durable.killing import Kill
 from tests.durable.working import begin, new_database, submit
+from tests.store.processes import SLOW
 
 from multi_llm_chat.durable.dbos_engine import DbosEngine
 from multi_llm_chat.store import (
@@ -100,6 +101,7 @@ def test_a_file_is_no_place_for_workers(tmp_path: Path, model: Simulator):
     assert "postgresql://" in shell.told
 
 
+@pytest.mark.skipif(not SLOW, reason="takes long: make faults")
 def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
     postgres: str, postgres_server: str, model: Simulator, tmp_path: Path
 ):

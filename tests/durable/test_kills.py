@@ -28,7 +28,7 @@ from multi_llm_chat.store import list_runs, open_store
 from multi_llm_chat.testing.simulator import Gate, Say
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 
-KILLS = 200 if SLOW else 20
+KILLS = 200 if SLOW else 8
 #: How long a process may live at most, in seconds: somewhat longer than the whole answer takes.
 LONGEST_LIFE = 0.9
 
