@@ -59,6 +59,10 @@ class Usage(Struct, frozen=True):
     cache_write_tokens: int = 0
     thinking_tokens: int = 0
 
+    def __add__(self, other: "Usage") -> "Usage":
+        names = self.__struct_fields__
+        return Usage(*(getattr(self, name) + getattr(other, name) for name in names))
+
 
 class Finish(Struct, frozen=True):
     """The reply is complete; ``raw`` is the provider's own word for why."""

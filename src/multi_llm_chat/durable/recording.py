@@ -278,7 +278,7 @@ class Record:
         cost = None
         if usage is not None and usage != Usage():
             cost = cost_of(usage, identity.provider.priced_as, model, dict(identity.prices))
-            self.usage = added(self.usage, usage)
+            self.usage += usage
         self.cost = None if cost is None or self.cost is None else self.cost + cost
         total: Decimal | None = None if cost is None else cost.total
         return Spending(
@@ -307,8 +307,3 @@ class Record:
     def _tell(self, event: StreamEvent | None) -> None:
         if event is not None:
             self._holder.tell(self.identity.run, event)
-
-
-def added(one: Usage, other: Usage) -> Usage:
-    """Both together."""
-    return Usage(*(getattr(one, name) + getattr(other, name) for name in Usage.__struct_fields__))

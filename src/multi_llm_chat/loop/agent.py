@@ -108,7 +108,7 @@ class _Loop:
     def _heard(self, answer: ModelAnswered) -> tuple[ToolCall, ...]:
         """Take the model's turn; returns the calls to run."""
         self._delta.append(answer.turn)
-        self._usage = _sum(self._usage, answer.usage)
+        self._usage += answer.usage
         self._ration.spend(answer.turn, answer.usage)
         if answer.finish in ("refusal", "safety"):
             return ()
@@ -162,12 +162,6 @@ def _missing(call: ToolCall, text: str) -> ToolResult:
     if call.error is not None:
         text = BAD_ARGUMENTS.format(error=call.error)
     return ToolResult(call.name, text, call.tool_call_id, is_error=True, synthetic=True)
-
-
-def _sum(one: Usage, other: Usage) -> Usage:
-    return Usage(
-        *(getattr(one, field) + getattr(other, field) for field in Usage.__struct_fields__)
-    )
 
 
 def final_text(turns: Sequence[Turn]) -> str:

@@ -84,14 +84,10 @@ def _totals(rows: Iterable[Row]) -> dict[str, Total]:
         )
         totals[name] = Total(
             before.count + count,
-            Usage(*(old + new for old, new in zip(_counts(before.tokens), tokens, strict=True))),
+            before.tokens + Usage(*tokens),
             costs,
             before.unknown_tokens + no_tokens,
             before.unknown_costs + no_costs,
             before.estimates + estimates,
         )
     return totals
-
-
-def _counts(usage: Usage) -> tuple[int, ...]:
-    return tuple(getattr(usage, name) for name in _TOKENS)

@@ -210,7 +210,7 @@ class Shower:
         usage = Usage()
         cost: Decimal | None = Decimal(0) if spent else None
         for each in spent:
-            usage = _added(usage, each.tokens)
+            usage += each.tokens
             known = each.costs.get("USD")
             cost = None if cost is None or known is None or each.unknown_costs else cost + known
         return Footer(
@@ -287,8 +287,3 @@ def _by_run(placed: Iterable[Placed]) -> dict[str, list[Turn]]:
 
 def _seconds(run: Run) -> float | None:
     return None if run.ended_ms is None else (run.ended_ms - run.began_ms) / 1000
-
-
-def _added(one: Usage, other: Usage) -> Usage:
-    names = Usage.__struct_fields__
-    return Usage(*(getattr(one, name) + getattr(other, name) for name in names))

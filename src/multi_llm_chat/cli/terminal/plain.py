@@ -22,7 +22,6 @@ from multi_llm_chat.cli.terminal.words import (
     result_lines,
     seconds_text,
     stop_text,
-    usage_sum,
     usage_text,
 )
 from multi_llm_chat.client.agent_events import (
@@ -129,7 +128,7 @@ class PlainBoard:
                 for line in result_lines(told.result):
                     self._note(f"    {line}", answer)
             case Usage():
-                answer.usage = usage_sum(answer.usage, told)
+                answer.usage += told
             case Finish():
                 self._note(finish_text(told.reason), answer)
             case HistoryCompressed():

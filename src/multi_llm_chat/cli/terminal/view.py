@@ -13,7 +13,7 @@ from typing import TypeAlias, assert_never
 from multi_llm_chat.cli.terminal.cards import failure, header, notice, status, usage
 from multi_llm_chat.cli.terminal.rendering import Renderer
 from multi_llm_chat.cli.terminal.sections import Clock, Remark, Section, Thought, Tool, Words
-from multi_llm_chat.cli.terminal.words import Summary, finish_text, stop_text, usage_sum, usage_text
+from multi_llm_chat.cli.terminal.words import Summary, finish_text, stop_text, usage_text
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
     HistoryCompressed,
@@ -58,7 +58,7 @@ class AnswerView:
         """Take what the model or its tools tell."""
         match event:
             case Usage():
-                self._usage = usage_sum(self._usage, event)
+                self._usage += event
             case Finish():
                 self._close_last()
                 self._notice(finish_text(event.reason))

@@ -124,17 +124,6 @@ def usage_text(usage: Usage | None, cost: Decimal | None, seconds: float | None)
     return " · ".join(_usage_parts(usage, cost, seconds))
 
 
-def usage_sum(one: Usage, other: Usage) -> Usage:
-    """The tokens of two replies."""
-    return Usage(
-        one.input_tokens + other.input_tokens,
-        one.output_tokens + other.output_tokens,
-        one.cache_read_tokens + other.cache_read_tokens,
-        one.cache_write_tokens + other.cache_write_tokens,
-        one.thinking_tokens + other.thinking_tokens,
-    )
-
-
 def finish_text(reason: FinishReason) -> str:
     """What to say about how a reply ended; nothing where it ended well."""
     return _FINISHES.get(reason, "")
