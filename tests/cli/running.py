@@ -41,6 +41,17 @@ class Shell:
         assert done.returncode == code, (done.returncode, self.told, done.stdout.decode())
         return done.stdout.decode()
 
+    def start(self, *words: str) -> "subprocess.Popen[bytes]":
+        """A command while it runs; nothing is typed."""
+        return subprocess.Popen(
+            [*MLC, *words],
+            env=self.environment,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+
 
 @contextmanager
 def shell(home: Path, **scripts: Sequence[Any]) -> Generator[tuple[Shell, Simulator]]:

@@ -2,10 +2,9 @@
 
 import json
 import signal
-import subprocess
 from pathlib import Path
 
-from tests.cli.running import MLC, shell
+from tests.cli.running import shell
 
 from multi_llm_chat.store import list_conversations, open_store, path
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
@@ -99,15 +98,7 @@ def test_a_tool_that_nobody_approves_does_not_run(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_was_said(tmp_path: Path) -> None:
     gate = Gate(after_frames=6)
     with shell(tmp_path, anthropic=[Say("One two three four", faults=[gate])]) as (mlc, _):
-        process = subprocess.Popen(
-            [*MLC, "count", "--no-tools"],
-            env=mlc.environment,
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        with process:
+        with mlc.start("count", "--no-tools") as process:
             gate.wait_reached()
             assert process.stdout is not None
             assert process.stdout.read(3) == b"One"
@@ -125,15 +116,7 @@ def test_a_closed_pipe_is_no_error_and_leaves_everything_in_order(tmp_path: Path
     gate = Gate(after_frames=6)
     words = "word " * 20_000
     with shell(tmp_path, anthropic=[Say(words, delta_size=500, faults=[gate])]) as (mlc, _):
-        process = subprocess.Popen(
-            [*MLC, "talk", "--no-tools"],
-            env=mlc.environment,
-            cwd=tmp_path,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        with process:
+        with mlc.start("talk", "--no-tools") as process:
             gate.wait_reached()
             assert process.stdout is not None
             process.stdout.read(4)
