@@ -27,7 +27,7 @@ GROUPS = {
     "first delta": "CPU spent until the first delta, alone and when 50 streams begin at once (the median stream). One thread does all the work, so this is the wait on an idle machine.",
     "first delta, wall": "The same in wall time.",
     "throughput": "50 streams of 200 deltas at once.",
-    "memory": "Memory of an open stream, 200 over the first four: what Python objects take (traced), and what the system gave (resident; less where freed memory of the start is used again).",
+    "memory": "Memory of an open stream, 200 over the first ones: what Python objects take (traced), and what the system gave (resident).",
     "agent, no-op tools": "20 rounds of four tools that do nothing. Ours streams the replies, the others ask for whole ones.",
     "agent, 100 ms tools": "Four tools of 100 ms in each round: wall time of a round, request and reply included; 100 ms is the floor if they run at once, 400 ms if not.",
     "request": "From a legal tool-using conversation in the contender's own types to a whole answer.",

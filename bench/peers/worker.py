@@ -107,16 +107,17 @@ def _traced() -> int:
 
 
 async def hold(contender: Any, told: dict[str, Any]) -> dict[str, float]:
-    """The memory of open streams, each having said a few words, over the first four.
+    """The memory of open streams, each having said a few words, over the first ones.
 
-    What Python objects take is traced; what the system gave (resident) is less where freed memory of the start is used again.
+    What Python objects take is traced; for what the system gave (resident) more of them come first, so that memory which
+    was freed after the start is in use again before anything counts.
     """
-    read = _traced if told["traced"] else _resident
+    read, first = (_traced, 4) if told["traced"] else (_resident, 100)
     open_streams: list[Any] = []
     if told["traced"]:
         tracemalloc.start()
     before = 0
-    for number in range(-4, told["count"]):
+    for number in range(-first, told["count"]):
         if number == 0:
             gc.collect()
             before = read()

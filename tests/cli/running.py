@@ -1,4 +1,7 @@
-"""``mlc`` as its users run it: a process of its own, with a home of its own."""
+"""``mlc`` as its users run it: a process of its own, with a home of its own.
+
+``run`` forks it from one that has loaded it (``forking``); ``MLC`` and ``start`` begin from nothing.
+"""
 
 import os
 import subprocess
@@ -8,6 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.cli.forking import Forking
+
 from multi_llm_chat.testing.simulator import Simulator
 
 MLC = [sys.executable, "-m", "multi_llm_chat"]
@@ -15,7 +20,7 @@ MLC = [sys.executable, "-m", "multi_llm_chat"]
 #: No keys of whoever runs the tests.
 BARE = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_TOKEN"))}
 
-PATIENCE = 60
+_FORKING = Forking()
 
 
 class Shell:
@@ -28,18 +33,10 @@ class Shell:
     def run(self, *words: str, input: str | bytes = "", code: int = 0) -> str:
         """What the command writes to standard output; ``told`` has the rest."""
         data = input.encode() if isinstance(input, str) else input
-        done = subprocess.run(
-            [*MLC, *words],
-            input=data,
-            env=self.environment,
-            cwd=self.home,
-            capture_output=True,
-            check=False,
-            timeout=PATIENCE,
-        )
-        self.told = done.stderr.decode()
-        assert done.returncode == code, (done.returncode, self.told, done.stdout.decode())
-        return done.stdout.decode()
+        done = _FORKING.run(words, data, self.environment, self.home)
+        self.told = done.errors.decode()
+        assert done.code == code, (done.code, self.told, done.output.decode())
+        return done.output.decode()
 
     def start(self, *words: str) -> "subprocess.Popen[bytes]":
         """A command while it runs; nothing is typed."""

@@ -107,8 +107,16 @@ def test_the_provider_accepts_what_is_made_of_any_history(
         rendered = render(history, provider, model=model, policy=policy, **settings)
         assert violations(rendered) == [], (provider, model, rendered.body)
         json.dumps(rendered.body, allow_nan=False).encode()
-        assert render(history, provider, model=model, policy=policy, **settings) == rendered
     assert repr((history, settings)) == before, "the input was changed"
+
+
+@given(history=nasty_histories, settings=REQUESTS, target=st.sampled_from(TARGETS))
+def test_the_same_history_gives_the_same_request(
+    history: list[Any], settings: dict[str, Any], target: tuple[str, str]
+):
+    provider, model = target
+    rendered = render(history, provider, model=model, **settings)
+    assert render(history, provider, model=model, **settings) == rendered
 
 
 def read_back(rendered: Rendered) -> list[dict[str, Any]]:

@@ -8,6 +8,6 @@ from tests.soak.soak import soak
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
 def test_nothing_is_left_behind() -> None:
-    report = soak(10.0)
+    report = soak(4.0)
     assert not report.faults, str(report)
     assert report.outcomes["answered"] > report.outcomes.total() / 2, str(report)

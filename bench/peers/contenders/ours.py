@@ -7,6 +7,7 @@ from typing import Any
 from multi_llm_chat import ToolRegistry, create_provider, execute_with_tools
 from multi_llm_chat.events import TextDelta, ToolCallEnd
 from multi_llm_chat.exchange.retrying import ONCE
+from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.store import append, create, open_store, path
@@ -38,7 +39,7 @@ class Contender:
         return [(call.name, call.arguments) for call in ended]
 
     def translate(self, history: list[Any]) -> Any:
-        return history
+        return read_history(history)
 
     async def ask(self, native: Any, tools: list[Any]) -> str:
         reply = await self._provider.acomplete(native, tools=tools)

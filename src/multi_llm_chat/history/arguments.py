@@ -63,7 +63,7 @@ def parse_arguments(raw: object) -> ParsedArguments:
         return {}, None, None
     if isinstance(raw, (dict, Mapping)):  # a dict, as a rule, is recognised much faster
         mapping = cast("Mapping[object, Any]", raw)
-        return {str(key): mapping[key] for key in mapping}, None, None
+        return {str(key): value for key, value in mapping.items()}, None, None
     if isinstance(raw, bytes | bytearray):
         try:
             return _parse_text(raw.decode())

@@ -155,6 +155,10 @@ class _Rebuild:
     def _own_turn(self, passage: Passage) -> Turn | None:
         """The turn with the parts that can be sent, under the target's own name."""
         turn = passage.turn
+        if all(passage.answers) and turn.role == self._target.speaker:
+            kinds = set(map(type, turn.parts))
+            if Thinking not in kinds:  # nothing to leave out
+                return turn
         answers = iter(passage.answers)
         parts: list[Part] = []
         for part in turn.parts:

@@ -71,14 +71,22 @@ def rekey(
     placed: list[Placed], target: Target, names: NameMap, notes: list[Note]
 ) -> dict[str, str]:
     """Replace illegal ids and names in place; returns the ids sent, mapped to the original ones."""
-    originals = [
-        part.tool_call_id for _, turn in placed for part in turn.parts if type(part) is ToolCall
-    ]
-    if not originals:
+    calls = [part for _, turn in placed for part in turn.parts if type(part) is ToolCall]
+    if not calls:
         return {}
+    originals = [call.tool_call_id for call in calls]
     sent = _legal_ids(originals, target.id_pattern)
-    _Rewriter(sent, names, notes).rewrite(placed)
+    if sent is not originals or names.changed or not _named_alike(placed, calls):
+        _Rewriter(sent, names, notes).rewrite(placed)
     return dict(zip(sent, originals, strict=True))
+
+
+def _named_alike(placed: list[Placed], calls: list[ToolCall]) -> bool:
+    """Whether all results bear the id and name of their call already; they stand in the same order."""
+    results = [part for _, turn in placed for part in turn.parts if type(part) is ToolResult]
+    return [(part.tool_call_id, part.name) for part in results] == [
+        (call.tool_call_id, call.name) for call in calls
+    ]
 
 
 def _legal_ids(originals: list[str], pattern: re.Pattern[str]) -> list[str]:

@@ -8,7 +8,8 @@ Rules:
 3. A result with the id of a call that stands only later is early: it belongs to the first
    unanswered one.
 4. A second result for a call replaces the first, unless it is one we made up.
-5. One pass each way; every list is walked once.
+5. One pass each way; every list is walked once. Results that stand directly behind their calls, one for each and
+   in their order, as they nearly always do, are given back without a search.
 """
 
 from collections import defaultdict
@@ -108,10 +109,13 @@ class _Pairing:
         self._notes = notes
         self._open = waiting
         self._answered: dict[tuple[str, str], tuple[Passage, int]] = {}
+        self._newly_answered: list[tuple[Passage, int]] = []
         self._just_before: Passage | None = None
+        self._to_open: Passage | None = None
         self._orphans: dict[str, list[tuple[Passage, Answer]]] = {}
 
     def turn(self, index: int | None, turn: Turn) -> None:
+        self._open_calls()
         calls = [part for part in turn.parts if type(part) is ToolCall]
         if not calls:
             self.passages.append(Passage(index, turn))
@@ -119,10 +123,18 @@ class _Pairing:
             return
         passage = Passage(index, turn, calls, [None] * len(calls))
         self.passages.append(passage)
-        self._open.add(passage)
-        self._just_before = passage
+        self._just_before = self._to_open = passage
+
+    def _open_calls(self) -> None:
+        """Have the calls of the last turn found by whoever answers them."""
+        if self._to_open is not None:
+            self._open.add(self._to_open)
+            self._to_open = None
 
     def results(self, index: int | None, turn: Turn) -> None:
+        if self._in_order(index, turn):
+            return
+        self._open_calls()
         speaker = turn.meta.get("speaker", "")
         orphans: list[Answer] = []
         for part in turn.parts:
@@ -138,6 +150,25 @@ class _Pairing:
                     waiting = self._orphans.setdefault(answer.result.tool_call_id, [])
                     waiting.append((passage, answer))
 
+    def _in_order(self, index: int | None, turn: Turn) -> bool:
+        """Answer all calls of the turn just before at once, if that is what the results do."""
+        passage = self._to_open
+        if passage is None or len(passage.calls) != len(turn.parts):
+            return False
+        owner = passage.turn.role
+        if turn.meta.get("speaker", owner) != owner:
+            return False
+        answers: list[Answer | None] = []
+        for call, part in zip(passage.calls, turn.parts, strict=True):
+            assert type(part) is ToolResult
+            if part.tool_call_id != call.tool_call_id:
+                return False
+            answers.append(Answer(part, index, turn))
+        passage.answers = answers
+        self._newly_answered.extend([(passage, slot) for slot in range(len(answers))])
+        self._to_open = None
+        return True
+
     def _attach(self, answer: Answer, speaker: str) -> bool:
         result = answer.result
         if result.tool_call_id:
@@ -150,10 +181,7 @@ class _Pairing:
             return self._replace(answer, speaker)
         passage, slot = found
         passage.answers[slot] = answer
-        identifier = passage.calls[slot].tool_call_id
-        self._answered["", identifier] = found
-        if self._open.by_speaker:
-            self._answered[passage.turn.role, identifier] = found
+        self._newly_answered.append(found)
         return True
 
     def _next_open(self) -> tuple[Passage, int] | None:
@@ -166,6 +194,7 @@ class _Pairing:
 
     def _replace(self, answer: Answer, speaker: str) -> bool:
         """A further result for an answered call: the last real one wins."""
+        self._index_answered()
         found = self._answered.get((speaker, answer.result.tool_call_id))
         if found is None or not answer.result.tool_call_id:
             return False
@@ -177,6 +206,15 @@ class _Pairing:
             Note("ANT-04", answer.index, "kept one of several results for the same call")
         )
         return True
+
+    def _index_answered(self) -> None:
+        """Have answered calls found by id; nobody asks unless results are doubled or have no call."""
+        for passage, slot in self._newly_answered:
+            identifier = passage.calls[slot].tool_call_id
+            self._answered["", identifier] = passage, slot
+            if self._open.by_speaker:
+                self._answered[passage.turn.role, identifier] = passage, slot
+        self._newly_answered.clear()
 
     def early_results(self) -> None:
         """Give orphans that stand before their call to it."""

@@ -74,50 +74,54 @@ def encode(draft: Draft) -> Encoded:
 def write_messages(turns: Sequence[Turn], *, replays: bool) -> list[JsonObject]:
     """The messages of a request; ``replays`` says whether thinking blocks are written."""
     messages: list[JsonObject] = []
+    spoke, said = "", list[JsonObject]()
     for turn in turns:
         role = "user" if turn.role in ("user", "tool") else "assistant"
-        blocks = [block for part in _led(turn.parts) for block in _blocks(part, role, replays)]
+        blocks = _blocks(_led(turn.parts), role, replays)
         if not blocks:
             continue
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"].extend(blocks)
+        if role == spoke:
+            said.extend(blocks)
         else:
-            messages.append({"role": role, "content": blocks})
+            spoke, said = role, blocks
+            messages.append({"role": role, "content": said})
     for message in messages:
-        blocks = message["content"]
-        if len(blocks) == 1 and blocks[0]["type"] == "text":
-            message["content"] = blocks[0]["text"]
+        said = message["content"]
+        if len(said) == 1 and said[0]["type"] == "text":
+            message["content"] = said[0]["text"]
     return messages
 
 
 def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The parts without thinking that led to nothing: a message may not end with it."""
     length = len(parts)
-    while length and isinstance(parts[length - 1], Thinking):
+    while length and type(parts[length - 1]) is Thinking:
         length -= 1
     return parts[:length]
 
 
-def _blocks(part: Part, role: str, replays: bool) -> Iterator[JsonObject]:
-    match part:
-        case Text():
-            yield {"type": "text", "text": part.content}
-        case Media():
-            # Only a user message may hold pictures and documents.
-            label = {"type": "text", "text": media_label(part)}
-            yield _media_block(part) if role == "user" else label
-        case ToolCall():
-            yield {
+def _blocks(parts: tuple[Part, ...], role: str, replays: bool) -> list[JsonObject]:
+    blocks: list[JsonObject] = []
+    for part in parts:  # the most frequent first: there are thousands
+        if type(part) is Text:
+            blocks.append({"type": "text", "text": part.content})
+        elif type(part) is ToolCall:
+            block = {
                 "type": "tool_use",
                 "id": part.tool_call_id,
                 "name": part.name,
                 "input": part.arguments,
             }
-        case ToolResult():
-            yield _result(part)
-        case Thinking():
-            if replays:
-                yield from _thinking_block(part)
+            blocks.append(block)
+        elif type(part) is ToolResult:
+            blocks.append(_result(part))
+        elif type(part) is Media:
+            # Only a user message may hold pictures and documents.
+            label = {"type": "text", "text": media_label(part)}
+            blocks.append(_media_block(part) if role == "user" else label)
+        elif type(part) is Thinking and replays:
+            blocks.extend(_thinking_block(part))
+    return blocks
 
 
 def _loss(part: Media | Thinking, turn: Turn, replays: bool) -> Loss | None:
