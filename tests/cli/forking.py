@@ -1,24 +1,30 @@
-"""Start ``mlc`` again and again without loading it again and again.
+"""Start ``mlc`` and other programs again and again without loading them again and again.
 
 Rules:
-1. Every command is a process of its own with its own environment, folder and files; only what is loaded is shared.
-2. One command at a time: an order is a line of JSON, its answer a line with the exit code.
-3. Nothing but modules is loaded before the fork: no thread, no connection, no setting.
+1. Every program is a process of its own with its own environment, folder and files or terminal; only what is loaded
+   is shared.
+2. Nothing but modules is loaded before the fork: no thread, no connection, no setting.
+3. An order is a line of JSON, its answer a line with a number: the exit code of what has files (one at a time), the
+   process of what has a terminal (any number).
 """
 
+import fcntl
 import gc
 import json
 import os
+import runpy
 import select
 import subprocess
 import sys
+import termios
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Final, NamedTuple
 
 PATIENCE: Final = 60
+MLC: Final = "multi_llm_chat"
 _MODULES: Final = (
     "multi_llm_chat.cli.ask",
     "multi_llm_chat.cli.doctor",
@@ -27,72 +33,100 @@ _MODULES: Final = (
     "multi_llm_chat.cli.mcp",
     "multi_llm_chat.cli.models",
     "multi_llm_chat.cli.runs",
+    "multi_llm_chat.cli.talking",
+    "multi_llm_chat.cli.terminal",
+    "multi_llm_chat.cli.terminal.board",
+    "multi_llm_chat.cli.terminal.prompt",
     "multi_llm_chat.cli.tools",
     "multi_llm_chat.cli.transfer",
     "multi_llm_chat.service.chat",
     "multi_llm_chat.tools.mcp.servers",
     "multi_llm_chat.transport.aio",
     "multi_llm_chat.transport.sync",
+    "prompt_toolkit.shortcuts",
     "rich.markdown",
 )
 _FILES: Final = ("input", "output", "errors")
+_MODES: Final = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
 
 
-class Finished:
-    """How a command ended."""
+class Finished(NamedTuple):
+    """How a program ended."""
 
-    def __init__(self, code: int, output: bytes, errors: bytes) -> None:
-        self.code = code
-        self.output = output
-        self.errors = errors
+    code: int
+    output: bytes
+    errors: bytes
+
+
+class Program(NamedTuple):
+    """What is to be run: a module's name or a script's path, its arguments and surroundings."""
+
+    name: str
+    words: Sequence[str]
+    environment: Mapping[str, str]
+    folder: Path
 
 
 class Forking:
-    """Runs commands; ``start`` is done by the first."""
+    """The process from which others are forked; it is started by the first."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[str] | None = None
 
-    def run(
-        self, words: Sequence[str], given: bytes, environment: Mapping[str, str], folder: Path
-    ) -> Finished:
-        """Run ``mlc`` with these words until it ends."""
+    def run(self, program: Program, given: bytes) -> Finished:
+        """Run the program until it ends."""
         with TemporaryDirectory() as place:
             files = [Path(place, name) for name in _FILES]
             files[0].write_bytes(given)
-            order = {
-                "words": list(words),
-                "environment": dict(environment),
-                "folder": str(folder),
-                "files": [str(file) for file in files],
-            }
-            return Finished(self._order(order), files[1].read_bytes(), files[2].read_bytes())
+            code = self._order(program, files=[str(file) for file in files])
+            return Finished(code, files[1].read_bytes(), files[2].read_bytes())
 
-    def _order(self, order: Mapping[str, object]) -> int:
+    def start(self, program: Program, terminal: str) -> int:
+        """Start the program in a terminal; its process."""
+        return self._order(program, terminal=terminal)
+
+    def _order(self, program: Program, **surroundings: object) -> int:
         process = self._process = self._process or subprocess.Popen(
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
         assert process.stdin is not None
         assert process.stdout is not None
+        order = program._asdict() | {"folder": str(program.folder)} | surroundings
         process.stdin.write(json.dumps(order) + "\n")
         process.stdin.flush()
         if not select.select([process.stdout], [], [], PATIENCE)[0]:
             process.kill()
-            raise TimeoutError(f"mlc does not end: {order['words']}")
+            raise TimeoutError(f"does not end: {program.name} {program.words}")
         return int(process.stdout.readline())
 
 
-def _become(words: list[str], environment: dict[str, str], folder: str, files: list[str]) -> None:
-    """Be the command from here on."""
+#: One for all tests of a process.
+FORKING = Forking()
+
+
+def _become(name: str, words: list[str], environment: dict[str, str], folder: str) -> None:
+    """Be the program from here on."""
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    modes = (os.O_RDONLY, os.O_WRONLY | os.O_CREAT, os.O_WRONLY | os.O_CREAT)
-    for target, (file, mode) in enumerate(zip(files, modes, strict=True)):
-        os.dup2(os.open(file, mode, 0o600), target)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: PLW1514, SIM115  as Python itself opens them
-    sys.argv = ["mlc", *words]
-    import_module("multi_llm_chat.cli.main").main()
+    sys.argv = [name, *words]
+    if os.path.isabs(name):
+        runpy.run_path(name, run_name="__main__")
+    else:
+        runpy.run_module(name, run_name="__main__")
+
+
+def _with_files(files: list[str]) -> None:
+    for target, (file, mode) in enumerate(zip(files, _MODES, strict=True)):
+        os.dup2(os.open(file, mode, 0o600), target)
+
+
+def _with_terminal(terminal: int) -> None:
+    os.setsid()
+    fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+    for target in range(3):
+        os.dup2(terminal, target)
 
 
 def _serve() -> None:
@@ -101,11 +135,19 @@ def _serve() -> None:
     gc.freeze()  # what is shared is not looked at by every child
     for line in sys.stdin:
         order = json.loads(line)
+        files, path = order.pop("files", None), order.pop("terminal", None)
+        # Opened here, so that somebody has it open until the program has.
+        terminal = -1 if path is None else os.open(path, os.O_RDWR | os.O_NOCTTY)
         child = os.fork()
         if child == 0:
+            _with_terminal(terminal) if files is None else _with_files(files)
             return _become(**order)
-        _, status = os.waitpid(child, 0)
-        sys.stdout.write(f"{os.waitstatus_to_exitcode(status)}\n")
+        if files is None:
+            os.close(terminal)
+            number = child
+        else:
+            number = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        sys.stdout.write(f"{number}\n")
         sys.stdout.flush()
     return None
 

@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.forking import Forking
+from tests.cli.forking import FORKING, Program
+from tests.cli.forking import MLC as MODULE
 
 from multi_llm_chat.testing.simulator import Simulator
 
@@ -19,8 +20,6 @@ MLC = [sys.executable, "-m", "multi_llm_chat"]
 
 #: No keys of whoever runs the tests.
 BARE = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_TOKEN"))}
-
-_FORKING = Forking()
 
 
 class Shell:
@@ -33,7 +32,7 @@ class Shell:
     def run(self, *words: str, input: str | bytes = "", code: int = 0) -> str:
         """What the command writes to standard output; ``told`` has the rest."""
         data = input.encode() if isinstance(input, str) else input
-        done = _FORKING.run(words, data, self.environment, self.home)
+        done = FORKING.run(Program(MODULE, words, self.environment, self.home), data)
         self.told = done.errors.decode()
         assert done.code == code, (done.code, self.told, done.output.decode())
         return done.output.decode()

@@ -1,7 +1,11 @@
 """A real terminal: a program behind a pseudo-terminal, and the screen as a person would see it."""
 
+import fcntl
 import os
-import sys
+import pty
+import signal
+import struct
+import termios
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -9,6 +13,8 @@ from typing import Any, cast
 
 import pexpect
 import pyte
+from pexpect.fdpexpect import fdspawn
+from tests.cli.forking import FORKING, Program
 
 PROGRAMS = Path(__file__).with_name("programs.py")
 _PATIENCE = 15
@@ -52,15 +58,17 @@ class Terminal:
         **variables: str,
     ) -> None:
         environment = {name: value for name, value in os.environ.items() if name != "NO_COLOR"}
-        self.child: pexpect.spawn[bytes] = pexpect.spawn(
-            sys.executable,
-            ["-m", program, *arguments] if module else [str(PROGRAMS), program, *arguments],
-            env=cast("Any", environment | {"TERM": "xterm-256color"} | variables),
-            dimensions=(rows, columns),
-            timeout=_PATIENCE,
-        )
+        environment |= {"TERM": "xterm-256color"} | variables
+        name, words = (program, arguments) if module else (str(PROGRAMS), (program, *arguments))
+        ours, theirs = pty.openpty()
+        _set_size(ours, columns, rows)
+        run = Program(name, words, environment, Path.cwd())
+        self._process = FORKING.start(run, os.ttyname(theirs))
+        os.close(theirs)
+        self._ours = ours
+        self._child: fdspawn[bytes] = fdspawn(ours, timeout=_PATIENCE)
         self.screen = Emulated(columns, rows, history=30_000)
-        self.screen.answer = self.child.send
+        self.screen.answer = self._child.send
         self._stream = pyte.ByteStream(self.screen)
         self.raw = b""
 
@@ -93,13 +101,18 @@ class Terminal:
         return text
 
     def send(self, keys: str) -> None:
-        """Press keys."""
-        self.child.send(keys)
+        """Press keys; letters when somebody reads them: a terminal that echoes by itself would show them twice."""
+        if keys[0].isprintable():
+            self.wait_until(lambda _: not self._echoes(), "a prompt")
+        self._child.send(keys)
+
+    def _echoes(self) -> bool:
+        return bool(termios.tcgetattr(self._ours)[3] & termios.ECHO)
 
     def resize(self, columns: int, rows: int) -> None:
         """Pull at the window's corner."""
         self.screen.resize(rows, columns)
-        cast("Any", self.child).setwinsize(rows, columns)
+        _set_size(self._ours, columns, rows)
 
     def finish(self) -> str:
         """Wait until the program has ended; what is then on the screen."""
@@ -108,12 +121,11 @@ class Terminal:
             while time.monotonic() < end:
                 self._read()
         except pexpect.EOF:
-            self.child.close()
             return self.text()
         raise AssertionError(f"the program does not end\n{self.text()}")
 
     def _read(self) -> None:
-        new = self.child.read_nonblocking(65_536, timeout=_PATIENCE)
+        new = self._child.read_nonblocking(65_536, timeout=_PATIENCE)
         self.raw += new
         self._stream.feed(new)
 
@@ -121,4 +133,9 @@ class Terminal:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.child.close(force=True)
+        os.kill(self._process, signal.SIGKILL)
+        self._child.close()
+
+
+def _set_size(terminal: int, columns: int, rows: int) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
