@@ -85,7 +85,7 @@ def write_contents(turns: Sequence[Turn], model: str) -> list[JsonObject]:
     contents: list[JsonObject] = []
     kind = ""
     shown: list[Media] = []
-    inline = generation(model) >= 3
+    inline, signs = generation(model) >= 3, signs_calls(model)
     for turn in turns:
         if turn.role == "tool":
             parts = [_response(part, inline, shown) for part in turn.parts]
@@ -94,7 +94,7 @@ def write_contents(turns: Sequence[Turn], model: str) -> list[JsonObject]:
                 # Responses stand alone; what they could not carry follows as the user's.
                 contents.append({"role": "user", "parts": [_media_part(item) for item in shown]})
                 kind, shown = "user", []
-            parts = list(_parts(turn, model))
+            parts = list(_parts(turn, signs))
         now = turn.role if turn.role in ("user", "tool") else "model"
         if now == kind:
             contents[-1]["parts"].extend(parts)
@@ -106,9 +106,10 @@ def write_contents(turns: Sequence[Turn], model: str) -> list[JsonObject]:
     return contents
 
 
-def _parts(turn: Turn, model: str) -> Iterator[JsonObject]:
+def _parts(turn: Turn, signs: bool) -> Iterator[JsonObject]:
+    """The turn's parts; ``signs`` says whether the first call of a step needs a signature."""
     signature: str | None = None
-    unsigned_step = signs_calls(model) and turn.role != "user"
+    unsigned_step = signs and turn.role != "user"
     for part in turn.parts:
         if isinstance(part, Thinking):
             if signature is not None:
@@ -126,8 +127,10 @@ def _parts(turn: Turn, model: str) -> Iterator[JsonObject]:
             if signature is None and unsigned_step:
                 signature = SKIP_SIGNATURE
             unsigned_step = False
-        yield written | _signed(signature)
-        signature = None
+        if signature is not None:
+            written[_SIGNATURE] = signature
+            signature = None
+        yield written
     if signature is not None:
         yield {"text": "", _SIGNATURE: signature}
 
@@ -186,6 +189,8 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
         return {"error": text}
     if isinstance(part.content, str):
         # Many tools answer with JSON as text; an object says more than a string that holds one.
+        if not part.content.lstrip().startswith("{"):
+            return {"result": text}
         structured, written, error = parse_arguments(part.content)
         return structured if structured and written and not error else {"result": text}
     structured = as_object(part.content)
