@@ -1,8 +1,9 @@
 """Fifty sessions at a hundred tokens a second through the persisted stream.
 
-Every token is told to the holder of the run, written to the store by the group commit, read back by a follower of its own and
-compared with the moment at which it was told: from end to end. The writer's share is the CPU time of the thread that collects
-and of the thread that commits.
+Every token is told to the holder of the run, written to the store by the group commit, and compared with the moment at which a
+follower has it: from end to end. Followers in the process that writes, as those of a web page, are handed what was committed;
+followers elsewhere read it from the store. The writer's share is the CPU time of the thread that collects and of the thread
+that commits.
 """
 
 import asyncio
@@ -40,17 +41,19 @@ def _begin(store: Store, number: int) -> str:
     return store.run(begin_run, conversation, "bench", base="q", spec={"version": 1})
 
 
-async def _tell(holder: Holder, run_id: str, until: float, told: list[float]) -> None:
-    """Tell a token each ten milliseconds, catching up where the machine was late."""
+async def _tell(holder: Holder, until: float, told: dict[str, list[float]]) -> None:
+    """Tell a token of each session each ten milliseconds, catching up where the machine was late."""
     number = 0
     began = time.monotonic()
     while time.monotonic() < until:
         due = began + number / TOKENS_A_SECOND
         await asyncio.sleep(max(0.0, due - time.monotonic()))
-        told.append(time.monotonic())
-        holder.tell(run_id, TextDelta(f"{number:>4} "))
+        for run_id, moments in told.items():
+            moments.append(time.monotonic())
+            holder.tell(run_id, TextDelta(f"{number:>4} "))
         number += 1
-    holder.tell(run_id, Ended("done", "answered", Usage(), None, SECONDS))
+    for run_id in told:
+        holder.tell(run_id, Ended("done", "answered", Usage(), None, SECONDS))
 
 
 async def _follow(store: Store, run_id: str, heard: list[float]) -> None:
@@ -61,7 +64,8 @@ async def _follow(store: Store, run_id: str, heard: list[float]) -> None:
             heard.extend(now for _ in range(len(event.text) // 5))
 
 
-async def _measure(store: Store) -> tuple[list[float], float, float]:
+async def _measure(store: Store, read: Store) -> tuple[list[float], float, float]:
+    """Waits in milliseconds, the writer's cores and the seconds it took; ``read`` is where followers look."""
     holder = Holder(store)
     runs = [_begin(store, number) for number in range(SESSIONS)]
     told: dict[str, list[float]] = {run_id: [] for run_id in runs}
@@ -76,8 +80,8 @@ async def _measure(store: Store) -> tuple[list[float], float, float]:
     began = time.monotonic()
     until = began + SECONDS
     await asyncio.gather(
-        *(_tell(holder, run_id, until, told[run_id]) for run_id in runs),
-        *(_follow(store, run_id, heard[run_id]) for run_id in runs),
+        _tell(holder, until, told),
+        *(_follow(read, run_id, heard[run_id]) for run_id in runs),
     )
     elapsed = time.monotonic() - began
     cpu = store.run(_thread_cpu) - commits + holder.cpu_seconds - collects
@@ -93,12 +97,18 @@ async def _measure(store: Store) -> tuple[list[float], float, float]:
 
 def run() -> Result:
     """Measure it on SQLite."""
-    with tempfile.TemporaryDirectory() as folder, open_store(Path(folder) / "c.db") as store:
-        waits, share, elapsed = asyncio.run(_measure(store))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        open_store(Path(folder) / "c.db") as store,
+        open_store(Path(folder) / "c.db") as elsewhere,
+    ):
+        waits, share, elapsed = asyncio.run(_measure(store, store))
+        others, _, _ = asyncio.run(_measure(store, elsewhere))
     cuts = statistics.quantiles(waits, n=1000)
     p50, p99 = cuts[499], cuts[989]
+    far = statistics.quantiles(others, n=1000)
     rate = len(waits) / elapsed
-    failures = []
+    failures: list[str] = []
     if p99 > LIMIT_MS:
         failures.append(f"p99 {p99:.0f} ms from end to end, allowed are {LIMIT_MS:.0f}")
     if share > LIMIT_CORES:
@@ -110,8 +120,15 @@ def run() -> Result:
             "end to end, p50": f"{p50:.0f} ms",
             "end to end, p99": f"{p99:.0f} ms (limit {LIMIT_MS:.0f})",
             "longest": f"{max(waits):.0f} ms",
+            "read elsewhere": f"p50 {far[499]:.0f} ms, p99 {far[989]:.0f} ms",
             "writer": f"{share:.3f} core (limit {LIMIT_CORES})",
         },
-        {"p50_ms": p50, "p99_ms": p99, "writer_cores": share, "tokens_a_second": rate},
+        {
+            "p50_ms": p50,
+            "p99_ms": p99,
+            "elsewhere_p99_ms": far[989],
+            "writer_cores": share,
+            "tokens_a_second": rate,
+        },
         failures,
     )

@@ -7,20 +7,18 @@ import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from multiprocessing import get_context
-from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 from tests.durable.killing import Kill, open_killing
-from tests.store.processes import context as store_context
+from tests.store.processes import PRELOADED, context
 
 from multi_llm_chat.client import LLMProvider, create_provider
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.values import RateSettings, Settings
 from multi_llm_chat.durable.embedded import resume_all
 from multi_llm_chat.durable.following import follow
 from multi_llm_chat.durable.holding import LEASE, Holder, holder_of
@@ -42,18 +40,21 @@ from multi_llm_chat.tools import ToolContext, ToolRegistry
 
 CONVERSATION = "talk"
 
-#: What processes need, loaded once for all of them.
-PRELOADED = [
-    "multi_llm_chat.store.postgres",
-    "multi_llm_chat.transport.aio",
-    "multi_llm_chat.transport.sync",
-    "multi_llm_chat.service.resuming",
-    "multi_llm_chat.durable.dbos_engine",
-    "multi_llm_chat.testing.simulator",
-    "genai_prices.data",
-    "genai_prices.validation",
-    "jsonschema_rs",
-]
+PRELOADED.extend(
+    [
+        "multi_llm_chat.transport.aio",
+        "multi_llm_chat.transport.sync",
+        "multi_llm_chat.service.resuming",
+        "multi_llm_chat.durable.dbos_engine",
+        "multi_llm_chat.testing.simulator",
+        "genai_prices.data",
+        "genai_prices.validation",
+        "jsonschema_rs",
+        "pytest",
+        "tests.durable.working",
+        "tests.durable.starting",
+    ]
+)
 NAMES = ("look", "send", "sign")
 WORDS = ("Let me look at all three. ", "Now I have to look again. ", "Everything is in order now.")
 
@@ -124,9 +125,12 @@ def provider(scene: Scene, **settings: Any) -> LLMProvider:
     )  # fmt: skip
 
 
-def reviver(scene: Scene, speaker: LLMProvider) -> Reviver:
+def reviver(
+    scene: Scene, speaker: LLMProvider, rates: Mapping[str, RateSettings] | None = None
+) -> Reviver:
     tools = registry(scene.ledger, scene.tool_seconds)
-    return Reviver(Planner(Settings(), given_speakers({"robot": speaker}), tools))
+    settings = Settings(rates=dict(rates or {}))
+    return Reviver(Planner(settings, given_speakers({"robot": speaker}), tools))
 
 
 async def say(scene: Scene, store: Store) -> None:
@@ -158,13 +162,6 @@ def resume_in_process(scene: Scene, kill: Kill | None) -> None:
     """What the processes do that go on."""
     with open_killing(scene.place, kill) as store:
         asyncio.run(resume(scene, store))
-
-
-def context() -> ForkServerContext:
-    store_context()  # the path by which tests are found
-    made = get_context("forkserver")
-    made.set_forkserver_preload(PRELOADED)
-    return made
 
 
 def run_process(target: Callable[..., None], *arguments: Any) -> int:

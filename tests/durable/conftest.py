@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from itertools import count
+from multiprocessing import forkserver
 from pathlib import Path
 from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.durable.acting import Scene, simulator
+from tests.durable.acting import Scene, context, simulator
 from tests.store.conftest import postgres, postgres_server
 from tests.store.processes import SLOW
 
@@ -20,7 +21,14 @@ PLACES = ("sqlite", "postgres")
 FEWER = PLACES if SLOW else PLACES[:1]
 
 
-@pytest.fixture
+@pytest.fixture(scope="session", autouse=True)
+def forking() -> None:
+    """What other processes are forked from loads its modules while the first tests run."""
+    context()
+    forkserver.ensure_running()
+
+
+@pytest.fixture(scope="session")
 def model() -> Iterator[Simulator]:
     with simulator() as server:
         yield server

@@ -1,8 +1,11 @@
 """A backup that was taken while an answer was given is gone on with as it was."""
 
 import sqlite3
+import subprocess
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import TypeAlias
 
 import pytest
 from msgspec.structs import replace
@@ -16,17 +19,47 @@ from tests.durable.acting import (
     say_in_process,
     snapshot,
 )
+from tests.durable.working import new_database
+from tests.store.postgres_server import binaries
 from tests.store.processes import SLOW
 
 from multi_llm_chat.store import calls, list_runs, open_store
 from multi_llm_chat.testing.simulator import Simulator
 
+#: Takes a backup of a place that is in use, and restores it elsewhere.
+Copy: TypeAlias = Callable[[str, str], None]
+
+
+def copy_file(place: str, target: str) -> None:
+    """What ``sqlite3 place ".backup target"`` does."""
+    with closing(sqlite3.connect(place)) as source, closing(sqlite3.connect(target)) as restored:
+        source.backup(restored)
+
+
+def copy_database(place: str, target: str) -> None:
+    """``pg_dump``, and what it wrote into an empty database."""
+    folder = binaries()
+    dumped = subprocess.run([f"{folder}/pg_dump", place], check=True, capture_output=True)
+    restoring = [f"{folder}/psql", "-q", "-v", "ON_ERROR_STOP=1", target]
+    subprocess.run(restoring, input=dumped.stdout, check=True, capture_output=True)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def places(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, str, Copy]:
+    """A place for conversations, an empty one for what is restored, and how a backup goes from one to the other."""
+    if request.param == "sqlite":
+        return str(tmp_path / "c.db"), str(tmp_path / "restored.db"), copy_file
+    server: str = request.getfixturevalue("postgres_server")
+    return new_database(server), new_database(server), copy_database
+
 
 @pytest.mark.skipif(not SLOW, reason="takes long: make faults")
-def test_a_restored_backup_goes_on_from_its_own_journal(model: Simulator, tmp_path: Path):
-    scene = Scene(
-        str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "l"), tool_seconds=0.2
-    )
+def test_a_restored_backup_goes_on_from_its_own_journal(
+    model: Simulator, tmp_path: Path, places: tuple[str, str, Copy]
+):
+    place, target, copy = places
+    scene = Scene(place, model.base_url("openai-chat"), str(tmp_path / "l"), tool_seconds=0.5)
+    open_store(place).close()
     process = context().Process(target=say_in_process, args=(scene, None))
     process.start()
     with open_store(scene.place) as store:
@@ -36,12 +69,10 @@ def test_a_restored_backup_goes_on_from_its_own_journal(model: Simulator, tmp_pa
             for call in store.run(calls, info.id)
         ):
             process.join(0.005)
-    restored = replace(scene, place=str(tmp_path / "restored.db"))
-    with (
-        closing(sqlite3.connect(scene.place)) as source,
-        closing(sqlite3.connect(restored.place)) as target,
-    ):
-        source.backup(target)
+    restored = replace(scene, place=target)
+    copy(place, target)
+    with open_store(target) as store:
+        (info,) = store.run(list_runs)  # the answer was under way
     assert ended(process) == 0
     check(scene, snapshot(scene))
     before = executions(scene)

@@ -1,61 +1,43 @@
 """What becomes of a run when something goes wrong: its model, its tools, its store, its program."""
 
 import asyncio
-import os
 import random
-import resource
-import signal
-import threading
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, contextmanager
+import time
+from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.durable.acting import (
     CONVERSATION,
-    NAMES,
     WORDS,
     Scene,
-    check,
     context,
     ended,
     finish,
     provider,
-    registry,
-    resume,
     reviver,
     rounds,
     run_process,
     say,
     say_in_process,
     simulator,
-    snapshot,
     text_of,
 )
 from tests.durable.conftest import FEWER, places
-from tests.durable.killing import Kill
+from tests.durable.starting import begun, die_in_a_tool, driven, killed, only
 
-from multi_llm_chat.client import create_provider
-from multi_llm_chat.config.values import Settings
 from multi_llm_chat.durable.driving import MOST_ATTEMPTS, drive
-from multi_llm_chat.durable.following import Following, follow_plainly
+from multi_llm_chat.durable.following import follow_plainly
 from multi_llm_chat.durable.holding import Holder, holder_of
-from multi_llm_chat.durable.stream import Ended, StreamEvent, told_text
-from multi_llm_chat.errors import StoreError
-from multi_llm_chat.exchange.retrying import RetryPolicy
-from multi_llm_chat.history.values import Text, ToolResult, Turn
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
-from multi_llm_chat.service.speakers import given_speakers
+from multi_llm_chat.durable.stream import Ended, StreamEvent, read_stream_event, told_text
+from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import (
-    RunInfo,
     Store,
     append,
-    begin_run,
     calls,
     children,
-    create,
     heads,
     list_runs,
     move_head,
@@ -68,10 +50,14 @@ from multi_llm_chat.store import (
 )
 from multi_llm_chat.testing.simulator import Cut, Gate, Hang, Say, Simulator, Status
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
-from multi_llm_chat.tools import ToolContext, ToolRegistry
+from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.transport.settings import Timeouts
 
 NewScene = Callable[..., Scene]
+#: How often a page is loaded again within one stream.
+RELOADS = 100
+#: What a provider asks for, in seconds; we would wait less by ourselves.
+WAIT = 0.3
 
 
 @pytest.fixture(params=FEWER)
@@ -79,50 +65,12 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], st
     return places(request, tmp_path)
 
 
-def killed(scene: Scene, number: int) -> RunInfo:
-    """A run whose process was killed behind its Nth transaction."""
-    assert run_process(say_in_process, scene, Kill(number, "after")) == -signal.SIGKILL
-    with open_store(scene.place) as store:
-        return store.run(list_runs)[0]
-
-
-def only(store: Store) -> RunInfo:
-    (info,) = store.run(list_runs, None)
-    return info
-
-
-async def driven(
-    scene: Scene,
-    store: Store,
-    run_id: str,
-    tools: ToolRegistry | None = None,
-    attempts: int = 1,
-    **settings: Any,
-) -> Any:
-    speaker = create_provider(
-        "openai-chat", api_key="key", base_url=scene.url, speaker="robot",
-        retry=RetryPolicy(attempts=attempts, first_wait=0.01),
-    )  # fmt: skip
-    planner = Planner(
-        Settings(), given_speakers({"robot": speaker}), tools or registry(scene.ledger, 0)
-    )
-    async with speaker:
-        return await drive(store, holder_of(store), run_id, Reviver(planner), **settings)
-
-
-def begun(store: Store, speaker: str = "robot", **spec: Any) -> str:
-    """A run that nobody has begun to work on."""
-    store.run(create, identifier=CONVERSATION)
-    store.run(append, CONVERSATION, [Turn("user", (Text("Is everything in order?"),), id="q")])
-    return store.run(begin_run, CONVERSATION, speaker, base="q", spec={"version": 1, **spec})
-
-
 def test_a_run_that_kills_its_process_each_time_is_given_up(new_scene: NewScene):
     scene = new_scene()
     info = killed(scene, 2)
     with open_store(scene.place) as store:
         kills = 0
-        while run_process(_die_in_a_tool, scene):
+        while run_process(die_in_a_tool, scene):
             kills += 1
         # One more where the model had to be asked again before.
         assert kills in {MOST_ATTEMPTS, MOST_ATTEMPTS + 1}
@@ -132,19 +80,6 @@ def test_a_run_that_kills_its_process_each_time_is_given_up(new_scene: NewScene)
         assert "given up" in error.message
         assert store.run(reopen_run, info.id)
         assert asyncio.run(driven(scene, store, info.id)) == "done"
-
-
-def _die_in_a_tool(scene: Scene) -> None:
-    tools = ToolRegistry()
-
-    @tools.tool(resume="retry")
-    def look(number: int) -> str:
-        os.kill(os.getpid(), signal.SIGKILL)
-        return str(number)
-
-    with open_store(scene.place) as store:
-        (info,) = store.run(list_runs)
-        asyncio.run(driven(scene, store, info.id, tools, dead=info.owner))
 
 
 @pytest.mark.parametrize(
@@ -176,27 +111,41 @@ def test_a_run_goes_on_without_tools_that_are_no_more(new_scene: NewScene):
         assert text_of(store.run(path, CONVERSATION)[-1]) == WORDS[2]
 
 
-def test_the_stream_can_be_read_from_anywhere_again_and_again(new_scene: NewScene):
-    scene = new_scene()
-    chance = random.Random(3)
-    reloads = 0
-    told: list[StreamEvent] = []
-    process = context().Process(target=say_in_process, args=(scene, None))
-    process.start()
-    with open_store(scene.place) as store:
-        while not store.run(list_runs, None):
-            process.join(0.005)
-        info = only(store)
-        following = Following()
-        while not following.is_over:
-            told += [event for _, event in following.take(store.run(read_events, info.id, following.after, limit=chance.randint(1, 5)))]  # fmt: skip
-            following = Following(following.after)  # a page that is loaded again
-            following.is_over = bool(told) and isinstance(told[-1], Ended)
-            reloads += 1
-        assert ended(process) == 0
-        again = [event for _, event in follow_plainly(store, info.id)]
-    assert "".join(told_text(told).values()) == "".join(told_text(again).values()) == "".join(WORDS)
-    assert reloads > 5
+def test_a_stream_that_is_loaded_again_a_hundred_times_is_whole_each_time(
+    new_place: Callable[[], str], tmp_path: Path
+):
+    chance, reloads, after = random.Random(3), 0, 0
+    told: list[StreamEvent | None] = []
+    gate = Gate(after_frames=4)
+
+    def held(request: RecordedRequest) -> Say:
+        """Slow words; the last of them wait until the page has been loaded often enough."""
+        said = rounds(request, delay=0.01)
+        return said.having(faults=[*said.faults, gate]) if said.text == WORDS[2] else said
+
+    with simulator(held) as server:
+        scene = Scene(new_place(), server.base_url("openai-chat"), str(tmp_path / "ledger"))
+        process = context().Process(target=say_in_process, args=(scene, None))
+        process.start()
+        with open_store(scene.place) as store:
+            while not store.run(list_runs, None):
+                process.join(0.005)
+            run_id = only(store).id
+            while not (told and isinstance(told[-1], Ended)):
+                reloads += only(store).status == "running"
+                if reloads == RELOADS:
+                    gate.open()
+                new = store.run(read_events, run_id, after, limit=chance.randint(1, 3)).events
+                told += [read_stream_event(payload) for _, payload in new]
+                after = new[-1][0] if new else after
+                # Whoever comes only now, and reads from the beginning, has the same.
+                whole = store.run(read_events, run_id, limit=max(1, after)).events[:after]
+                assert told == [read_stream_event(payload) for _, payload in whole]
+            assert ended(process) == 0
+            words = [text_of(turn) for turn in store.run(path, CONVERSATION) if turn.role == "robot"]  # fmt: skip
+    assert reloads >= RELOADS
+    heard = told_text([event for event in told if event is not None])
+    assert [heard[key] for key in heard if not key.endswith(".tools")] == words == list(WORDS)
 
 
 def test_an_operator_stops_a_run_wherever_it_is(new_place: Callable[[], str], tmp_path: Path):
@@ -246,12 +195,21 @@ def test_a_model_that_breaks_off_ends_the_run_with_what_it_said(
             assert (first.state, first.attempts) == ("done", 2)
 
 
-def test_a_model_that_wants_us_to_wait_is_asked_again(new_place: Callable[[], str], tmp_path: Path):
-    wait = Status(429, headers={"retry-after": "0.01"})
-    with Simulator([wait, wait, Say("Here.")]) as server:
+def test_a_model_that_wants_us_to_wait_is_asked_again_not_sooner(
+    new_place: Callable[[], str], tmp_path: Path
+):
+    asked: list[float] = []
+
+    def busy(_request: RecordedRequest) -> Say | Status:
+        asked.append(time.monotonic())
+        later = Status(429, headers={"retry-after": str(WAIT)})
+        return later if len(asked) < 3 else Say("Here.")
+
+    with simulator(busy) as server:
         scene = Scene(new_place(), server.base_url("openai-chat"), str(tmp_path / "l"))
         with open_store(scene.place) as store:
             assert asyncio.run(driven(scene, store, begun(store), attempts=4)) == "done"
+    assert [later - sooner >= WAIT for sooner, later in pairwise(asked)] == [True, True]
 
 
 def test_a_drive_that_is_cancelled_gives_the_run_back(new_place: Callable[[], str], tmp_path: Path):
@@ -278,61 +236,6 @@ def test_a_drive_that_is_cancelled_gives_the_run_back(new_place: Callable[[], st
             gate.open()
 
 
-def test_a_tool_that_hangs_is_left_behind_and_the_run_goes_on(new_scene: NewScene):
-    scene = new_scene()
-    tools = ToolRegistry()
-    never = threading.Event()
-
-    def hang(number: int) -> bool:
-        return never.wait(60)
-
-    for name in NAMES:
-        tools.tool(name=name, timeout=0.05)(hang)
-    with open_store(scene.place) as store:
-        assert asyncio.run(driven(scene, store, begun(store), tools)) == "done"
-        results = _results(store)
-        assert all("did not finish within" in str(each.content) for each in results)
-        never.set()
-
-
-def test_a_tool_that_answers_a_hundred_megabytes_is_cut(new_scene: NewScene):
-    scene = new_scene()
-    tools = ToolRegistry()
-
-    def tell(number: int) -> str:
-        return "x" * 100_000_000 if number == 0 else "small"
-
-    for name in NAMES:
-        tools.tool(name=name)(tell)
-    with open_store(scene.place) as store:
-        assert asyncio.run(driven(scene, store, begun(store), tools)) == "done"
-        assert all(len(str(each.content)) < 100_000 for each in _results(store))
-
-
-def _results(store: Store) -> list[ToolResult]:
-    turns = store.run(path, CONVERSATION)
-    return [part for turn in turns for part in turn.parts if isinstance(part, ToolResult)]
-
-
-def test_a_tool_that_is_run_again_gets_the_same_key(new_scene: NewScene):
-    scene = new_scene()
-    keys: list[str | None] = []
-    tools = ToolRegistry()
-
-    @tools.tool(resume="retry")
-    def look(number: int, context: ToolContext) -> str:
-        keys.append(context.idempotency_key)
-        return str(number)
-
-    with open_store(scene.place) as store:
-        run_id = begun(store)
-        assert run_process(_die_in_a_tool, scene) == -signal.SIGKILL
-        asyncio.run(driven(scene, store, run_id, tools, dead=only(store).owner))
-        kept = [call for call in store.run(calls, run_id) if call.name == "look"]
-    assert keys == [call.idempotency_key for call in kept] == [f"{run_id}:1", f"{run_id}:5"]
-    assert [call.attempts for call in kept] == [2, 1]
-
-
 def test_an_answer_whose_branch_was_left_goes_on_beside_the_new_one(new_scene: NewScene):
     scene = new_scene()
     info = killed(scene, 9)
@@ -349,63 +252,10 @@ def test_an_answer_whose_branch_was_left_goes_on_beside_the_new_one(new_scene: N
         assert len(store.run(children, CONVERSATION, question)) == 1
 
 
-@contextmanager
-def files_no_larger_than(size: int) -> Generator[Callable[[], None]]:
-    """The system's own limit stands for the end of the disk; it is lifted by what is given."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-
-    def lift() -> None:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
-    try:
-        yield lift
-    finally:
-        lift()
-
-
-def test_a_run_waits_for_space_on_a_full_disk_and_does_nothing_twice(tmp_path: Path):
-    place = tmp_path / "chats.db"
-    limits: list[AbstractContextManager[Callable[[], None]]] = []
-    lifts: list[Callable[[], None]] = []
-    troubles: list[StoreError] = []
-
-    def full(request: RecordedRequest) -> Say:
-        """The disk is full from the second question on."""
-        said = rounds(request)
-        if request.number == 1:
-            limits.append(files_no_larger_than(4096))
-            lifts.append(limits[0].__enter__())
-        return said
-
-    def trouble(error: StoreError) -> None:
-        troubles.append(error)
-        lifts[0]()
-
-    with simulator(full) as server:
-        scene = Scene(str(place), server.base_url("openai-chat"), str(tmp_path / "ledger"))
-        with open_store(scene.place) as store:
-            run_id = begun(store)
-            assert asyncio.run(driven(scene, store, run_id, on_trouble=trouble)) == "done"
-        assert {error.reason for error in troubles} == {"full"}
-        check(scene, snapshot(scene))
-
-
-def test_a_full_disk_at_the_start_is_told_and_the_run_stays(tmp_path: Path, model: Simulator):
-    scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
-    killed(scene, 4)
-    with open_store(scene.place) as store:
-        with files_no_larger_than(1024), pytest.raises(StoreError) as caught:
-            asyncio.run(resume(scene, store))
-        assert caught.value.reason == "full"
-        assert only(store).status == "running"
-    check(scene, snapshot(scene))
-
-
 def test_a_stalled_model_is_given_up_when_its_time_is_over(
     new_place: Callable[[], str], tmp_path: Path
 ):
-    with Simulator([Say("Half", faults=[Hang(after_frames=1)]), Say("x")]) as server:
+    with Simulator([Say("Half", faults=[Hang(after_frames=2)]), Say("x")]) as server:
         scene = Scene(new_place(), server.base_url("openai-chat"), str(tmp_path / "l"))
 
         async def go(store: Store, run_id: str) -> Any:
@@ -414,6 +264,10 @@ def test_a_stalled_model_is_given_up_when_its_time_is_over(
 
         with open_store(scene.place) as store:
             assert asyncio.run(go(store, begun(store))) == "failed"
+            error = only(store).error
+            assert error is not None
+            assert error.kind == "StreamBroken"
+            assert text_of(store.run(path, CONVERSATION)[-1]) == "Half"
 
 
 def test_an_answer_of_the_service_is_followed_by_another_process(new_scene: NewScene):

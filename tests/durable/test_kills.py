@@ -4,10 +4,16 @@ import asyncio
 import os
 import random
 import signal
+import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
+import psycopg
+import pytest
 from tests.durable.acting import (
     Scene,
     check,
@@ -21,10 +27,11 @@ from tests.durable.acting import (
     simulator,
     snapshot,
 )
+from tests.durable.working import begin
 from tests.store.processes import SLOW
 
-from multi_llm_chat.durable.holding import Holder
-from multi_llm_chat.store import list_runs, open_store
+from multi_llm_chat.durable.holding import Holder, is_dead
+from multi_llm_chat.store import Transaction, list_runs, open_store, take_run
 from multi_llm_chat.testing.simulator import Gate, Say
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 
@@ -55,6 +62,20 @@ def test_random_kills_in_streams_and_tools_lose_and_double_nothing(
     assert resumed
 
 
+def _holds_a_lock(place: str) -> bool:
+    """Whether somebody is in the middle of a transaction that writes."""
+    try:
+        if place.startswith("postgresql"):
+            with psycopg.connect(place) as connection:
+                connection.execute("SELECT 1 FROM runs FOR UPDATE NOWAIT")
+        else:
+            with closing(sqlite3.connect(place, timeout=0, isolation_level=None)) as file:
+                file.execute("BEGIN IMMEDIATE")
+    except (sqlite3.OperationalError, psycopg.errors.LockNotAvailable):
+        return True
+    return False
+
+
 def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
     new_place: Callable[[], str], tmp_path: Path
 ):
@@ -75,6 +96,10 @@ def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
         gate.wait_reached()
         assert sleeper.pid is not None
         os.kill(sleeper.pid, signal.SIGSTOP)
+        while _holds_a_lock(scene.place):  # in a transaction nobody could take its place
+            os.kill(sleeper.pid, signal.SIGCONT)
+            sleeper.join(0.01)
+            os.kill(sleeper.pid, signal.SIGSTOP)
         with open_store(scene.place) as store:
             while not store.run(list_runs)[0].is_free:
                 sleeper.join(0.01)
@@ -86,6 +111,46 @@ def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
         assert ended(sleeper) == 0
         assert check(scene, before).epoch == 2
         assert snapshot(scene) == before
+
+
+def _stand_still(place: str, run_id: str) -> None:
+    """Stop within a transaction that holds the run; what is tried again afterwards goes through."""
+    stops = [signal.SIGSTOP]
+
+    def touch(transaction: Transaction) -> None:
+        transaction.rows("UPDATE runs SET attempts = attempts WHERE id = ?", run_id)
+        while stops:
+            os.kill(os.getpid(), stops.pop())
+
+    with open_store(place) as store:
+        store.run(touch)
+    assert not stops
+
+
+@pytest.mark.skipif(not SLOW, reason="takes long: make faults")
+def test_a_worker_that_stands_still_in_a_transaction_does_not_keep_its_runs(postgres: str):
+    with open_store(postgres) as store:
+        run_id = begin(store, 1)
+        process = context().Process(target=_stand_still, args=(postgres, run_id))
+        process.start()
+        while not _holds_a_lock(postgres):
+            process.join(0.01)
+        assert store.run(take_run, run_id, "another", 1000) is not None
+        assert process.pid is not None
+        os.kill(process.pid, signal.SIGCONT)
+        assert ended(process) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="how others are told apart is Linux's way")
+def test_a_process_that_has_ended_is_dead_even_if_nobody_has_asked_how():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    owner = f"{Holder.host()}:{process.pid}:holder/run"
+    assert not is_dead(owner)
+    process.kill()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still listed
+    assert is_dead(owner)
+    process.communicate()
+    assert is_dead(owner)
 
 
 def test_of_two_processes_that_start_one_goes_on(new_scene: Callable[..., Scene]):

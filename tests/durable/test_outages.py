@@ -22,6 +22,7 @@ from tests.durable.working import begin, check_all
 from tests.store.postgres_server import binaries, restart, start, stop
 from tests.store.processes import SLOW
 
+from multi_llm_chat.config.values import RateSettings
 from multi_llm_chat.durable.driving import drive
 from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.store import Store, open_store, run_info, take_run
@@ -44,7 +45,8 @@ def own_server() -> Iterator[Path]:
 
 async def _drive_all(scene: Scene, store: Store, runs: list[str]) -> list[object]:
     async with provider(scene) as speaker:
-        revive = reviver(scene, speaker)
+        # With a limit that nobody reaches: what is counted there must come through the outage as well.
+        revive = reviver(scene, speaker, rates={speaker.name: RateSettings(requests=1_000_000)})
         drives = (drive(store, holder_of(store), run_id, revive) for run_id in runs)
         return list(await asyncio.gather(*drives))
 

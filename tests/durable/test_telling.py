@@ -11,9 +11,11 @@ from hypothesis import strategies as st
 from opentelemetry import trace
 from tests.durable.acting import NAMES, Scene, say
 
-from multi_llm_chat.client.agent_events import ToolFinished, ToolStarted
+from multi_llm_chat.client.agent_events import Delayed, ToolFinished, ToolStarted
+from multi_llm_chat.durable.following import follow
 from multi_llm_chat.durable.health import answer, metrics
 from multi_llm_chat.durable.holding import Hands, Holder
+from multi_llm_chat.durable.nudges import pause_for
 from multi_llm_chat.durable.stream import (
     Begun,
     Compressed,
@@ -38,9 +40,12 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.store import (
+    Events,
     Store,
+    append_events,
     begin_run,
     create,
+    finish_run,
     list_runs,
     open_store,
     read_events,
@@ -70,6 +75,7 @@ EVENTS: st.SearchStrategy[StreamEvent] = st.one_of(
     st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS),
     st.builds(Finish, st.sampled_from(["stop", "length"]), st.text()),
     st.builds(Begun, st.text(), st.text()),
+    st.builds(Delayed, st.text(), st.floats(0, 1e6)),
     st.builds(Resumed, COUNTS),
     st.builds(TurnKept, st.text(), st.text(), st.booleans()),
     st.builds(Compressed, st.text()),
@@ -206,3 +212,60 @@ def test_who_loses_a_run_hears_of_it_at_once(tmp_path: Path):
 def _owner(store: Store) -> str:
     (info,) = store.run(list_runs)
     return info.owner or ""
+
+
+@given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12))), st.integers(0, 8))
+def test_what_is_handed_over_goes_on_without_a_gap_or_the_store_is_asked(
+    batches: list[tuple[int, int]], after: int
+):
+    async def heard() -> tuple[tuple[int, str], ...]:
+        with open_store(":memory:") as store, pause_for(store, "run") as ear:
+            for first, size in batches:
+                ear.hear(tuple((number, f"event {number}") for number in range(first, first + size)))  # fmt: skip
+            ear.hear(())
+            return await ear.next(after)
+
+    numbers = {number for first, size in batches for number in range(first, first + size)}
+    found = asyncio.run(heard())
+    wanted = tuple(sorted(number for number in numbers if number > after))
+    is_whole = wanted == tuple(range(after + 1, after + 1 + len(wanted)))
+    assert found == (tuple((number, f"event {number}") for number in wanted) if is_whole else ())
+
+
+def test_who_follows_in_the_same_process_is_handed_each_event_once(tmp_path: Path):
+    """Words are told in one thread, turns saved in another, and all is read in a third, from two places."""
+    words = [f"{number} " for number in range(300)]
+
+    async def read(store: Store, run_id: str, after: int) -> list[tuple[int, StreamEvent]]:
+        return [each async for each in follow(store, run_id, after)]
+
+    async def both(store: Store, run_id: str) -> list[list[tuple[int, StreamEvent]]]:
+        return list(await asyncio.gather(read(store, run_id, 0), read(store, run_id, 3)))
+
+    with open_store(tmp_path / "c.db") as store:
+        taken = _taken(store)
+        run_id = taken.fence.run_id
+        holder = Holder(store, flush=0.001)
+        holder.expect(taken.fence)
+        holder.hold(run_id)
+
+        def tell() -> None:
+            for number, word in enumerate(words):
+                holder.tell(run_id, TextDelta(word))
+                if number % 10 == 0:
+                    told = holder.told(run_id, TurnKept(f"turn {number}", "robot"))
+                    store.run(append_events, [Events(taken.fence, told)])
+                    holder.landed(run_id, told)
+            told = holder.told(run_id, Ended("done", "answered", Usage(), None, 1.0))
+            store.run(finish_run, taken.fence, "done", events=told)
+            holder.landed(run_id, told)
+            holder.let_go(run_id)
+
+        telling = threading.Thread(target=tell)
+        telling.start()
+        whole, later = asyncio.run(both(store, run_id))
+        telling.join()
+    assert [number for number, _ in whole] == list(range(1, len(whole) + 1))
+    assert later == whole[3:]
+    text = "".join(event.text for _, event in whole if isinstance(event, TextDelta))
+    assert text == "".join(words)

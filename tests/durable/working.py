@@ -100,3 +100,13 @@ def check_all(scene: Scene, store: Store, runs: list[str]) -> None:
         for call in store.run(calls, run_id):
             assert ran[call.idempotency_key or ""] <= call.attempts
             assert call.name == "look" or ran[call.idempotency_key or ""] <= 1
+
+
+def stay_within(asked: list[float], rate: RateSettings) -> None:
+    """Requests that came at these moments are never more than the limit and one burst, in any time."""
+    a_second = (rate.requests or 0) / 60
+    burst = a_second * rate.burst
+    on_the_way = 0.3  # seconds between the permission and the arrival, at most
+    for first, began in enumerate(asked):
+        for last, end in enumerate(asked[first:], first):
+            assert last - first + 1 <= burst + a_second * (end - began + on_the_way) + 1

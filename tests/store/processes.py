@@ -12,10 +12,15 @@ _ROOT = str(Path(__file__).parents[2])
 SLOW = os.environ.get("HYPOTHESIS_PROFILE") == "slow"
 
 
+#: What processes need, loaded once for all of them. Whoever needs more adds it when its tests are collected: the first
+#: process fixes it.
+PRELOADED = ["multi_llm_chat.store", "multi_llm_chat.store.postgres"]
+
+
 def context() -> ForkServerContext:
     """How to start processes that share nothing with this one, not even threads."""
     if _ROOT not in sys.path:
         sys.path.append(_ROOT)  # where they find the function that they are to run
     made = get_context("forkserver")
-    made.set_forkserver_preload(["multi_llm_chat.store", "multi_llm_chat.store.postgres"])
+    made.set_forkserver_preload(PRELOADED)
     return made

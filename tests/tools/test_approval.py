@@ -149,3 +149,30 @@ def test_rules_and_patterns_hold_for_tools_that_come_later() -> None:
     assert registry.is_enabled("secret_key")
     registry.disable("secret_key")
     assert not registry.is_enabled("secret_key")
+
+
+def test_who_lets_an_interrupted_call_be_made_again_is_asked_again_about_the_next() -> None:
+    asked: list[bool] = []
+
+    def approve(request: ApprovalRequest) -> Allow:
+        asked.append(request.interrupted)
+        return Allow()
+
+    registry = ToolRegistry(approve=approve)
+    registry.tool(approval="ask", name="look")(lambda: "seen")
+    call = ToolCall("look", {}, "c")
+
+    async def again(policy: Any) -> None:
+        registry.set_approval("look", policy)
+        assert await registry.may_repeat(call, conversation="talk")
+        for _ in range(2):
+            assert (await registry.execute(call, conversation="talk")).content == "seen"
+
+    asyncio.run(again("ask"))
+    assert asked == [True, False]
+    asyncio.run(again("always"))
+    registry.set_approval("look", "ask")
+    asyncio.run(registry.execute(call, conversation="talk"))
+    assert asked == [True, False, True, False]
+    registry.set_approval("look", "never")
+    assert not asyncio.run(registry.may_repeat(call, conversation="talk"))

@@ -26,6 +26,7 @@ from multi_llm_chat.tools.mcp import (
     StateChanged,
 )
 from multi_llm_chat.tools.mcp.servers import McpServers
+from multi_llm_chat.tools.values import IDEMPOTENCY_KEY
 
 
 def test_tools_run_and_their_results_become_parts(scene: Scene) -> None:
@@ -67,6 +68,15 @@ def test_progress_and_logs_are_told(scene: Scene) -> None:
         lambda event: isinstance(event, ServerLogged) and event.logger != "stderr"
     )
     assert logged == ServerLogged("everyday", "info", "walked three steps")
+
+
+def test_a_call_of_a_kept_run_carries_its_idempotency_key(scene: Scene) -> None:
+    assert scene.call("key").content == "None"
+    before = IDEMPOTENCY_KEY.set("run:1")
+    try:
+        assert scene.call("key").content == "run:1"
+    finally:
+        IDEMPOTENCY_KEY.reset(before)
 
 
 def test_a_question_to_the_user_is_asked_and_answered(scene: Scene) -> None:

@@ -29,8 +29,9 @@ PATIENCE = 25_000
 expect.set_options(timeout=PATIENCE)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def browser() -> Generator[Browser]:
+    """One browser for all tests here. While it is open, this thread has its event loop: see ``apart``."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
     with sync_playwright() as playwright:

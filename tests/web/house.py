@@ -1,13 +1,24 @@
 """A real server with real conversations: models are simulated over HTTP, everything else is what users get."""
 
+import asyncio
+import multiprocessing
+import os
+import runpy
+import shutil
 import socket
+import subprocess
+import sys
 import threading
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import DupFd
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, TypeVar
 
 import httpx2
+import pytest
 
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
@@ -23,6 +34,21 @@ from multi_llm_chat.web.serving import Address, make_server
 SPEAKERS = {"gemini": "gemini", "chatgpt": "openai", "claude": "anthropic"}
 
 PATIENCE = 20.0
+
+# Processes are forked from one that has loaded what they need, and nothing else: no thread, no connection.
+_FORKING = multiprocessing.get_context("forkserver")
+_FORKING.set_forkserver_preload(
+    [
+        "tests.web.house",
+        "multi_llm_chat.cli.ask",
+        "multi_llm_chat.cli.serve",
+        "multi_llm_chat.cli.terminal.plain",
+        "multi_llm_chat.tools.mcp.servers",
+        "multi_llm_chat.transport.aio",
+        "multi_llm_chat.transport.sync",
+    ]
+)
+T = TypeVar("T")
 
 
 class House:
@@ -54,6 +80,12 @@ class House:
             yield client
 
 
+def apart(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in a thread of its own: a browser may have this one's event loop."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()
+
+
 def form_token(html: str) -> str:
     return html.partition('name="form-token" content="')[2].partition('"')[0]
 
@@ -76,8 +108,10 @@ def house(
     proxy: Proxy | None = None,
     password_hash: str | None = None,
     hosts: tuple[str, ...] = (),
+    figures_token: str = "",
+    prepare: Callable[[Hub], object] = lambda _hub: None,
 ) -> Generator[House]:
-    """A server in a thread; everything it keeps is below the folder."""
+    """A server in a thread; everything it keeps is below the folder. ``prepare`` is called before it serves."""
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)
     with Simulator(script) as simulator:
@@ -90,8 +124,13 @@ def house(
             working_folder=folder,
         )
         hub = Hub(lambda approve: Workspace(folders, keys=keys, approve=approve))
+        prepare(hub)
         access = Access(
-            b"secret of this test", proxy=proxy, password_hash=password_hash, hosts=hosts
+            b"secret of this test",
+            proxy=proxy,
+            password_hash=password_hash,
+            hosts=hosts,
+            figures_token=figures_token,
         )
         listening = socket.create_server(("127.0.0.1", 0))
         server = make_server(hub, access, Address(port=listening.getsockname()[1]))
@@ -103,3 +142,70 @@ def house(
             server.should_exit = True
             thread.join(PATIENCE)
             listening.close()
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "multi_llm_chat", *arguments]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
+    return kept | {"MULTI_LLM_CHAT_HOME": str(home), "TEST_KEY": "test-key-of-no-value"} | more
+
+
+@contextmanager
+def started(folder: Path, *words: str) -> Generator[tuple[BaseProcess, TextIO]]:
+    """``mlc`` as a process of its own, and what it prints; killed in the end."""
+    reading, writing = os.pipe()
+    with os.fdopen(reading, encoding="utf-8") as printed:
+        process = _FORKING.Process(
+            target=_become, args=(words, environment(folder), DupFd(writing)), daemon=True
+        )
+        process.start()
+        os.close(writing)
+        try:
+            yield process, printed
+        finally:
+            process.kill()
+            process.join()
+
+
+@contextmanager
+def served(folder: Path, port: int = 0) -> Generator[tuple[BaseProcess, str]]:
+    """``mlc serve`` as a process of its own, and the link that it tells; killed in the end."""
+    with started(folder, "serve", "--port", str(port), "--no-open") as (process, printed):
+        yield process, printed.readline().split()[-1]
+
+
+def _become(words: Sequence[str], settings: Mapping[str, str], output: Any) -> None:
+    """Be ``mlc`` from here on."""
+    os.environ.clear()
+    os.environ.update(settings)
+    os.dup2(output.detach(), 1)
+    sys.stdout = open(1, "w", encoding="utf-8", buffering=1)  # noqa: SIM115  it lives as long as the process
+    sys.argv = ["mlc", *words]
+    runpy.run_module("multi_llm_chat", run_name="__main__")
+
+
+def configure(folder: Path, simulator: Simulator, config: str = "") -> None:
+    """Write the settings of a server that is not started here."""
+    (folder / "config").mkdir(parents=True, exist_ok=True)
+    text = config + config_of(simulator, SPEAKERS)
+    (folder / "config" / "config.toml").write_text(text, encoding="utf-8")
+
+
+def from_npm(config: pytest.Config, package: str) -> Path:
+    """The ``node_modules`` with a package that only tests need; once taken it is kept in pytest's own cache."""
+    npm = shutil.which("npm")
+    if npm is None:
+        pytest.skip("no npm on this machine")
+    cache: pytest.Cache = config.cache
+    folder = cache.mkdir(package.replace("@", "-"))
+    done = folder / "done"
+    if not done.exists():
+        options = ("--silent", "--no-audit", "--no-fund", "--prefix", str(folder))
+        install = [npm, "install", *options, package]
+        if subprocess.run(install, check=False, capture_output=True, timeout=90).returncode:
+            pytest.skip(f"{package} cannot be taken from npm here")
+        done.touch()
+    return folder / "node_modules"

@@ -47,6 +47,25 @@ def test_a_stranger_sees_nothing_but_the_way_in(home: House):
         assert stranger.get("/assets/%2e%2e/app.py").status_code == 404
 
 
+def test_probes_are_answered_and_figures_are_told_to_this_machine_or_for_the_token(tmp_path: Path):
+    bearer = {"authorization": "Bearer the token"}
+    with house(tmp_path, figures_token="the token") as home, httpx2.Client(base_url=home.url) as probe:  # fmt: skip
+        assert probe.get("/healthz").text == "ok\n"
+        assert probe.get("/readyz").text == "ok\n"
+        assert "multi_llm_chat_runs_held 0" in probe.get("/metrics").text
+        passed_on = {"x-forwarded-for": "203.0.113.9"}
+        assert probe.get("/metrics", headers=passed_on).status_code == 401
+        assert probe.get("/metrics", headers=passed_on | bearer).status_code == 200
+        for path in ("/healthzz", "/metrics/x", "/readyz/"):
+            assert probe.get(path).status_code == 401
+    elsewhere = Access(b"secret", figures_token="the token")
+    assert not elsewhere.tells_figures("203.0.113.9", {})
+    assert not elsewhere.tells_figures("203.0.113.9", {"authorization": "Bearer another"})
+    assert elsewhere.tells_figures("203.0.113.9", bearer)
+    assert not Access(b"secret").tells_figures("203.0.113.9", {"authorization": "Bearer "})
+    assert not Access(b"secret", proxy=Proxy("x-user")).tells_figures("127.0.0.1", {})
+
+
 def test_a_link_opens_one_browser_once(home: House):
     link = home.link()
     with httpx2.Client() as first, httpx2.Client() as second:

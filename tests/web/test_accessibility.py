@@ -1,57 +1,48 @@
 """The page by the rules of axe-core, which is taken from npm for the test and is no part of the repository."""
 
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 from playwright.sync_api import Page
 from tests.web.conftest import Watched
-from tests.web.house import House
+from tests.web.house import House, from_npm
 
 from multi_llm_chat.testing.simulator import Call, Say
 
 ANSWER = "# T\n\n[link](http://x.example) `code`\n\n```python\ndef f(): return 'a'  # c\n```\n\n|a|b|\n|-|-|\n|1|2|\n\n- [x] t\n\n$x$"
 
 
+#: Which rules are looked at in which colours; None for all.
+SCHEMES: tuple[tuple[Literal["light", "dark"], list[str] | None], ...] = (
+    ("light", None),
+    ("dark", ["color-contrast"]),
+)
+
+
 @pytest.fixture(scope="session")
-def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no npm on this machine")
-    folder = tmp_path_factory.mktemp("axe")
-    command = [
-        npm,
-        "install",
-        "--silent",
-        "--no-audit",
-        "--no-fund",
-        "--prefix",
-        str(folder),
-        "axe-core@4",
-    ]
-    done = subprocess.run(command, check=False, capture_output=True, timeout=60)
-    script = folder / "node_modules" / "axe-core" / "axe.min.js"
-    if done.returncode or not script.exists():
-        pytest.skip("axe-core cannot be taken from npm here")
+def axe(pytestconfig: pytest.Config) -> str:
+    script = from_npm(pytestconfig, "axe-core@4") / "axe-core" / "axe.min.js"
     return script.read_text(encoding="utf-8")
 
 
 def findings(page: Page, axe: str) -> list[str]:
+    """What is wrong in the light, and which colours are wrong in the dark: the rest does not depend on it."""
     page.evaluate(axe)
-    report = page.evaluate("() => axe.run()")
-    return [
-        f"{found['id']}: {found['nodes'][0]['html']}"
-        for found in report["violations"]
-        if found["impact"] in {"serious", "critical"}
-    ]
+    found: list[str] = []
+    for scheme, rules in SCHEMES:
+        page.emulate_media(color_scheme=scheme)
+        report = page.evaluate("rules => axe.run(rules ? { runOnly: rules } : {})", rules)
+        found += [
+            f"{scheme} {violation['id']}: {violation['nodes'][0]['html']}"
+            for violation in report["violations"]
+            if violation["impact"] in {"serious", "critical"}
+        ]
+    return found
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_axe_finds_nothing_serious(
-    home: House, visit: Callable[..., Watched], axe: str, scheme: str
-):
+def test_axe_finds_nothing_serious(home: House, visit: Callable[..., Watched], axe: str):
     @home.tools.tool(approval="ask")
     def get_weather(city: str) -> str:
         """The weather."""
@@ -59,7 +50,7 @@ def test_axe_finds_nothing_serious(
 
     del get_weather
     # The rules must be let into the page, which the policy would forbid.
-    page = visit(color_scheme=scheme, bypass_csp=True).open("/")
+    page = visit(bypass_csp=True, reduced_motion="reduce").open("/")
     assert findings(page, axe) == []
     home.says("gemini", Say(ANSWER, thinking="hm"))
     home.says("claude", Say(calls=[Call("get_weather", {"city": "Rome"})]))

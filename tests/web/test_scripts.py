@@ -1,36 +1,18 @@
 """The scripts, as TypeScript's checker reads their comments; it is taken from npm for the test."""
 
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
+from tests.web.house import from_npm
 
 import multi_llm_chat.web
 
 ASSETS = Path(multi_llm_chat.web.__file__ or "").parent / "assets"
 
 
-def test_the_types_in_the_scripts_hold(tmp_path: Path):
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no npm on this machine")
-    install = [
-        npm,
-        "install",
-        "--silent",
-        "--no-audit",
-        "--no-fund",
-        "--prefix",
-        str(tmp_path),
-        "typescript@5",
-    ]
-    checker = tmp_path / "node_modules" / ".bin" / "tsc"
-    if (
-        subprocess.run(install, check=False, capture_output=True, timeout=90).returncode
-        or not checker.exists()
-    ):
-        pytest.skip("TypeScript cannot be taken from npm here")
+def test_the_types_in_the_scripts_hold(pytestconfig: pytest.Config):
+    checker = from_npm(pytestconfig, "typescript@5") / ".bin" / "tsc"
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext --moduleResolution bundler --lib es2023,dom,dom.iterable"
     command = [str(checker), *options.split(), str(ASSETS / "main.js")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=90)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -9,10 +10,18 @@ from typing import Any
 
 import httpx2
 import msgspec
-from tests.web.house import House, house
+from tests.web.house import House, apart, house
 
-from multi_llm_chat.testing.simulator import Gate, Say
+from multi_llm_chat.client.agent_events import ToolFinished, ToolStarted
+from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
+from multi_llm_chat.web.answers import LiveAnswer
+from multi_llm_chat.web.drawing import Drawing
+from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
+from multi_llm_chat.web.views import AnswerView, Tool
+from multi_llm_chat.web.words import Words
 
 WORDS = " ".join(f"word{number}" for number in range(60))
 
@@ -62,6 +71,135 @@ def test_a_stream_goes_on_exactly_where_it_was(home: House):
         assert [int(position.partition("-")[2]) for position, _ in whole] == list(
             range(1, len(whole) + 1)
         )
+
+
+def test_everybody_reads_the_changes_in_their_own_language(home: House):
+    """The first who opened the conversation does not decide for the others."""
+
+    @home.tools.tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    del look
+    home.says("claude", Say(thinking="Hm.", calls=[Call("look", {})]), Say("Done."))
+    seen: dict[str, str] = {}
+    with home.visitor() as visitor:
+        identifier, position = begin(home, visitor)
+        visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
+        for language in ("en", "ja", "it", "ko"):
+            visitor.cookies.set("mlc_language", language)
+            address = f"/c/{identifier}/events"
+            with visitor.stream("GET", address, params={"after": position}) as stream:
+                entries = until_idle(changes(stream.iter_lines()))
+            seen[language] = "".join(
+                change.get("html", "") for _, entry in entries for change in entry
+            )
+    for language, html in seen.items():
+        words = Words(language)
+        for key in ("thinking", "tool_done", "tool_running", "you"):
+            assert words.text(key) in html
+    assert len({html.count("<article") for html in seen.values()}) == 1
+
+
+def test_what_is_said_here_is_known_here_and_not_read_again(home: House):
+    """Looking for what others have said finds nothing, whatever was done here."""
+
+    @home.tools.tool
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    del look
+    gate = Gate(5)
+    call = Say("Let me see.", calls=[Call("look", {})])
+    home.says("claude", call, *[Say("One.")] * 4)
+    home.says("gemini", call, *[Say("Eins.")] * 4)
+    home.says("chatgpt", Status(401), Say(WORDS, faults=[gate]))
+    with home.visitor() as visitor:
+        identifier, position = begin(home, visitor)
+        path = f"/c/{identifier}"
+
+        def after(order: str, turn: str = "", **body: str) -> str:
+            """Do something, and give the page when nothing goes on any more."""
+            nonlocal position
+            told = {"data": body} if order == "messages" else {"json": body | {"turn": turn}}
+            assert visitor.post(f"{path}/{order}", **told).status_code == 200  # type: ignore[arg-type]
+            if body.get("text", "").endswith("stop"):
+                gate.wait_reached()
+                visitor.post(f"{path}/stop", json={})
+            with visitor.stream("GET", f"{path}/events", params={"after": position}) as stream:
+                position = until_idle(changes(stream.iter_lines()))[-1][0]
+            view = visitor.get(f"{path}/view").json()
+            with visitor.stream("GET", f"{path}/events", params={"after": position}) as stream:
+                entries = changes(stream.iter_lines())
+                while position != view["position"]:
+                    position, found = next(entries)
+                    assert {"op": "reset"} not in found
+            return view["html"]
+
+        def turns(html: str, action: str) -> list[str]:
+            return re.findall(rf'data-action="{action}" data-turn="([^"]+)"', html)
+
+        html = after("messages", text="@claude @gemini first")
+        after("regenerate", turns(html, "regenerate")[0])
+        # The answer that stays is on two branches now, and is found once.
+        assert visitor.get("/find", params={"words": "Eins"}).text.count("<li>") == 1
+        html = after("messages", text="@chatgpt second")  # which fails
+        after("edit", turns(html, "edit")[-1], text="@claude @gemini second again")
+        after("messages", text="a memo")
+        html = after("messages", text="@chatgpt stop")
+        assert "Eins." in html
+        assert "What was said so far is kept" in html
+
+
+def test_how_long_a_tool_took_is_known_after_a_restart(tmp_path: Path):
+    def offer(hub: Hub) -> None:
+        hub.workspace.tools.tool(look)
+
+    def look() -> str:
+        """Look."""
+        return "seen"
+
+    with house(tmp_path, prepare=offer) as home, home.visitor() as visitor:
+        home.says("claude", Say(calls=[Call("look", {})]), Say("Done."))
+        identifier, position = begin(home, visitor)
+        visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
+        with visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream:
+            until_idle(changes(stream.iter_lines()))
+        before = visitor.get(f"/c/{identifier}/view").json()["html"]
+    with house(tmp_path) as home, home.visitor() as visitor:
+        after = visitor.get(f"/c/{identifier}/view").json()["html"]
+    for html in (before, after):
+        assert re.search(r'class="state">\w+ · \d+\.\d s<', html)
+    assert before.partition("<footer>")[0] == after.partition("<footer>")[0]
+
+
+def test_with_one_speaker_nobody_is_told_to_choose(tmp_path: Path):
+    with house(tmp_path, speakers=["claude"]) as home, home.visitor() as visitor:
+        assert 'placeholder="Ask claude…"' in visitor.get("/").text
+
+
+def test_a_call_that_is_begun_anew_keeps_its_card():
+    one, two = ToolCall("look", {}, "one"), ToolCall("look", {}, "two")
+    answer = LiveAnswer(AnswerView("run", "claude", 0))
+    for at, call in enumerate((one, two)):
+        answer.heard(ToolCallStart(at, "look", call.tool_call_id))
+        answer.heard(ToolCallEnd(at, call))
+    answer.turn_saved()
+    answer.heard(ToolStarted(one))
+    answer.heard(ToolStarted(two))
+    answer.heard(ToolFinished(one, ToolResult("look", "seen", "one"), 0.1))
+    answer.heard(TextDelta("half a thought"))
+    answer.resumed()
+    assert [card.state for card in answer.view.segments if isinstance(card, Tool)] == ["done", "running"]  # fmt: skip
+    answer.heard(ToolStarted(two))
+    answer.heard(ToolFinished(two, ToolResult("look", "seen", "two"), 0.1))
+    answer.heard(TextDelta("Whole."))
+    answer.flush()
+    cards = [segment for segment in answer.view.segments if isinstance(segment, Tool)]
+    assert [(card.state, card.result) for card in cards] == [("done", "seen"), ("done", "seen")]
+    assert "half" not in str(answer.view)
 
 
 def test_a_position_of_another_life_of_the_server_loads_anew(tmp_path: Path):
@@ -135,7 +273,7 @@ def test_many_clients_of_one_conversation_see_the_same(home: House):
                 gate.open()
                 return await asyncio.gather(*tasks)
 
-        seen = asyncio.run(all_of_them())
+        seen = apart(all_of_them())
         assert all(each == seen[0] for each in seen)
         assert any("word59" in change.get("html", "") for change in seen[0])
 
@@ -143,16 +281,17 @@ def test_many_clients_of_one_conversation_see_the_same(home: House):
 def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
     async def check() -> None:
         log = OpLog()
+        english = Drawing(Words("en"))
         for number in range(MOST_ENTRIES + 10):
             log.publish({"op": "text", "text": str(number)})
-        assert log.after(0) is None
-        assert log.after(9) is None
-        kept = log.after(10)
+        assert log.after(0, english) is None
+        assert log.after(9, english) is None
+        kept = log.after(10, english)
         assert kept is not None
         assert len(kept) == MOST_ENTRIES
-        assert log.after(log.last) == []
-        assert log.after(log.last + 1) is None
-        stream = log.stream("elsewhere-3")
+        assert log.after(log.last, english) == []
+        assert log.after(log.last + 1, english) is None
+        stream = log.stream("elsewhere-3", english)
         assert await anext(stream) == b"retry: 1000\n\n"
         assert msgspec.json.decode((await anext(stream)).removeprefix(b"data: ")) == [
             {"op": "reset"}
@@ -160,7 +299,7 @@ def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
         await stream.aclose()
         assert log.readers == 0
 
-    asyncio.run(check())
+    apart(check())
 
 
 def test_long_conversations_are_shown_page_by_page(home: House):

@@ -153,7 +153,7 @@ def _print(
     with open_board(plain=wishes["plain"] or wishes["no_stream"], headers=several) as board:
         approval.questions = Questions(board)
         for event in list(events) if wishes["no_stream"] else events:
-            show(board, event)
+            show(board, event, once=True)
 
 
 def _code(outcome: Outcome, approval: "_Approval", *, interrupted: bool) -> int:

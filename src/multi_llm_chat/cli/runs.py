@@ -1,7 +1,9 @@
 """``mlc runs``: the answers that are being given, and those that were interrupted."""
 
 import asyncio
+import sys
 import time
+from importlib import import_module
 from typing import Any
 
 import click
@@ -10,7 +12,7 @@ from multi_llm_chat.cli.opening import open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.durable.driving import drive
-from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.durable.holding import holder_of, is_dead
 from multi_llm_chat.durable.janitor import partition_of
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.service.planning import Planner
@@ -25,6 +27,7 @@ from multi_llm_chat.store import (
     run_info,
     stop_run,
 )
+from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 
 _TOLD = {
     "over": "It had ended before.",
@@ -99,9 +102,9 @@ def cancel_command(run: str, db: str | None) -> None:
 def resume_command(run: str, engine: str | None, db: str | None) -> None:
     """Go on with an answer that failed or was interrupted.
 
-    Without --engine it is given here, to its end.
+    Without --engine it is given here, to its end; who sits at the terminal is asked about its tools.
     """
-    with open_workspace(db) as workspace:
+    with open_workspace(db, _approve if sys.stdin.isatty() else None) as workspace:
         info = find_run(workspace.store, run)
         if not workspace.store.run(reopen_run, info.id):
             raise UsageError(f"This answer is {info.status}: there is nothing to go on with.")
@@ -115,11 +118,18 @@ def resume_command(run: str, engine: str | None, db: str | None) -> None:
     tell("Another process gives it." if status is None else f"It is {status}.")
 
 
+def _approve(request: ApprovalRequest) -> Decision:
+    terminal: Any = import_module("multi_llm_chat.cli.terminal")  # a heavy part of its own
+    with terminal.open_board() as board:
+        return terminal.Questions(board).approve(request)
+
+
 async def _drive(workspace: Workspace, info: RunInfo) -> object:
     planner = Planner(workspace.settings, workspace.speakers, workspace.tools)
     store = workspace.store
     try:
-        return await drive(store, holder_of(store), info.id, Reviver(planner))
+        gone = info.owner if is_dead(info.owner or "") else None
+        return await drive(store, holder_of(store), info.id, Reviver(planner), dead=gone)
     finally:
         await workspace.speakers.aclose()
 

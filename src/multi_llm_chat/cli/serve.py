@@ -23,6 +23,12 @@ from multi_llm_chat.tools.approval import ApprovalCallback
 @click.option("--proxy", multiple=True, help="The proxy's address; this machine if not given.")
 @click.option("--admin", multiple=True, help="A user of the proxy who may change settings.")
 @click.option("--https", is_flag=True, help="Browsers reach this server by https.")
+@click.option(
+    "--metrics-token",
+    envvar="MULTI_LLM_CHAT_METRICS_TOKEN",
+    show_envvar=True,
+    help="What other machines show to read /metrics.",
+)
 @click.option("--set-password", is_flag=True, help="Ask for a password, keep its hash, and end.")
 @click.option(
     "--engine", metavar="ADDRESS", help="Let workers answer: the database of their queue."
@@ -70,7 +76,12 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
         addresses = tuple(options["proxy"]) or ("127.0.0.1", "::1")
         proxy = access.Proxy(options["auth_header"], addresses, tuple(options["admin"]))
     address = serving.Address(
-        options["host"], options["port"], tuple(options["allow_host"]), proxy, options["https"]
+        options["host"],
+        options["port"],
+        tuple(options["allow_host"]),
+        proxy,
+        options["https"],
+        options["metrics_token"] or "",
     )
     door = serving.open_access(address, kept)
     _install_embedded(hub.workspace)

@@ -7,6 +7,7 @@ from multi_llm_chat.service.events import (
     AnswerEvent,
     AnswerFailed,
     AnswerFinished,
+    AnswerResumed,
     AnswerStarted,
     ChatEvent,
     NotSaved,
@@ -14,18 +15,20 @@ from multi_llm_chat.service.events import (
 from multi_llm_chat.store import ErrorRecord
 
 
-def show(board: Board, event: ChatEvent) -> None:
-    """Show what happens; what needs no showing is passed over."""
+def show(board: Board, event: ChatEvent, *, once: bool = False) -> None:
+    """Show what happens; what needs no showing is passed over. Asked ``once``, nobody can give a command afterwards."""
     match event:
         case AnswerStarted():
             board.begin(event.speaker, event.model)
         case AnswerEvent():
             board.event(event.speaker, event.event)
+        case AnswerResumed():
+            board.resume(event.speaker)
         case AnswerFinished():
             cost = None if event.cost is None else event.cost.total
             board.end(event.speaker, Summary(event.usage, cost, event.stop_reason))
         case AnswerFailed():
-            board.fail(event.speaker, as_error(event.error))
+            board.fail(event.speaker, as_error(event.error), once=once)
         case NotSaved():
             board.notice(event.error)
         case _:

@@ -13,6 +13,7 @@ from typing import Self
 
 from msgspec import Struct
 
+from multi_llm_chat.cli.asking import LaterQuestions
 from multi_llm_chat.cli.opening import find_conversation, last_conversation
 from multi_llm_chat.cli.showing import show
 from multi_llm_chat.cli.slash import COMMANDS, Leave, Session, run_command
@@ -54,6 +55,7 @@ class Talk:
     def __init__(self, wishes: Wishes) -> None:
         self._wishes = wishes
         self._questions: Questions | None = None
+        self._later = LaterQuestions()
         self.workspace = Workspace(place=wishes.db, approve=self.approve)
         service = self.workspace.chat(self._conversation())
         service.load()
@@ -75,9 +77,10 @@ class Talk:
 
     def approve(self, request: ApprovalRequest) -> Decision:
         """Ask whether a tool may run."""
-        if self._questions is None or not sys.stdin.isatty():
+        if not sys.stdin.isatty():
             return Deny("nobody is there to be asked")
-        return self._questions.approve(request)
+        asking = self._later if self._questions is None else self._questions
+        return asking.approve(request)
 
     def elicit(self, question: Elicitation) -> ElicitationAnswer:
         """Ask what a server wants to know."""
@@ -87,6 +90,9 @@ class Talk:
 
     def hear(self, line: str) -> bool:
         """Do what a line asks for; whether the conversation goes on."""
+        if self._later:
+            with open_board(plain=self._wishes.plain) as board:
+                self._later.ask(Questions(board).approve)
         if not line.strip():
             return True
         self._starting.join()
@@ -147,8 +153,11 @@ class Talk:
             closing(iter(proceeding)) as events,
         ):
             self._questions = Questions(board)
-            for event in events:
-                _show(board, event, names)
+            try:
+                for event in events:
+                    _show(board, event, names)
+            finally:
+                self._questions = None
 
 
 def _show(board: Board, event: ChatEvent, names: tuple[str, ...]) -> None:

@@ -9,14 +9,17 @@ Rules:
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from concurrent.futures import Future
 from contextlib import aclosing
 from typing import Any
 
 from multi_llm_chat.client.agent_course import Course
 from multi_llm_chat.client.agent_events import (
+    Admit,
     AgentEvent,
     AgenticLoopResult,
+    Delayed,
     HistoryCompressed,
     RunPaused,
     ToolFinished,
@@ -40,12 +43,12 @@ class AgentRun:
         self,
         *arguments: Any,
         step: bool = False,
-        admit: Callable[[CallModel], Awaitable[None]] | None = None,
+        admit: Admit | None = None,
         **settings: Any,
     ) -> None:
         """Prepare a run; the arguments are those of ``Course``.
 
-        ``step`` pauses after each round of tools; ``admit`` is awaited before each question to the model.
+        ``step`` pauses after each round of tools; ``admit`` says when the model may be asked.
         """
         self._admit = admit
         self._course = Course(*arguments, **settings)
@@ -140,8 +143,8 @@ class AgentRun:
             compressed = await self._compressed()
             if compressed is not None:
                 yield compressed
-            if self._admit is not None:
-                await self._interruptible(self._admit(effect))
+            async for delayed in self._delays(effect):
+                yield delayed
             try:
                 async with aclosing(self._listen(effect)) as events:
                     async for event in events:
@@ -154,6 +157,15 @@ class AgentRun:
             assert self._reply is not None
             self._outcome = self._course.answered(self._reply)
             return
+
+    async def _delays(self, effect: CallModel) -> AsyncGenerator[Delayed]:
+        """Wait until the model may be asked."""
+        while self._admit is not None:
+            seconds = await self._interruptible(_result(self._admit(effect)))
+            if not seconds:
+                return
+            yield Delayed(self._course.provider.name, seconds)
+            await self._interruptible(asyncio.sleep(seconds))
 
     async def _compressed(self) -> HistoryCompressed | None:
         """Let what is left out be summarised, where that is wanted."""
@@ -217,3 +229,7 @@ class AgentRun:
 
     def _execute(self, call: ToolCall) -> Any:
         return self._course.tools.execute(call, conversation=self._course.conversation)
+
+
+async def _result(future: "Future[float]") -> float:
+    return await asyncio.wrap_future(future)

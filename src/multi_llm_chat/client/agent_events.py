@@ -1,5 +1,7 @@
 """What a run of a model with tools tells while it goes on, and how it ends."""
 
+from collections.abc import Callable
+from concurrent.futures import Future
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -9,6 +11,7 @@ from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd, Usage
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.history.writing import write_call, write_part
+from multi_llm_chat.loop.effects import CallModel
 from multi_llm_chat.loop.limits import StopReason
 
 
@@ -50,9 +53,24 @@ class HistoryCompressed(Struct, frozen=True):
     note: CompressionNote
 
 
+class Delayed(Struct, frozen=True):
+    """The model is asked only in so many seconds: what may be asked of its provider is used up."""
+
+    provider: str
+    seconds: float
+
+    @property
+    def text(self) -> str:
+        """What to tell the user."""
+        return f"Waiting {self.seconds:.0f} s: the limit of {self.provider} is used up."
+
+
 AgentEvent: TypeAlias = (
-    Event | ToolStarted | ToolFinished | TurnFinished | RunPaused | HistoryCompressed
+    Event | ToolStarted | ToolFinished | TurnFinished | RunPaused | HistoryCompressed | Delayed
 )
+
+#: Asked before each question to the model: the seconds to wait before asking again, 0 if it may be put.
+Admit: TypeAlias = Callable[[CallModel], Future[float]]
 
 
 class AgenticLoopResult(Struct, frozen=True):

@@ -15,8 +15,10 @@ from typing import Any
 
 from multi_llm_chat.client.agent_course import Course
 from multi_llm_chat.client.agent_events import (
+    Admit,
     AgentEvent,
     AgenticLoopResult,
+    Delayed,
     HistoryCompressed,
     RunPaused,
     ToolFinished,
@@ -38,14 +40,20 @@ class _CancelledByUserError(Exception):
 class SyncAgentRun:
     """A run; iterate over its events, then read ``result``."""
 
-    def __init__(self, *arguments: Any, step: bool = False, **settings: Any) -> None:
-        """Prepare a run; the arguments are those of ``Course``. ``step`` pauses after each round of tools."""
+    def __init__(
+        self, *arguments: Any, step: bool = False, admit: Admit | None = None, **settings: Any
+    ) -> None:
+        """Prepare a run; the arguments are those of ``Course``.
+
+        ``step`` pauses after each round of tools; ``admit`` says when the model may be asked.
+        """
+        self._admit = admit
         self._course = Course(*arguments, **settings)
         self._step = step
         self._open = threading.Event()
         self._open.set()
         self._lock = threading.Lock()
-        self._cancelled = False
+        self._ended = threading.Event()
         self._stream: ReplyStream | None = None
         self._running: dict[concurrent.futures.Future[ToolResult], ToolCall] = {}
         self._outcome: Outcome | None = None
@@ -66,7 +74,7 @@ class SyncAgentRun:
     def cancel(self) -> None:
         """Stop the run, from any thread; it ends with ``stop_reason`` ``cancelled``."""
         with self._lock:
-            self._cancelled = True
+            self._ended.set()
             stream, running = self._stream, list(self._running)
         self._open.set()
         if stream is not None:
@@ -114,7 +122,7 @@ class SyncAgentRun:
 
     def _wait(self) -> None:
         self._open.wait()
-        if self._cancelled:
+        if self._ended.is_set():
             raise _CancelledByUserError
 
     def _call(self, effect: CallModel) -> Generator[AgentEvent]:
@@ -123,6 +131,7 @@ class SyncAgentRun:
             compressed = self._compressed()
             if compressed is not None:
                 yield compressed
+            yield from self._delays(effect)
             try:
                 question = self._course.question(effect)
                 reply = yield from self._listen(self._course.provider, question)
@@ -133,6 +142,16 @@ class SyncAgentRun:
                 continue
             self._outcome = self._course.answered(reply)
             return
+
+    def _delays(self, effect: CallModel) -> Generator[Delayed]:
+        """Wait until the model may be asked."""
+        while self._admit is not None:
+            self._check()
+            seconds = self._admit(effect).result()
+            if not seconds:
+                return
+            yield Delayed(self._course.provider.name, seconds)
+            self._ended.wait(seconds)
 
     def _compressed(self) -> HistoryCompressed | None:
         """Let what is left out be summarised, where that is wanted."""
@@ -178,7 +197,7 @@ class SyncAgentRun:
             return stream.reply
 
     def _check(self) -> None:
-        if self._cancelled:
+        if self._ended.is_set():
             raise _CancelledByUserError
 
     def _use(self, effect: RunTools) -> Generator[AgentEvent]:

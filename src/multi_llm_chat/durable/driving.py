@@ -21,7 +21,7 @@ from multi_llm_chat.durable.holding import Hands, Holder
 from multi_llm_chat.durable.limiting import Gate
 from multi_llm_chat.durable.recording import VERSION, Identity, Record
 from multi_llm_chat.durable.replaying import Recorded, read_recorded
-from multi_llm_chat.durable.saving import Save
+from multi_llm_chat.durable.saving import TROUBLE, Save
 from multi_llm_chat.durable.tools import RecordedTools
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost, StoreError, UsageError
 from multi_llm_chat.history.values import Turn
@@ -35,8 +35,6 @@ MOST_ATTEMPTS: Final = 5
 
 #: Between two tries of a save that could not be made, in seconds.
 PATIENCE: Final = 1.0
-
-_TROUBLE = frozenset({"full", "unreachable", "busy", "read-only"})
 
 
 class Material(Struct, frozen=True):
@@ -131,17 +129,17 @@ class _Drive:
         self._taken = taken
         self._loop = asyncio.get_running_loop()
         self._is_lost = False
-        self._gate = Gate(store, material.identity.provider, material.limits)
+        self._gate = Gate(store, material.identity.provider, material.limits, patience=PATIENCE)
         self.record = Record(
             material.identity, holder, material.tools, fence=taken.fence, recorded=recorded
         )
         self._run = AgentRun(
             material.identity.provider,
             material.history,
-            RecordedTools(material.tools, self.record),
+            RecordedTools(material.tools, self.record, self._save),
             conversation=taken.conversation,
             replay=recorded.outcomes,
-            admit=self._gate,
+            admit=self._gate.admit,
             **material.settings,
         )
 
@@ -153,11 +151,11 @@ class _Drive:
                 await self._save(first)
             async with aclosing(self._run):
                 async for event in self._run:
-                    for save in self.record.heard(event):
-                        await self._save(save)
+                    saves = [*self.record.heard(event)]
                     if isinstance(event, TurnFinished):
-                        await self._gate.answered(event.usage)
-            await self._gate.failed(self._run.result.error)
+                        saves += self._gate.answered(event.usage)
+                    await self._save_all(saves)
+            await self._save_all(self._gate.failed(self._run.result.error))
             return await self._end()
         except RunLost:
             return None
@@ -182,6 +180,10 @@ class _Drive:
         await self._save(self.record.end(status, result.stop_reason, record))
         return status
 
+    async def _save_all(self, saves: Sequence[Save]) -> None:
+        for save in saves:
+            await self._save(save)
+
     async def _save(self, save: Save) -> None:
         """Save it, however long the disk is full or the database away: what was done must not be done twice."""
         while True:
@@ -192,7 +194,7 @@ class _Drive:
             except RunLost:
                 raise
             except StoreError as error:
-                if error.reason not in _TROUBLE:
+                if error.reason not in TROUBLE:
                     raise
                 self._on_trouble(error)
                 await asyncio.sleep(PATIENCE)

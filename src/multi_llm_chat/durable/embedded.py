@@ -2,14 +2,15 @@
 
 Rules:
 1. Of several processes with the same file one goes on with interrupted runs: it holds the lock beside the file. The system
-   takes the lock from a process that dies, however it dies.
+   takes the lock from a process that dies, however it dies, and whatever a tool of it has forked.
 2. Every process runs what it was asked itself; its lease keeps others away.
 3. A run is free when its lease has run out, or when its owner was a process of this machine that is no more.
+4. One that waits, such as for the user, keeps nobody from going on with others.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
@@ -47,6 +48,7 @@ class RunnerLock:
                 os.close(descriptor)
                 return False
         self._descriptor = descriptor
+        _held.add(self)
         return True
 
     def release(self) -> None:
@@ -54,6 +56,20 @@ class RunnerLock:
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
+            _held.discard(self)
+
+
+#: The locks of this process. The system lets a forked child share them, and with it the time for which they are held.
+_held: set[RunnerLock] = set()
+
+
+def _leave_to_parent() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
 
 
 async def resume_all(
@@ -65,6 +81,8 @@ async def resume_all(
 ) -> dict[str, RunStatus | None]:
     """Go on with every run that was interrupted, until none is left that nobody has; how each ended."""
     ended: dict[str, RunStatus | None] = {}
+    driving: dict[asyncio.Task[RunStatus | None], str] = {}
+    tried: set[tuple[str, int]] = set()
     lock = RunnerLock(store.file) if store.file is not None else None
     if lock is not None and not lock.take():
         return ended
@@ -73,21 +91,38 @@ async def resume_all(
         while True:
             free, waiting = _sorted(await store.arun(list_runs), holder)
             for info in free:
-                on_found(info)
-            found = await asyncio.gather(
-                *(drive(store, holder, info.id, revive, dead=info.owner) for info in free)
-            )
-            ended |= {info.id: status for info, status in zip(free, found, strict=True)}
-            if not waiting:
+                if (info.id, info.epoch) not in tried:
+                    tried.add((info.id, info.epoch))
+                    on_found(info)
+                    task = asyncio.create_task(
+                        drive(store, holder, info.id, revive, dead=info.owner)
+                    )
+                    driving[task] = info.id
+            if not driving and not waiting:
                 return ended
-            await asyncio.sleep(holder.lease_ms / 4000)
+            done = await _some(driving, holder.lease_ms / 4000)
+            ended |= {driving.pop(task): task.result() for task in done}
     except StoreError as error:
         if error.reason == "closed":
             return ended
         raise
     finally:
+        for task in driving:
+            task.cancel()
+        await asyncio.gather(*driving, return_exceptions=True)
         if lock is not None:
             lock.release()
+
+
+async def _some(
+    driving: Iterable["asyncio.Task[RunStatus | None]"], seconds: float
+) -> "set[asyncio.Task[RunStatus | None]]":
+    """Those that have ended, as soon as one has, or after so many seconds."""
+    tasks = set(driving)
+    if not tasks:
+        await asyncio.sleep(seconds)
+        return tasks
+    return (await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED))[0]
 
 
 def _sorted(runs: tuple[RunInfo, ...], holder: Holder) -> tuple[list[RunInfo], list[RunInfo]]:

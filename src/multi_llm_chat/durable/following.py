@@ -3,19 +3,18 @@
 Rules:
 1. Events come in the order of their numbers, without a gap and none twice, from any number on.
 2. It ends with the run. Where the events of a run that has ended are gone, it ends without them: the turns are in the store.
-3. Who follows asks again and again; a nudge (Postgres tells when something was written) only makes it ask sooner.
+3. Who follows asks again and again; what is written by this very process it is handed without asking, and a nudge (Postgres
+   tells when something was written) makes it ask sooner.
 """
 
-import asyncio
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
-from typing import Final, TypeAlias
+from collections.abc import AsyncGenerator, Generator
+from typing import TypeAlias
 
+from multi_llm_chat.durable.nudges import POLL, Ear, pause_for
 from multi_llm_chat.durable.stream import Ended, StreamEvent, read_stream_event
 from multi_llm_chat.store import Store, Told, read_events
-
-#: Seconds between two questions.
-POLL: Final = 0.05
+from multi_llm_chat.store.journal import MOST_EVENTS
 
 Numbered: TypeAlias = tuple[int, StreamEvent]
 
@@ -42,20 +41,23 @@ class Following:
 
 
 async def follow(
-    store: Store,
-    run_id: str,
-    after: int = 0,
-    *,
-    pause: Callable[[], Awaitable[object]] = lambda: asyncio.sleep(POLL),
+    store: Store, run_id: str, after: int = 0, *, pause: Ear | None = None
 ) -> AsyncGenerator[Numbered]:
-    """What the run tells after a number, until it ends; ``pause`` waits before it is asked again."""
+    """What the run tells after a number, until it ends; ``pause`` hears of it."""
     following = Following(after)
-    while not following.is_over:
-        new = following.take(await store.arun(read_events, run_id, following.after))
-        for each in new:
-            yield each
-        if not new and not following.is_over:
-            await pause()
+    with pause or pause_for(store, run_id) as ear:
+        told = await store.arun(read_events, run_id, after)
+        while True:
+            for each in following.take(told):
+                yield each
+            if following.is_over:
+                return
+            # What was read is looked behind at once only if there may be more.
+            heard = () if len(told.events) >= MOST_EVENTS else await ear.next(following.after)
+            if heard:
+                told = Told(heard, "running", None)
+            else:
+                told = await store.arun(read_events, run_id, following.after)
 
 
 def follow_plainly(store: Store, run_id: str, after: int = 0) -> Generator[Numbered]:

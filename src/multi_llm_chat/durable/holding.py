@@ -13,13 +13,15 @@ import os
 import socket
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Final
 from uuid import uuid4
 from weakref import WeakSet
 
 from msgspec import Struct
 
+from multi_llm_chat.durable.saving import Numbered
 from multi_llm_chat.durable.stream import StreamEvent, joined, write_stream_event
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.store import Events, Fence, Store, append_events, renew
@@ -61,20 +63,20 @@ class _Held:
         else:
             self._open[-1] = both
 
-    def numbered(self) -> tuple[tuple[int, str], ...]:
+    def numbered(self) -> Numbered:
         for event in self._open:
             self._numbered[self._next] = write_stream_event(event)
             self._next += 1
         self._open = []
         return tuple(self._numbered.items())
 
-    def bound(self, event: StreamEvent) -> tuple[tuple[int, str], ...]:
+    def bound(self, event: StreamEvent) -> Numbered:
         before = self.numbered()
         number = self._next
         self._next += 1
         return (*before, (number, write_stream_event(event)))
 
-    def landed(self, numbered: tuple[tuple[int, str], ...]) -> None:
+    def landed(self, numbered: Numbered) -> None:
         for number, _ in numbered:
             self._numbered.pop(number, None)
 
@@ -87,7 +89,7 @@ class Holder:
         self.lease_ms = int(lease * 1000)
         #: CPU seconds that writing has taken.
         self.cpu_seconds = 0.0
-        self._store = store
+        self.store = store
         self._flush = flush
         self._held: dict[str, _Held] = {}
         self._lock = threading.Lock()
@@ -145,33 +147,35 @@ class Holder:
             if held is not None:
                 held.tell(event)
 
-    def told(self, run_id: str, event: StreamEvent) -> tuple[tuple[int, str], ...]:
+    def told(self, run_id: str, event: StreamEvent) -> Numbered:
         """What was told and is not known to be kept, and behind it an event that is true once it is saved with this."""
         with self._lock:
             held = self._held.get(run_id)
             return () if held is None else held.bound(event)
 
-    def landed(self, run_id: str, numbered: tuple[tuple[int, str], ...]) -> None:
+    def landed(self, run_id: str, numbered: Numbered) -> None:
         """These events are in the store."""
         self._forget(run_id, numbered)
-        self._nudge([run_id])
+        self._nudge({run_id: numbered})
 
-    def _forget(self, run_id: str, numbered: tuple[tuple[int, str], ...]) -> None:
+    def _forget(self, run_id: str, numbered: Numbered) -> None:
         with self._lock:
             held = self._held.get(run_id)
             if held is not None:
                 held.landed(numbered)
 
-    def _nudge(self, runs: list[str]) -> None:
-        """Tell those of this process who follow; others are told by the database, or look for themselves."""
-        nudge: Callable[[list[str]], None] | None = self._store.beside.get("nudge")
+    def _nudge(self, written: Mapping[str, Numbered]) -> None:
+        """Hand it to those of this process who follow; others are told by the database, or look for themselves."""
+        nudge: Callable[[Mapping[str, Numbered]], None] | None = self.store.beside.get("nudge")
         if nudge is not None:
-            nudge(runs)
+            nudge(written)
 
     def _work(self) -> None:
-        renewed = time.monotonic()
+        renewed = due = time.monotonic()
         while True:
-            self._woken.wait(self._flush)
+            # From one beginning to the next: what a write takes does not make the next one later.
+            self._woken.wait(max(due - time.monotonic(), self._flush / 5))
+            due = time.monotonic() + self._flush
             began = time.thread_time()
             with self._lock:
                 self._woken.clear()
@@ -194,13 +198,17 @@ class Holder:
         if not batches:
             return
         try:
-            lost, stopped = self._store.run(append_events, batches)
+            lost, stopped = self.store.run(append_events, batches)
         except StoreError:
             return  # it stays here, and is tried again with what comes
-        for batch in batches:
-            if batch.fence.run_id not in lost:
-                self._forget(batch.fence.run_id, batch.numbered)
-        self._nudge([batch.fence.run_id for batch in batches])
+        written = {
+            batch.fence.run_id: batch.numbered
+            for batch in batches
+            if batch.fence.run_id not in lost
+        }
+        for run_id, numbered in written.items():
+            self._forget(run_id, numbered)
+        self._nudge(written)
         self._lose(lost)
         self._stop(stopped)
 
@@ -208,7 +216,7 @@ class Holder:
         with self._lock:
             fences = [held.fence for held in self._held.values() if held.is_ours]
         try:
-            ours, stopped = self._store.run(renew, fences, self.lease_ms)
+            ours, stopped = self.store.run(renew, fences, self.lease_ms)
         except StoreError:
             return  # nobody else reaches the database either, or we learn soon that the run is lost
         # One that ended meanwhile is no longer held, and was not lost.
@@ -259,7 +267,16 @@ def _is_alive(process: int) -> bool:
         return False
     except PermissionError:
         return True
-    return True
+    return not _is_over(process)
+
+
+def _is_over(process: int) -> bool:
+    """Whether the process has ended and its parent has not asked how: in some containers nobody ever does."""
+    try:
+        told = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False  # another system, or it is gone by now: then the lease tells
+    return told.rpartition(")")[2].split()[:1] in (["Z"], ["X"])
 
 
 def counts() -> dict[str, float]:

@@ -6,7 +6,8 @@ Rules:
 2. What the journal has already is not written again, and not told again.
 3. A call is begun before it is made: the first with the run itself, tools when they start, each further question to the
    model together with the tools' turn that leads to it.
-4. Nothing here waits: the steps are wishes to save, in their order.
+4. A tool that was interrupted is made again, given up, or waits for the user's decision, by its policy.
+5. Nothing here waits: the steps are wishes to save, in their order.
 """
 
 import time
@@ -107,6 +108,9 @@ class Record:
         self._model_call = self._number()
         self._next_tool = self._next
         self._numbers: dict[str, int] = {}
+        self._took: dict[str, float] = {}
+        self._doubtful: set[int] = set()
+        self._given_up: set[int] = set()
         self._after = identity.base
         self._finish: FinishReason = "stop"
         self._is_half = False
@@ -185,7 +189,12 @@ class Record:
         assert status != "running"
         ended = Ended(status, reason, self.usage, cost, self.seconds)
         told = self._holder.told(self.identity.run, ended)
-        return Save(save_end, (self.fence, status, error, told), self.let_go)
+
+        def landed() -> None:
+            self._holder.landed(self.identity.run, told)
+            self.let_go()
+
+        return Save(save_end, (self.fence, status, error, told), landed)
 
     def let_go(self) -> None:
         """The run is over, or no longer ours."""
@@ -211,11 +220,22 @@ class Record:
         """The result of a call that is not made: it was made before, or may have been."""
         number = self._numbers[call.tool_call_id]
         found = self._recorded.results.get(number)
-        if found is not None:
-            return found
-        if number in self._recorded.interrupted and not self._repeats(call):
+        if found is None and number in self._given_up:
             return ToolResult(call.name, UNKNOWN, call.tool_call_id, is_error=True, synthetic=True)
-        return None
+        return found
+
+    def is_doubtful(self, call: ToolCall) -> bool:
+        """Whether the call was interrupted, and the user decides what becomes of it."""
+        return self._numbers[call.tool_call_id] in self._doubtful
+
+    def decide(self, call: ToolCall, *, again: bool) -> Sequence[Save]:
+        """Make a doubtful call again, or give it up."""
+        number = self._numbers[call.tool_call_id]
+        self._doubtful.discard(number)
+        if again:
+            return self._begin_tool(call)
+        self._given_up.add(number)
+        return ()
 
     # How it is done.
 
@@ -223,11 +243,23 @@ class Record:
         number = self._next_tool
         self._next_tool += 1
         self._numbers[event.call.tool_call_id] = number
-        if self.answer(event.call) is not None:
+        if number in self._recorded.results:
             return ()
+        if number in self._recorded.interrupted:
+            policy = resume_policy(self._tools, event.call.name)
+            if policy == "never":
+                self._given_up.add(number)
+                return ()
+            if policy == "ask":
+                self._doubtful.add(number)
+                self._tell(event)  # who is asked sees the call
+                return ()
         self._tell(event)
-        self._spans.tool_started(event.call)
-        start = CallStart(number, "tool", event.call.name, self.key(event.call))
+        return self._begin_tool(event.call)
+
+    def _begin_tool(self, call: ToolCall) -> Sequence[Save]:
+        self._spans.tool_started(call)
+        start = CallStart(self._numbers[call.tool_call_id], "tool", call.name, self.key(call))
         return [Save(save_begin, (self.fence, [start]))]
 
     def _finish_tool(self, event: ToolFinished) -> Sequence[Save]:
@@ -236,6 +268,8 @@ class Record:
             return ()
         self._spans.tool_ended(event.call, is_error=event.result.is_error)
         is_known = self.answer(event.call) is None
+        if is_known:
+            self._took[event.call.tool_call_id] = round(event.seconds, 3)
         result = {"result": write_result(event.result), "elapsed": self.seconds}
         outcome = Outcome(number, "done" if is_known else "unknown", result)
         told = self._holder.told(self.identity.run, event)
@@ -245,6 +279,8 @@ class Record:
         meta = event.turn.meta | self._meta
         if not event.is_whole:
             meta["partial"] = True
+        if event.turn.role == "tool" and self._took:
+            meta["seconds"], self._took = self._took, {}
         suffix = "" if event.turn.role != "tool" else ".tools"
         # Half a turn is followed by a whole one under another id, if the run is ever taken up again.
         self._is_half = self._is_half or not event.is_whole
@@ -290,9 +326,6 @@ class Record:
     ) -> Save:
         run, holder = self.identity.run, self._holder
         return Save(operation, arguments, lambda: holder.landed(run, told))
-
-    def _repeats(self, call: ToolCall) -> bool:
-        return resume_policy(self._tools, call.name) == "retry"
 
     def _question(self, number: int | None = None) -> CallStart:
         return CallStart(

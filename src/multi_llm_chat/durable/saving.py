@@ -8,7 +8,7 @@ Rules:
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final, TypeAlias
 
 from msgspec import Struct
 
@@ -33,7 +33,12 @@ from multi_llm_chat.store.journal import write_events
 from multi_llm_chat.store.turns import follows
 from multi_llm_chat.store.values import CallState, RunStatus
 
-Numbered = tuple[tuple[int, str], ...]
+#: Events of one run with their numbers, as text.
+Numbered: TypeAlias = tuple[tuple[int, str], ...]
+
+
+#: Reasons of failures that pass: what could not be saved is saved later.
+TROUBLE: Final = frozenset({"full", "unreachable", "busy", "read-only"})
 
 
 def _nothing() -> None:

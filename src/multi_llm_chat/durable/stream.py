@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
+    Delayed,
     HistoryCompressed,
     ToolFinished,
     ToolStarted,
@@ -86,6 +87,7 @@ StreamEvent: TypeAlias = (
     | Finish
     | ToolStarted
     | ToolFinished
+    | Delayed
 )
 
 
@@ -98,6 +100,8 @@ def joined(first: StreamEvent, second: StreamEvent) -> StreamEvent | None:
             return ThinkingDelta(first.text + second.text)
         case ToolCallDelta(), ToolCallDelta() if first.index == second.index:
             return ToolCallDelta(first.index, first.arguments + second.arguments)
+        case Delayed(), Delayed():
+            return second
         case _:
             return None
 
@@ -188,6 +192,7 @@ _PLAIN: Final[dict[type[Any], str]] = {
     ToolCallDelta: "call_delta",
     Usage: "usage",
     Finish: "finish",
+    Delayed: "delayed",
 }
 _NAMES: Final[dict[type[Any], str]] = _PLAIN | {
     ToolCallEnd: "call_end",

@@ -8,7 +8,7 @@ Rules:
 5. Everything is in the journal before it happens: who finds it there later can go on with it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -24,6 +24,7 @@ from multi_llm_chat.client.agent_events import (
 from multi_llm_chat.context.notes import CompressionNote
 from multi_llm_chat.durable.driving import error_record
 from multi_llm_chat.durable.holding import Hands, Holder
+from multi_llm_chat.durable.limiting import Gate
 from multi_llm_chat.durable.recording import Identity, Record
 from multi_llm_chat.durable.saving import Save
 from multi_llm_chat.durable.tools import RecordedTools
@@ -44,6 +45,7 @@ from multi_llm_chat.service.events import (
 from multi_llm_chat.service.keeping import Keeping, new_id
 from multi_llm_chat.service.speakers import Speaker
 from multi_llm_chat.store import ErrorRecord
+from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.store.values import RunStatus
 from multi_llm_chat.tools.runner import ToolRunner
 
@@ -53,7 +55,7 @@ Step: TypeAlias = Save | ChatEvent
 class Inquiry(Struct, frozen=True):
     """What a speaker is asked, and how.
 
-    ``base`` is the turn it answers; ``meta`` is noted on its turns.
+    ``base`` is the turn it answers; ``meta`` is noted on its turns; ``rates`` are what may be asked of providers.
     """
 
     speaker: Speaker
@@ -67,6 +69,7 @@ class Inquiry(Struct, frozen=True):
     base: str | None = None
     meta: JsonObject = {}
     schema: JsonObject | None = None
+    rates: Mapping[str, RateLimit] = {}
 
     def identity(self, conversation: str, run: str) -> Identity:
         """Whose run it is."""
@@ -114,6 +117,7 @@ class Answer:
         self._words: list[str] = []
         self._start: Save | None = None
         self._record = Record(inquiry.identity(conversation, self.run), holder, inquiry.tools)
+        self._gate = Gate(holder.store, inquiry.speaker.provider, inquiry.rates)
 
     @property
     def words(self) -> str:
@@ -128,6 +132,7 @@ class Answer:
             "history": inquiry.history,
             "tools": RecordedTools(inquiry.tools, self._record),
             "conversation": self._conversation,
+            "admit": self._gate.admit,
             **inquiry.settings(),
         }
 
@@ -174,7 +179,11 @@ class Answer:
     def broken(self, error: MultiLLMChatError) -> Sequence[Step]:
         """The steps after a failure."""
         kept = error_record(error)
-        return [self._record.end("failed", "error", kept), self._failed(kept)]
+        return [
+            *self._gate.failed(error),
+            self._record.end("failed", "error", kept),
+            self._failed(kept),
+        ]
 
     def lost(self, error: RunLost) -> Sequence[Step]:
         """The steps when another process goes on with the run: here it is over."""
@@ -190,4 +199,4 @@ class Answer:
         self._words = []
         turn, saves = self._record.finish_turn(event)
         self._keeping.add(turn, self.run)
-        return [*saves, TurnSaved(self.run, self.name, turn)]
+        return [*saves, *self._gate.answered(event.usage), TurnSaved(self.run, self.name, turn)]

@@ -31,7 +31,9 @@ from multi_llm_chat.service.display import display_turns
 from multi_llm_chat.service.events import ChatEvent, MessageFinished, MessageSaved
 from multi_llm_chat.service.handing import Followed, queue_of, runs_of
 from multi_llm_chat.service.keeping import Keeping, new_id
+from multi_llm_chat.service.looking import NEW, Found, read_shown, switch_to
 from multi_llm_chat.service.planning import COUNCIL, Planner, addressed_by
+from multi_llm_chat.service.proceeding import Proceeding
 from multi_llm_chat.service.rounds import Round, answered_again, continued, edited, retried
 from multi_llm_chat.service.running import Given, Running
 from multi_llm_chat.service.saving import Said, save_message
@@ -41,39 +43,14 @@ from multi_llm_chat.store import (
     Run,
     RunInfo,
     Store,
-    get,
     list_runs,
     move_head,
-    newest_leaf,
     open_store,
-    page,
     runs,
     set_settings,
 )
-from multi_llm_chat.store.transaction import Transaction, reading
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.runner import ToolRunner
-
-#: More turns than any conversation has.
-_ALL = 2**31 - 1
-
-
-class Proceeding:
-    """What happens in a conversation, told while it happens; it happens when it is read."""
-
-    def __init__(
-        self,
-        events: Callable[[], Generator[ChatEvent]],
-        events_async: Callable[[], AsyncGenerator[ChatEvent]],
-    ) -> None:
-        self._events = events
-        self._events_async = events_async
-
-    def __iter__(self) -> Generator[ChatEvent]:
-        return self._events()
-
-    def __aiter__(self) -> AsyncGenerator[ChatEvent]:
-        return self._events_async()
 
 
 class ChatService:
@@ -146,6 +123,21 @@ class ChatService:
     def answering(self) -> tuple[str, ...]:
         """Who is answering at the moment."""
         return tuple(answer.name for answer in self._running.current)
+
+    @property
+    def giving(self) -> frozenset[str]:
+        """The runs of the answers that are given here, or are about to be, or are listened to."""
+        return frozenset(self._running.runs)
+
+    @property
+    def mark(self) -> int:
+        """Another number whenever another turn is there."""
+        return self._keeping.version
+
+    @property
+    def total(self) -> int:
+        """How many turns the conversation has on all branches, as far as it is known here."""
+        return self._keeping.total
 
     @property
     def is_saved(self) -> bool:
@@ -238,19 +230,46 @@ class ChatService:
 
         return Proceeding(attached, attached_async)
 
-    def stop(self, speaker: str | None = None) -> None:
-        """Stop the answers of a speaker, or of all; what was said is kept. From any thread or task."""
-        self._running.stop(speaker)
+    def follow(self, run: str, speaker: str) -> Proceeding:
+        """Listen to one answer that is given elsewhere, from its beginning to its end."""
+        answer = Followed(self.conversation, speaker, self._keeping, run=run)
+        return Proceeding(
+            lambda: self._running.answers([answer]),
+            lambda: self._running.aanswers([answer], asyncio.Lock()),
+        )
+
+    def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
+        """Stop the answers of a speaker, or of all; what was said is kept. From any thread or task.
+
+        Answers that were begun elsewhere, and are only listened to, are stopped if it is to be ``everywhere``.
+        """
+        self._running.stop(speaker, everywhere=everywhere)
 
     # Going elsewhere.
 
     def load(self) -> None:
         """Read the conversation, where somebody else may have gone on with it."""
-        self._take(self.store.run(_read, self.conversation, self._known))
+        self._take(self.store.run(read_shown, self.conversation, self._known))
 
     async def aload(self) -> None:
         """Like ``load``, to be awaited."""
-        self._take(await self.store.arun(_read, self.conversation, self._known))
+        self._take(await self.store.arun(read_shown, self.conversation, self._known))
+
+    async def arefresh(self) -> bool:
+        """Read everything that is shown anew, also while answers come; False where something was just being said."""
+        before = self.mark
+        found = await self.store.arun(read_shown, self.conversation, None)
+        if found is None or self.mark != before or not self._keeping.is_saved:
+            return False
+        there = {each.turn.id for each in found.placed}
+        # What was said a moment ago may not have reached the store.
+        mine = [
+            each for each in self.placed if each.run_id in self.giving and each.turn.id not in there
+        ]
+        self._is_new = False
+        self._own = found.own
+        self._keeping.take((*found.placed, *mine), found.total + len(mine))
+        return True
 
     def open(self, conversation: str | None = None) -> None:
         """Go to another conversation; a new one if none is named."""
@@ -265,14 +284,14 @@ class ChatService:
     def switch(self, turn: str) -> None:
         """Show the branch that a turn is on, to its newest end."""
         self.stop()
-        self.store.run(_switch, self.conversation, turn)
+        self.store.run(switch_to, self.conversation, turn)
         self._cuts = {}
         self.load()
 
     async def aswitch(self, turn: str) -> None:
         """Like ``switch``, to be awaited."""
         self.stop()
-        await self.store.arun(_switch, self.conversation, turn)
+        await self.store.arun(switch_to, self.conversation, turn)
         self._cuts = {}
         await self.aload()
 
@@ -441,12 +460,14 @@ class ChatService:
         if queue_of(self.store) is not None:
             name = self._planner.known(name)
             spec = spec_of(meta or {}, schema)
-            return Followed(self.conversation, name, self._keeping, base=base, spec=spec)
+            handed = Followed(self.conversation, name, self._keeping, base=base, spec=spec)
+            return self._running.expect(handed)
         cut = self._cuts.get(name, WHOLE)
         inquiry = self._planner.inquiry(
             name, history, self._own, base=base, cut=cut, meta=meta, schema=schema
         )
-        return Answer(self.conversation, inquiry, self._keeping, holder_of(self.store))
+        answer = Answer(self.conversation, inquiry, self._keeping, holder_of(self.store))
+        return self._running.expect(answer)
 
     def _finished(self, answers: Sequence[Given]) -> ChatEvent:
         for answer in answers:
@@ -461,36 +482,13 @@ class ChatService:
     @property
     def _known(self) -> str | None:
         """The last turn that is known here, unless nothing needs to be read."""
-        return _NEW if self._is_new or not self._keeping.is_saved else self._keeping.last
+        return NEW if self._is_new or not self._keeping.is_saved else self._keeping.last
 
-    def _take(self, found: "tuple[JsonObject, tuple[Placed, ...]] | None") -> None:
-        if found is None:
-            return
-        self._own, placed = found
-        self._keeping.take(placed)
+    def _take(self, found: Found | None) -> None:
+        if found is not None:
+            self._own = found.own
+            self._keeping.take(found.placed, found.total)
 
     def _change(self, changes: JsonObject) -> None:
         merged = self._own | changes
         self._own = {name: value for name, value in merged.items() if value is not None}
-
-
-#: Stands for a conversation that is not in the store yet.
-_NEW = ""
-
-
-@reading
-def _read(
-    transaction: Transaction, conversation: str, known: str | None
-) -> tuple[JsonObject, tuple[Placed, ...]] | None:
-    """A conversation's settings and turns; None where its end is known."""
-    if known == _NEW:
-        return None
-    own = get(transaction, conversation).settings
-    last = page(transaction, conversation, limit=1).turns
-    if last and last[-1].turn.id == known:
-        return None
-    return own, page(transaction, conversation, limit=_ALL).turns
-
-
-def _switch(transaction: Transaction, conversation: str, turn: str) -> None:
-    move_head(transaction, conversation, newest_leaf(transaction, conversation, turn))

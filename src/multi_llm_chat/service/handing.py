@@ -4,7 +4,7 @@ Rules:
 1. What is told is the same as if the answer were given here; it comes through the store.
 2. Half an answer whose worker died is taken back by ``AnswerResumed``; the next attempt follows.
 3. To stop an answer is to ask for it: whoever gives it ends it in good order. An answer that was not begun here is
-   only listened to.
+   only listened to, and goes on when nobody listens any more; it is stopped where the user asks for just that.
 """
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Iterator, Sequence

@@ -23,6 +23,10 @@ class Keeping:
     """The turns of a conversation, and the saves that wait."""
 
     def __init__(self) -> None:
+        #: Grows with every change.
+        self.version = 0
+        #: How many turns the conversation has on all branches, as far as it is known here.
+        self.total = 0
         self._placed: list[Placed] = []
         self._waiting: list[Save] = []
         self._lock = threading.Lock()
@@ -47,19 +51,26 @@ class Keeping:
         """The turns of the branch that is shown, those of each answer together."""
         return tuple(placed.turn for placed in together(self._placed))
 
-    def take(self, placed: Iterable[Placed]) -> None:
-        """Begin anew with what the store has."""
+    def take(self, placed: Iterable[Placed], total: int) -> None:
+        """Begin anew with what the store has; ``total`` counts the turns of all branches."""
+        self.version += 1
         self._placed = list(placed)
+        self.total = total
 
     def back_to(self, turn: str | None) -> None:
         """Go on from an earlier turn: what came later is on another branch."""
+        self.version += 1
         kept = 0
         if turn is not None:
             kept = 1 + next(at for at, placed in enumerate(self._placed) if placed.turn.id == turn)
         self._placed = self._placed[:kept]
 
     def add(self, turn: Turn, run: str | None) -> None:
-        """A turn was said."""
+        """A turn was said; one that is here already is not said twice."""
+        if turn.id and any(each.turn.id == turn.id for each in reversed(self._placed)):
+            return
+        self.version += 1
+        self.total += 1
         created_ms = turn.created_at if isinstance(turn.created_at, int) else 0
         self._placed.append(Placed(turn, self.last, run, created_ms))
 

@@ -153,6 +153,7 @@ class Planner:
             base=base,
             meta=meta or {},
             schema=schema,
+            rates=self.limits,
         )
 
     def _prompt(self, speaker: Speaker, own: JsonObject) -> str | None:

@@ -10,7 +10,7 @@ Rules:
 import asyncio
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from multi_llm_chat.durable.driving import Material
 from multi_llm_chat.durable.embedded import resume_all
@@ -25,13 +25,22 @@ from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo, Store, Taken, Transaction, get, reading
 from multi_llm_chat.store.turns import placed_to
 from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.tools.runner import ToolRunner
+
+#: The tools as one user's conversation has them.
+Scoped: TypeAlias = Callable[[ToolRunner, Taken], ToolRunner]
+
+
+def _as_they_are(tools: ToolRunner, _taken: Taken) -> ToolRunner:
+    return tools
 
 
 class Reviver:
     """Makes what an interrupted run needs."""
 
-    def __init__(self, planner: Planner) -> None:
+    def __init__(self, planner: Planner, scoped: Scoped = _as_they_are) -> None:
         self._planner = planner
+        self._scoped = scoped
 
     async def __call__(self, taken: Taken, store: Store) -> Material:
         """The speaker, the history and the tools of a run.
@@ -49,7 +58,8 @@ class Reviver:
             name, history, own, base=taken.base, meta=meta, schema=schema
         )
         identity = inquiry.identity(taken.conversation, taken.fence.run_id)
-        return Material(identity, history, inquiry.tools, inquiry.settings(), self._planner.limits)
+        tools = self._scoped(inquiry.tools, taken)
+        return Material(identity, history, tools, inquiry.settings(), inquiry.rates)
 
 
 @reading
@@ -63,7 +73,10 @@ def _before(
 
 
 async def aresume_unfinished(
-    workspace: Workspace, *, on_found: Callable[[RunInfo], object] = lambda _info: None
+    workspace: Workspace,
+    *,
+    on_found: Callable[[RunInfo], object] = lambda _info: None,
+    scoped: Scoped = _as_they_are,
 ) -> dict[str, RunStatus | None]:
     """Go on with all answers that were interrupted; how each ended. The tools must have been started."""
     if queue_of(workspace.store) is not None:
@@ -72,7 +85,9 @@ async def aresume_unfinished(
     planner = Planner(workspace.settings, speakers, workspace.tools)
     store = workspace.store
     try:
-        return await resume_all(store, holder_of(store), Reviver(planner), on_found=on_found)
+        return await resume_all(
+            store, holder_of(store), Reviver(planner, scoped), on_found=on_found
+        )
     finally:
         await speakers.aclose()
 

@@ -3,7 +3,7 @@
 Rules:
 1. Decisions are those of ``Answer``; here are only saving, running and waiting. Answers that workers give are followed.
 2. One failing does not stop the others: whatever goes wrong in an answer ends that answer.
-3. Leaving the stream stops all answers; each still ends in good order, and what was said is kept.
+3. Leaving the stream stops all answers that were begun here; each still ends in good order, and what was said is kept.
 4. ``stop`` may be called from anywhere; without a name it stops all.
 """
 
@@ -34,6 +34,8 @@ class Running:
         self._store = store
         self._keeping = keeping
         self._answers: dict[str, Given] = {}
+        #: The runs of all answers from the moment they are wanted.
+        self.runs: set[str] = set()
         self._cancels: dict[str, Callable[[], None]] = {}
         self._stopped: set[str] = set()
         self._told_trouble = False
@@ -43,10 +45,15 @@ class Running:
         """The answers that are being given."""
         return tuple(self._answers.values())
 
-    def stop(self, speaker: str | None = None) -> None:
-        """Stop the answers of a speaker, or of all."""
+    def expect(self, answer: Given) -> Given:
+        """The answer will be given here."""
+        self.runs.add(answer.run)
+        return answer
+
+    def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
+        """Stop the answers of a speaker, or of all; those begun elsewhere only if it is to be everywhere."""
         for answer in self.current:
-            if speaker in (None, answer.name):
+            if speaker in (None, answer.name) and (everywhere or not _is_attached(answer)):
                 self._stopped.add(answer.run)
                 cancel = self._cancels.get(answer.run)
                 if cancel is not None:
@@ -65,7 +72,7 @@ class Running:
     def answers(self, answers: Sequence[Given]) -> Generator[ChatEvent]:
         """Let all answer at the same time."""
         told: SimpleQueue[ChatEvent | BaseException | None] = SimpleQueue()
-        self._answers |= {answer.run: answer for answer in answers}
+        self._answers |= {self.expect(answer).run: answer for answer in answers}
         threads = [
             threading.Thread(target=self._into, args=(told, answer), name=f"answer-{answer.name}")
             for answer in answers
@@ -140,7 +147,7 @@ class Running:
     ) -> AsyncGenerator[ChatEvent]:
         """Like ``answers``, with ``async``."""
         told: asyncio.Queue[ChatEvent | None] = asyncio.Queue()
-        self._answers |= {answer.run: answer for answer in answers}
+        self._answers |= {self.expect(answer).run: answer for answer in answers}
 
         async def into(answer: Given) -> None:
             try:
@@ -161,7 +168,12 @@ class Running:
         finally:
             if waiting:
                 self.stop()
-            await asyncio.gather(*tasks)
+                for answer, task in zip(answers, tasks, strict=True):
+                    if _is_attached(answer):  # it goes on elsewhere; nobody listens any more
+                        task.cancel()
+            for ended in await asyncio.gather(*tasks, return_exceptions=True):
+                if isinstance(ended, Exception):
+                    raise ended
 
     async def _aanswer(self, answer: Given, saving: asyncio.Lock) -> AsyncGenerator[ChatEvent]:
         if isinstance(answer, Followed):
@@ -212,16 +224,13 @@ class Running:
             with contextlib.suppress(StoreError):
                 self._store.run(stop_run, answer.run)
 
-        def stop() -> None:
-            if not answer.is_attached:
-                threading.Thread(target=ask, name="stop answer", daemon=True).start()
-
-        return stop
+        return lambda: threading.Thread(target=ask, name="stop answer", daemon=True).start()
 
     def _forget(self, answer: Given) -> None:
         self._answers.pop(answer.run, None)
         self._cancels.pop(answer.run, None)
         self._stopped.discard(answer.run)
+        self.runs.discard(answer.run)
 
     def _trouble(self, error: StoreError | None) -> Iterable[ChatEvent]:
         """Tell once that saving fails, until it works again."""
@@ -233,6 +242,10 @@ class Running:
         if isinstance(event, TurnSaved) and not self._keeping.is_saved:
             return TurnSaved(event.run, event.speaker, event.turn, is_saved=False)
         return event
+
+
+def _is_attached(answer: Given) -> bool:
+    return isinstance(answer, Followed) and answer.is_attached
 
 
 def in_loop(call: Callable[[], None]) -> Callable[[], None]:

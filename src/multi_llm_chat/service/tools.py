@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.runner import ToolRunner, resume_policy
+from multi_llm_chat.tools.runner import ToolRunner, may_repeat, resume_policy
 from multi_llm_chat.tools.values import Resume
 
 
@@ -34,6 +34,10 @@ class SomeTools:
     def resume(self, name: str) -> Resume:
         """What to do with an interrupted call."""
         return resume_policy(self._tools, name) if self._offers(name) else "never"
+
+    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
+        """Whether an interrupted call is to be made again."""
+        return self._offers(call.name) and await may_repeat(self._tools, call, conversation)
 
     def _for(self, call: ToolCall) -> ToolRunner:
         return self._tools if self._offers(call.name) else self._nothing

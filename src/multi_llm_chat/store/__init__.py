@@ -54,6 +54,7 @@ from multi_llm_chat.store.running import (
 from multi_llm_chat.store.runs import begin_run, end_run, runs
 from multi_llm_chat.store.searching import search
 from multi_llm_chat.store.spending import record_spending, total, totals
+from multi_llm_chat.store.standing import Standing, UnderWay, read_standing
 from multi_llm_chat.store.transaction import Transaction, reading
 from multi_llm_chat.store.turns import END, append, get_turn, page, path, path_to
 from multi_llm_chat.store.values import (
@@ -88,12 +89,14 @@ __all__ = [
     "Run",
     "RunInfo",
     "Spending",
+    "Standing",
     "Store",
     "Summary",
     "Taken",
     "Told",
     "Total",
     "Transaction",
+    "UnderWay",
     "append",
     "append_events",
     "archive",
@@ -124,6 +127,7 @@ __all__ = [
     "purge",
     "read_document",
     "read_events",
+    "read_standing",
     "reading",
     "record_spending",
     "release_run",

@@ -27,6 +27,10 @@ from multi_llm_chat.store.values import Call, CallState, ErrorRecord, RunStatus
 
 #: Where Postgres tells that events of a run were written.
 CHANNEL = "multi_llm_chat_runs"
+#: How many events are read at once.
+MOST_EVENTS = 1000
+#: How many events are written by one statement.
+_ROWS = 100
 
 _FREE = "(owner IS NULL OR lease_until_ms IS NULL OR lease_until_ms < {clock} OR owner = ?)"
 
@@ -252,9 +256,7 @@ def append_events(transaction: Transaction, batches: Sequence[Events]) -> tuple[
         for batch in batches
         if epochs.get(batch.fence.run_id) != batch.fence.epoch
     }
-    for batch in batches:
-        if batch.fence.run_id not in lost:
-            write_events(transaction, batch.fence, batch.numbered)
+    _write_all(transaction, [batch for batch in batches if batch.fence.run_id not in lost])
     return lost, stopped - lost
 
 
@@ -262,19 +264,35 @@ def write_events(
     transaction: Transaction, fence: Fence, numbered: Sequence[tuple[int, str]]
 ) -> None:
     """Write events of a run that is known to be ours."""
-    if not numbered:
-        return
-    transaction.many(
-        "INSERT INTO run_events(run_id, sequence, payload) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
-        [(fence.run_id, number, payload) for number, payload in numbered],
-    )
+    _write_all(transaction, [Events(fence, tuple(numbered))])
+
+
+def _write_all(transaction: Transaction, batches: Sequence[Events]) -> None:
+    """Write events of runs that are ours, in as few statements as can be: each costs a turn of the interpreter's lock."""
+    rows = [
+        (batch.fence.run_id, number, payload)
+        for batch in batches
+        for number, payload in batch.numbered
+    ]
+    for start in range(0, len(rows), _ROWS):
+        chunk = rows[start : start + _ROWS]
+        transaction.rows(
+            "INSERT INTO run_events(run_id, sequence, payload) VALUES "  # noqa: S608 only question marks
+            f"{', '.join(['(?, ?, ?)'] * len(chunk))} ON CONFLICT DO NOTHING",
+            *(value for row in chunk for value in row),
+        )
     if transaction.database == "postgres":
-        transaction.rows("SELECT pg_notify(?, ?)", CHANNEL, fence.run_id)
+        told = [batch.fence.run_id for batch in batches if batch.numbered]
+        for marks, chunk in chunks(told):
+            transaction.rows(
+                f"SELECT pg_notify(?, id) FROM runs WHERE id IN ({marks})",  # noqa: S608 only question marks
+                CHANNEL, *chunk,
+            )  # fmt: skip
 
 
 @reading
 def read_events(
-    transaction: Transaction, run_id: str, after: int = 0, *, limit: int = 1000
+    transaction: Transaction, run_id: str, after: int = 0, *, limit: int = MOST_EVENTS
 ) -> Told:
     """What the run has told after a number: without a gap, and how the run stands."""
     own_run(transaction, run_id)

@@ -55,11 +55,11 @@ class Store:
 
     def run(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """Run an operation in one transaction; return when it is committed."""
-        return self._submit(operation, *args, **kwargs).result()
+        return self.submit(operation, *args, **kwargs).result()
 
     async def arun(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
         """The same for an event loop. Cancelled after it has begun, the operation is still done."""
-        return await asyncio.wrap_future(self._submit(operation, *args, **kwargs))
+        return await asyncio.wrap_future(self.submit(operation, *args, **kwargs))
 
     def as_user(self, user: str) -> "Store":
         """Another user's conversations in the same place; closed together with this store."""
@@ -81,9 +81,10 @@ class Store:
     ) -> None:
         self.close()
 
-    def _submit(
+    def submit(
         self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs
     ) -> "Future[R]":
+        """The same in the background."""
         job = Job(lambda transaction: operation(transaction, *args, **kwargs), self.user)
         (self._reading if only_reads(operation) else self._writing).submit(job)
         return job.future

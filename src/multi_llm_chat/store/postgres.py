@@ -3,7 +3,8 @@
 Rules:
 1. Statements are written with ``?``; numbers take their place, so that nothing is ever escaped by us.
 2. A lost connection, a deadlock or a conflict is tried again: operations do the same twice as once.
-3. The place in an error is host and database; never the whole address, which may hold a password.
+3. A transaction whose program stands still is ended by the server: nobody waits long for the rows that it holds.
+4. The place in an error is host and database; never the whole address, which may hold a password.
 """
 
 from collections.abc import Sequence
@@ -39,11 +40,16 @@ _FAULTS: dict[str, Fault] = {
     "08": UNREACHABLE,
     "57P": UNREACHABLE,  # the server is stopping, has crashed or is just starting
     "53300": UNREACHABLE,  # too many connections
+    "25P03": UNREACHABLE,  # we stood still in a transaction, and the server ended it
     "53100": FULL,
     "25006": FORBIDDEN,
     "42501": FORBIDDEN,
     "3F": FORBIDDEN,  # no schema in which this user may make tables
 }
+
+
+#: Between two statements of a transaction nothing is waited for: ten seconds are a stopped program or a lost machine.
+_STANDSTILL = "SET idle_in_transaction_session_timeout = 10000"
 
 
 class PostgresLink:
@@ -55,6 +61,7 @@ class PostgresLink:
         self._connection = psycopg.connect(
             address, autocommit=True, connect_timeout=10, cursor_factory=psycopg.RawCursor
         )
+        self._connection.execute(_STANDSTILL)
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         """Run one statement."""

@@ -5,7 +5,8 @@ Rules:
 2. Fail closed: no callback, a callback that fails, and an answer that is none all mean no.
 3. "In this conversation" holds for that tool, as it was then, and that conversation; without a conversation
    it holds for the one call.
-4. A refusal tells the model who refused and why, so that it does not try the same again.
+4. Who allows an interrupted call to be made again is not asked a second time whether it may run.
+5. A refusal tells the model who refused and why, so that it does not try the same again.
 """
 
 import inspect
@@ -38,7 +39,10 @@ Decision: TypeAlias = Allow | Deny
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """What the user is asked: ``call`` with the name the model used, ``tool`` and ``source`` its own."""
+    """What the user is asked: ``call`` with the name the model used, ``tool`` and ``source`` its own.
+
+    ``interrupted`` tells that the call was begun before, and may have done its work: is it to be made again?
+    """
 
     call: ToolCall
     tool: str
@@ -46,6 +50,7 @@ class ApprovalRequest(Struct, frozen=True):
     description: str = ""
     conversation: str | None = None
     request_id: str | None = None
+    interrupted: bool = False
 
 
 #: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.
@@ -58,6 +63,7 @@ class Approvals:
     def __init__(self, callback: ApprovalCallback | None = None) -> None:
         self.callback = callback
         self._allowed: set[tuple[str, str]] = set()
+        self._repeated: set[tuple[str | None, str]] = set()
 
     async def require(self, policy: Approval, request: ApprovalRequest) -> None:
         """Return when the call may run.
@@ -66,18 +72,24 @@ class Approvals:
             NotRun: It may not; the text is for the model.
         """
         name = request.call.name
+        call = (request.conversation, request.call.tool_call_id)
+        is_allowed = call in self._repeated or (request.conversation, name) in self._allowed
+        self._repeated.discard(call)  # it was for this one time
         if policy == "always":
             return
         if policy == "never":
             raise NotRun(f"The tool {name!r} is not allowed to run here. Do without it.")
-        if (request.conversation, name) in self._allowed:
-            return
-        decision = await self._ask(request)
-        if isinstance(decision, Deny):
-            reason = f": {decision.reason}" if decision.reason else "."
-            raise NotRun(f"The user denied this call of {name!r}{reason}")
-        if decision.scope == "conversation" and request.conversation is not None:
-            self._allowed.add((request.conversation, name))
+        if not is_allowed:
+            await self._decide(request)
+
+    async def require_again(self, request: ApprovalRequest) -> None:
+        """Return when the call, which was interrupted, may be made again.
+
+        Raises:
+            NotRun: It may not, or nobody can be asked.
+        """
+        await self._decide(request)
+        self._repeated.add((request.conversation, request.call.tool_call_id))
 
     def forget(self, conversation: str | None = None) -> None:
         """Take back what was allowed in this conversation, or in all."""
@@ -90,6 +102,15 @@ class Approvals:
     def forget_tool(self, name: str) -> None:
         """Take back what was allowed for this tool: it is no longer the one that was allowed."""
         self._allowed = {allowed for allowed in self._allowed if allowed[1] != name}
+
+    async def _decide(self, request: ApprovalRequest) -> None:
+        name = request.call.name
+        decision = await self._ask(request)
+        if isinstance(decision, Deny):
+            reason = f": {decision.reason}" if decision.reason else "."
+            raise NotRun(f"The user denied this call of {name!r}{reason}")
+        if decision.scope == "conversation" and request.conversation is not None:
+            self._allowed.add((request.conversation, name))
 
     async def _ask(self, request: ApprovalRequest) -> Decision:
         callback = self.callback

@@ -266,6 +266,21 @@ class ToolRegistry:
         entry = self._entries.get(name)
         return "never" if entry is None else entry.tool.resume
 
+    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
+        """Ask the user whether a call that was interrupted is to be made again; no where nobody can be asked."""
+        try:
+            tool = self._admitted(call).tool
+            if self.approval(call.name) == "never":
+                return False
+            await self.approvals.require_again(
+                ApprovalRequest(
+                    call, tool.name, tool.source, tool.description, conversation, interrupted=True
+                )
+            )
+        except NotRun:
+            return False
+        return True
+
     # Running.
 
     async def execute(

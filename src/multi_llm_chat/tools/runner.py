@@ -36,6 +36,22 @@ class ResumingRunner(Protocol):
         ...
 
 
+@runtime_checkable
+class AskingRunner(Protocol):
+    """A runner that can ask the user about a call that was interrupted."""
+
+    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
+        """Whether the call is to be made again."""
+        ...
+
+
+async def may_repeat(tools: ToolRunner, call: ToolCall, conversation: str | None) -> bool:
+    """Whether a call that was interrupted is to be made again; not where nobody can be asked."""
+    return isinstance(tools, AskingRunner) and await tools.may_repeat(
+        call, conversation=conversation
+    )
+
+
 def resume_policy(tools: ToolRunner, name: str) -> Resume:
     """What to do with an interrupted call; where nobody knows it is not made again."""
     return tools.resume(name) if isinstance(tools, ResumingRunner) else "ask"

@@ -6,6 +6,8 @@ Rules:
    anybody else is not looked at.
 3. A session is a signed cookie; nothing is kept on the server, and a change of the secret ends all sessions.
 4. Wrong passwords make the next try wait, longer each time.
+5. Figures are told to this machine's own programs, and elsewhere to whoever has the token for them. A request that some
+   proxy has passed on is from elsewhere.
 """
 
 import base64
@@ -15,7 +17,7 @@ import hmac
 import ipaddress
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -30,6 +32,9 @@ SESSION: Final = 30 * 24 * 3600
 #: After how many wrong passwords one has to wait, and how long at most.
 PATIENT_UNTIL: Final = 4
 LONGEST_WAIT: Final = 60.0
+
+#: What proxies add to requests that they pass on.
+_PASSED_ON: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 _SECRET: Final = "session-secret"  # noqa: S105  a name, not the thing
 _PASSWORD: Final = "password-hash"  # noqa: S105  a name, not the thing
@@ -52,6 +57,7 @@ class Access:
         proxy: The proxy that vouches for users, if there is one.
         hosts: Names by which this server may be called, beside ``localhost`` and addresses.
         is_encrypted: Whether browsers reach it by https.
+        figures_token: What programs elsewhere show to be told the figures; without it they are not.
         clock: Seconds since 1970.
     """
 
@@ -63,12 +69,14 @@ class Access:
         proxy: Proxy | None = None,
         hosts: tuple[str, ...] = (),
         is_encrypted: bool = False,
+        figures_token: str = "",
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret
         self.password_hash = password_hash
         self.proxy = proxy
         self.is_encrypted = is_encrypted
+        self._figures_token = figures_token
         self._hosts = frozenset(host.lower() for host in hosts) | {"localhost"}
         self._clock = clock
         self._links: set[str] = set()
@@ -155,6 +163,16 @@ class Access:
         if self.proxy is None or not header or address not in self.proxy.addresses:
             return None
         return header.strip() or None
+
+    def tells_figures(self, address: str, headers: Mapping[str, str]) -> bool:
+        """Whether whoever asks from this address may know how much is going on."""
+        shown = headers.get("authorization", "").removeprefix("Bearer ")
+        if self._figures_token and hmac.compare_digest(
+            _digest(shown), _digest(self._figures_token)
+        ):
+            return True
+        passed_on = self.proxy is not None or any(name in headers for name in _PASSED_ON)
+        return not passed_on and is_loopback(address)
 
     def may_change(self, user: str) -> bool:
         """Whether the user may change settings, tools and keys, which are everybody's."""

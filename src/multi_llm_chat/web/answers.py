@@ -3,7 +3,7 @@
 Rules:
 1. Every event changes the answer and gives the changes that bring a page to the same state.
 2. Words and thoughts wait until ``flush``, so that a page changes a few times a second and not for each token.
-3. A call of a tool is one card from its first letter to its result.
+3. A call of a tool is one card from its first letter to its result, also if it is begun anew after an interruption.
 """
 
 from collections.abc import Callable
@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
+    Delayed,
     HistoryCompressed,
     ToolFinished,
     ToolStarted,
@@ -20,21 +21,18 @@ from multi_llm_chat.client.agent_events import (
 )
 from multi_llm_chat.events import TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.tools.approval import ApprovalRequest
 from multi_llm_chat.web.oplog import Change
 from multi_llm_chat.web.rendering import Growing
 from multi_llm_chat.web.showing import tool_view
 from multi_llm_chat.web.views import AnswerView, Note, Segment, Thoughts, Tool, Words
 
-#: Makes the HTML of a segment.
-Draw = Callable[[Segment], str]
-
 
 class LiveAnswer:
     """One speaker's answer while it comes."""
 
-    def __init__(self, view: AnswerView, draw: Draw) -> None:
+    def __init__(self, view: AnswerView) -> None:
         self._view = view
-        self._draw = draw
         self._segments: list[Segment] = []
         self._growing: Growing | None = None
         self._kept = 0
@@ -52,6 +50,7 @@ class LiveAnswer:
             ToolStarted: self._started,
             ToolFinished: self._finished,
             HistoryCompressed: self._compressed,
+            Delayed: self._delayed,
             TurnFinished: self._turn_finished,
         }
 
@@ -87,6 +86,10 @@ class LiveAnswer:
             changes += self._more_words(words)
         return changes
 
+    def named(self, model: str) -> None:
+        """Which model answers."""
+        self._view = replace(self._view, model=model)
+
     def turn_saved(self) -> list[Change]:
         """What comes next begins anew."""
         self._calls = {}
@@ -97,19 +100,21 @@ class LiveAnswer:
     def resumed(self) -> None:
         """What was said since the last saved turn is no more: somebody goes on from there."""
         self._words, self._thoughts, self._growing = [], [], None
-        self._calls, self._cards, self._running = {}, {}, []
+        self._calls, self._running = {}, []
         del self._segments[self._kept :]
+        self._cards = {call: at for call, at in self._cards.items() if at < self._kept}
 
     def runs(self, call: ToolCall) -> bool:
         """Whether the call is one of those that run."""
         return self._place(call) is not None
 
-    def ask(self, call: ToolCall, question: str, source: str) -> list[Change]:
+    def ask(self, request: ApprovalRequest, question: str) -> list[Change]:
         """The user has to decide about a call that runs."""
-        at = self._place(call)
-        return (
-            [] if at is None else [self._put(at, state="waiting", question=question, source=source)]
-        )
+        at = self._place(request.call)
+        if at is None:
+            return []
+        told = {"source": request.source, "interrupted": request.interrupted}
+        return [self._put(at, state="waiting", question=question, **told)]
 
     def decided(self, question: str) -> list[Change]:
         """The user has decided."""
@@ -119,10 +124,17 @@ class LiveAnswer:
         return []
 
     def _place(self, call: ToolCall) -> int | None:
-        """Where the card of a running call is; a call that only looks the same is the second choice."""
+        """Where the card of a running call is; a call that only looks the same, or has its id, is the second choice."""
         same = [at for each, at in self._running if each is call]
         alike = [at for each, at in self._running if each == call]
-        return next(iter([*same, *alike]), None)
+        called = [at for each, at in self._running if each.tool_call_id == call.tool_call_id]
+        return next(iter([*same, *alike, *called]), None)
+
+    def _is_taken(self, at: int) -> bool:
+        """Whether the card is that of another call with the same id."""
+        card = self._segments[at]
+        assert isinstance(card, Tool)
+        return card.state in {"done", "failed"} or any(place == at for _, place in self._running)
 
     @property
     def _new_id(self) -> str:
@@ -130,12 +142,12 @@ class LiveAnswer:
 
     def _add(self, segment: Segment) -> Change:
         self._segments.append(segment)
-        return {"op": "append", "to": f"{self._view.run}-body", "html": self._draw(segment)}
+        return {"op": "append", "to": f"{self._view.run}-body", "html": segment}
 
     def _put(self, at: int, **fields: object) -> Change:
         segment = replace(self._segments[at], **fields)
         self._segments[at] = segment
-        return {"op": "replace", "id": segment.id, "html": self._draw(segment)}
+        return {"op": "replace", "id": segment.id, "html": segment}
 
     def _closed(self) -> list[Change]:
         """Nothing is added to the words any more."""
@@ -179,6 +191,13 @@ class LiveAnswer:
     def _compressed(self, event: HistoryCompressed) -> list[Change]:
         return [*self._closed(), self._add(Note(self._new_id, event.note.text))]
 
+    def _delayed(self, event: Delayed) -> list[Change]:
+        changes = self._closed()
+        last = len(self._segments) - 1
+        if last >= 0 and isinstance(self._segments[last], Note):
+            return [*changes, self._put(last, text=event.text)]
+        return [*changes, self._add(Note(self._new_id, event.text))]
+
     def _turn_finished(self, _event: TurnFinished) -> list[Change]:
         self._calls = {}
         return self._closed()
@@ -201,17 +220,21 @@ class LiveAnswer:
 
     def _started(self, event: ToolStarted) -> list[Change]:
         call = event.call
-        at = self._cards.pop(call.tool_call_id, None)
-        if at is None:
+        at = self._cards.get(call.tool_call_id)
+        if at is None or self._is_taken(at):
             changes = [*self._closed(), self._add(tool_view(self._new_id, call, None))]
-            at = len(self._segments) - 1
+            at = self._cards[call.tool_call_id] = len(self._segments) - 1
         else:
-            changes = [self._put(at, state="running")]
+            # The question of the next attempt may be there before its first event is.
+            asked = getattr(self._segments[at], "question", "")
+            changes = [self._put(at, state="waiting" if asked else "running")]
         self._running.append((call, at))
         return changes
 
     def _finished(self, event: ToolFinished) -> list[Change]:
         at = self._place(event.call)
+        if at is None:  # a call that was interrupted has an outcome, though nobody ran it again
+            at = self._cards.get(event.call.tool_call_id)
         if at is None:
             return []
         self._running = [entry for entry in self._running if entry[1] != at]

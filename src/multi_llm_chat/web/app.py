@@ -16,7 +16,7 @@ from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, 
 from multi_llm_chat.web.access import Access
 from multi_llm_chat.web.guarding import Guard
 from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.routes import conversations, pages, settings, tools
+from multi_llm_chat.web.routes import conversations, pages, probes, settings, tools
 
 _ASSETS: Final = Path(__file__).parent / "assets"
 
@@ -77,6 +77,7 @@ def _routes() -> list[Route | Mount]:
         Route("/logout", pages.logout, methods=post),
         Route("/link", pages.new_link, methods=post),
         Route("/health", pages.health, methods=get),
+        *(Route(path, probes.probe, methods=get) for path in ("/healthz", "/readyz", "/metrics")),
         Mount("/assets", StaticFiles(directory=_ASSETS)),
     ]
 

@@ -5,7 +5,7 @@ Rules:
 2. Every word of ours comes from a catalogue; the language is the reader's.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from multi_llm_chat.tools.mcp import Elicitation
-from multi_llm_chat.web.views import AnswerView, Exchange, Segment
+from multi_llm_chat.web.addresses import address_of
+from multi_llm_chat.web.views import AnswerView, Asked, Drawable, Exchange, Phrase
 from multi_llm_chat.web.words import Words
 
 _FOLDER: Final = Path(__file__).parent / "templates"
@@ -32,6 +32,7 @@ def _environment() -> Environment:
     )
     environment.filters["number"] = lambda value: f"{value:,}"
     environment.filters["seconds"] = _seconds
+    environment.filters["address"] = address_of
     return environment
 
 
@@ -50,29 +51,26 @@ class Drawing:
         found = _environment().get_template(template)
         return found.render(t=self.words.text, words=self.words, **values)
 
-    def segment(self, segment: Segment) -> str:
-        """One piece of an answer."""
-        return str(self._macro("segment")(segment))
-
-    def answer(self, answer: AnswerView) -> str:
-        """One answer."""
-        return str(self._macro("answer")(answer, None))
-
-    def exchange(self, exchange: Exchange) -> str:
-        """A message and its answers."""
-        return str(self._macro("exchange")(exchange))
+    def html(self, view: Drawable) -> str:
+        """What a change of a page holds; words of ours are plain text."""
+        match view:
+            case Phrase():
+                return self.words.text(view.key)
+            case AnswerView():
+                return self._macro("answer", view, None)
+            case Exchange():
+                return self._macro("exchange", view)
+            case Asked():
+                return self._macro("question", view)
+            case _:
+                return self._macro("segment", view)
 
     def exchanges(self, exchanges: Sequence[Exchange]) -> str:
-        """Several of them."""
-        return "".join(map(self.exchange, exchanges))
+        """Several messages, each with its answers."""
+        return "".join(map(self.html, exchanges))
 
-    def question(self, key: str, question: Elicitation) -> str:
-        """What a server wants to know."""
-        return str(self._macro("question")(key, question))
-
-    def _macro(self, name: str) -> Callable[..., str]:
-        module = _macros(self.words.language)
-        return getattr(module, name)
+    def _macro(self, name: str, *views: Any) -> str:
+        return str(getattr(_macros(self.words.language), name)(*views))
 
 
 @cache

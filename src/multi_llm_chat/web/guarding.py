@@ -3,7 +3,8 @@
 Rules:
 1. A request that calls the server by a foreign name is refused: so is another page that had its own name
    pointed at this machine.
-2. Whoever is not known sees the page for signing in, and nothing else but the style sheet.
+2. Whoever is not known sees the page for signing in, and nothing else but the style sheet and whether the server lives; the figures
+   of ``/metrics`` have a rule of their own.
 3. What changes something must come from our own page: the origin is ours, and the form token is right.
 4. Every answer forbids the browser everything that our pages do not need.
 5. A body is not read further than its limit.
@@ -51,7 +52,7 @@ _HEADERS: Final[Mapping[str, str]] = {
     "permissions-policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
 }
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
-_PUBLIC: Final = ("/assets/", "/login", "/health")
+_PUBLIC: Final = ("/assets/", "/login", "/health", "/healthz", "/readyz", "/metrics")
 
 
 class TooLargeError(Exception):
@@ -98,7 +99,7 @@ class Guard:
         }
         if scope["method"] not in _SAFE_METHODS and not self._is_ours(scope, headers, identity):
             return JSONResponse({"error": "That did not come from this page. Load it anew."}, 403)
-        if user is not None or scope["path"].startswith(_PUBLIC):
+        if user is not None or scope["path"] in _PUBLIC or scope["path"].startswith(_PUBLIC[0]):
             return None
         return self._stranger(scope, headers)
 

@@ -5,6 +5,8 @@ Rules:
    may be closed at any time.
 2. Speakers, tools and settings are everybody's; conversations and what was allowed in them are one user's.
 3. Changed settings hold for what begins afterwards; what is going on goes on as it was.
+4. Answers that were interrupted are gone on with: at the start, and whenever somebody looks at one that nobody gives any more.
+   What they ask the user waits until somebody opens the conversation.
 """
 
 import asyncio
@@ -23,11 +25,11 @@ from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.resuming import aresume_unfinished
 from multi_llm_chat.service.speakers import Speakers
 from multi_llm_chat.service.workspace import Workspace
-from multi_llm_chat.store import Store
-from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.store import RunInfo, Store, Taken
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
-from multi_llm_chat.web.drawing import Drawing
+from multi_llm_chat.tools.runner import ToolRunner, may_repeat, resume_policy
+from multi_llm_chat.tools.values import Resume
 from multi_llm_chat.web.live import Live
 from multi_llm_chat.web.rendering import render_markdown
 from multi_llm_chat.web.servers import ToolServers
@@ -44,7 +46,7 @@ Opening = Callable[[ApprovalCallback], Workspace]
 class ScopedTools:
     """The tools as one user's conversation has them: what is allowed here is allowed nowhere else."""
 
-    def __init__(self, tools: ToolRegistry, scope: str) -> None:
+    def __init__(self, tools: ToolRunner, scope: str) -> None:
         self._tools = tools
         self._scope = scope
 
@@ -64,6 +66,15 @@ class ScopedTools:
         del conversation
         return self._tools.submit(call, conversation=self._scope)
 
+    def resume(self, name: str) -> Resume:
+        """What to do with an interrupted call."""
+        return resume_policy(self._tools, name)
+
+    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
+        """Whether an interrupted call is to be made again."""
+        del conversation
+        return await may_repeat(self._tools, call, self._scope)
+
 
 class Hub:
     """What all requests share; ``opening`` makes the workspace with our way of asking the user."""
@@ -77,6 +88,8 @@ class Hub:
         self._old_speakers: list[Speakers] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Task[None] | None = None
+        self._resuming: asyncio.Task[None] | None = None
+        self._looks: set[asyncio.Task[None]] = set()
         self._warming: asyncio.Task[None] | None = None
 
     # Life.
@@ -89,17 +102,34 @@ class Hub:
     async def _start(self) -> None:
         """Start the tools, then go on with answers that were interrupted when the program last ended."""
         await self.servers.start()
+        self._starting = None
+        self._resume()
+
+    def _resume(self) -> None:
+        """Go on with answers that nobody gives, once the tools are there."""
+        if self._starting is None and (self._resuming is None or self._resuming.done()):
+            self._resuming = asyncio.create_task(self._resume_all())
+
+    async def _resume_all(self) -> None:
         try:
-            if await aresume_unfinished(self.workspace):
-                self.tell_all({"op": "reset"})
+            await aresume_unfinished(self.workspace, on_found=self._found, scoped=_scoped)
         except MultiLLMChatError as error:
             _LOGGER.warning("interrupted answers cannot be gone on with: %s", error)
 
+    def _found(self, info: RunInfo) -> None:
+        """Show at once what is gone on with, to those who look."""
+        live = self._lives.get(_scope(info.user, info.conversation))
+        if live is not None:
+            task = asyncio.create_task(live.elsewhere.look())
+            self._looks.add(task)
+            task.add_done_callback(self._looks.discard)
+
     async def close(self) -> None:
-        """End everything."""
-        if self._starting is not None:
-            self._starting.cancel()
-            await asyncio.gather(self._starting, return_exceptions=True)
+        """End everything; answers that were gone on with are left for the next start."""
+        tasks = [*self._looks, *(task for task in (self._starting, self._resuming) if task)]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         if self._warming is not None:
             await self._warming
         await asyncio.gather(*(live.close() for live in [*self._lives.values(), *self._deleted]))
@@ -119,7 +149,7 @@ class Hub:
         """The conversations of a user."""
         return self.workspace.store.as_user(user)
 
-    def live(self, user: str, conversation: str, drawing: Drawing, *, is_new: bool = False) -> Live:
+    def live(self, user: str, conversation: str, *, is_new: bool = False) -> Live:
         """An open conversation; ``is_new`` where the store need not have it."""
         scope = _scope(user, conversation)
         if scope not in self._lives:
@@ -133,7 +163,7 @@ class Hub:
                 conversation=None if is_new else conversation,
             )
             service.conversation = conversation
-            self._lives[scope] = Live(service, drawing, lambda: self._list_changed(user))
+            self._lives[scope] = Live(service, lambda: self._list_changed(user), self._resume)
         return self._lives[scope]
 
     def _warm_up(self) -> None:
@@ -212,11 +242,11 @@ class Hub:
     # What the user is asked.
 
     async def _approve(self, request: ApprovalRequest) -> Decision:
-        """Ask where the call is shown."""
-        live = self._lives.get(request.conversation or "")
-        if live is None or not live.runs(request.call):
+        """Ask where the call is shown; if nobody looks, whoever opens the conversation is asked."""
+        user, is_ours, conversation = (request.conversation or "").partition("\n")
+        if not is_ours:
             return Deny("nobody can be asked")
-        return await live.decide(request)
+        return await self.live(user, conversation).decide(request)
 
     async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
         assert self._loop is not None
@@ -247,6 +277,10 @@ def _warm() -> None:
     """Load what the first answer would otherwise wait for: prices, colours, formulas."""
     cost_of(Usage(1, 1), "openai", "gpt-4o")
     render_markdown("```python\n1\n```\n\n$x$")
+
+
+def _scoped(tools: ToolRunner, taken: Taken) -> ToolRunner:
+    return ScopedTools(tools, _scope(taken.user, taken.conversation))
 
 
 def _scope(user: str, conversation: str) -> str:

@@ -1,22 +1,25 @@
 """A conversation that is open: whoever looks at it sees the same, at the same time.
 
 Rules:
-1. Answers belong to the server: they go on when a page is closed, and every page that comes finds them.
+1. Answers belong to the server: they go on when a page is closed, and every page that comes finds them. They outlive
+   the server too: what they tell is in the store, and whoever opens the conversation after a crash, or in another
+   server on the same store, follows them from there (``elsewhere``).
 2. What changes is noted in ``log`` in the same step in which it changes here, so a page made now, with the
    log's position, and all later entries are the whole truth.
-3. One round of answers at a time. A message that comes meanwhile waits; an edit, another answer or another branch
-   stops what is going on.
-4. The user's decisions about tools are awaited here; a stopped answer awaits none.
+3. One round of answers at a time. A message that comes meanwhile waits, also for answers that others give; an edit, another
+   answer or another branch stops what is going on, here and elsewhere.
+4. The user's decisions about tools are awaited here, until somebody looks and decides; a stopped answer awaits none.
 """
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from multi_llm_chat.client.agent_events import ToolFinished
+from multi_llm_chat.client.agent_events import ToolStarted
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.metering.prices import Cost
@@ -34,16 +37,15 @@ from multi_llm_chat.service.events import (
 )
 from multi_llm_chat.service.keeping import new_id
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.mcp import Elicitation
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.drawing import Drawing
+from multi_llm_chat.web.elsewhere import PACE, Elsewhere
 from multi_llm_chat.web.oplog import Change, OpLog
 from multi_llm_chat.web.questions import Questions
 from multi_llm_chat.web.showing import Beside, Shower, forks, money, read_beside
-from multi_llm_chat.web.views import AnswerView, Exchange, Footer, hue_of
+from multi_llm_chat.web.views import AnswerView, Asked, Exchange, Footer, Phrase, hue_of
 
 #: Seconds between two changes of a page by one answer.
-PACE: Final = 0.05
+FLUSH: Final = 0.05
 
 #: So many characters of an open block double that time, up to so many times.
 HEAVY: Final = 8_000
@@ -63,28 +65,31 @@ class Picture(Struct, frozen=True):
     more: bool
     position: str
     busy: bool
-    questions: tuple[tuple[str, Elicitation], ...]
+    questions: tuple[Asked, ...]
 
 
 class Live:
     """One open conversation."""
 
     def __init__(
-        self, service: ChatService, drawing: Drawing, on_change: Callable[[], object]
+        self,
+        service: ChatService,
+        on_change: Callable[[], object],
+        orphaned: Callable[[], object] = lambda: None,
     ) -> None:
         self.service = service
-        self.log = OpLog()
-        self.questions = Questions(self.log, drawing)
-        self._drawing = drawing
+        self.elsewhere = Elsewhere(service, self, orphaned)
+        self.log = OpLog(self.elsewhere.watch)
+        self.questions = Questions(self.log)
         self._on_change = on_change
         self._answers: dict[str, LiveAnswer] = {}
         self._footers: dict[str, Footer] = {}
-        self._seconds: dict[str, float] = {}
         self._turn = asyncio.Lock()
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._flush: asyncio.TimerHandle | None = None
         self._decisions: dict[str, asyncio.Future[Decision]] = {}
+        self._called = asyncio.Event()
         self._exchange = ""
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
             MessageSaved: self._message,
@@ -100,20 +105,23 @@ class Live:
     @property
     def is_busy(self) -> bool:
         """Whether anything is going on."""
-        return self._waiting > 0
+        return self._waiting > 0 or self.elsewhere.is_answering
+
+    @property
+    def is_looked_at(self) -> bool:
+        """Whether anybody looks."""
+        return self.log.readers > 0
 
     @property
     def is_idle(self) -> bool:
         """Whether nobody looks and nothing is going on."""
-        return not self.is_busy and self.log.readers == 0
+        return not self.is_busy and not self.is_looked_at
 
     # What is shown.
 
     async def picture(self, before: str | None = None) -> Picture:
         """The newest exchanges, or those before one."""
-        if not self.is_busy:
-            async with self._turn:  # nobody may add turns while they are read
-                await self.service.aload()
+        await self.elsewhere.look()
         beside = await self._beside()
         # From here on nothing waits: turns, answers and position belong together.
         self._publish(self._flushed())
@@ -142,7 +150,6 @@ class Live:
             beside,
             live={run: answer.view for run, answer in self._answers.items()},
             footers=self._footers,
-            seconds=self._seconds,
         )
 
     # What is done.
@@ -155,7 +162,7 @@ class Live:
         """
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if resets:
-            self.service.stop()
+            self.stop()
         queued = self.is_busy and not resets
         self._waiting += 1
         task = asyncio.create_task(self._run(proceeding, begun, resets=resets))
@@ -168,18 +175,20 @@ class Live:
 
     async def move(self, action: Callable[[], Awaitable[T]]) -> T:
         """Go to another branch."""
-        self.service.stop()
+        self.stop()
         async with self._turn:
+            await self.elsewhere.over()
             result = await action()
             self.log.publish({"op": "reset"})
         return result
 
     def stop(self, speaker: str | None = None) -> None:
-        """Stop the answers of a speaker, or all."""
-        self.service.stop(speaker)
+        """Stop the answers of a speaker, or all, wherever they are given."""
+        self.service.stop(speaker, everywhere=True)
 
     async def close(self) -> None:
-        """Stop everything and end all streams."""
+        """Stop everything that was begun here and end all streams."""
+        await self.elsewhere.close()
         self.service.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.log.close()
@@ -189,11 +198,12 @@ class Live:
     ) -> None:
         try:
             async with self._turn:
+                await self.elsewhere.over()
                 async for event in proceeding:
                     if resets:
                         resets = False
-                        self._begin_again()
-                    changes = self._heard(event)
+                        self.anew()
+                    changes = self._changes(event)
                     if not begun.done():
                         changes.append({"op": "busy", "value": True})
                         begun.set_result(None)
@@ -210,17 +220,21 @@ class Live:
                 begun.set_result(None)
         finally:
             self._waiting -= 1
-            if not self.is_busy:
-                self._answers = {}
-                self.log.publish({"op": "busy", "value": False})
+            self._rest()
+
+    def _rest(self) -> None:
+        """Tell when nothing is going on any more."""
+        if not self.is_busy:
+            self._answers = {}
+            self.log.publish({"op": "busy", "value": False})
 
     def _told_late(self, begun: "asyncio.Future[None]") -> None:
         error = begun.exception()
         if error is not None:
             self.log.publish({"op": "notice", "text": str(error)})
 
-    def _begin_again(self) -> None:
-        """Another branch is shown from now on."""
+    def anew(self) -> None:
+        """Other turns are shown from now on."""
         self._exchange = self._last_message()
         self.log.publish({"op": "reset"})
 
@@ -229,23 +243,46 @@ class Live:
         last = next((turn for turn in reversed(turns) if turn.role == "user"), None)
         return (last or turns[0]).id or "" if turns else ""
 
+    # What others do.
+
+    def followed(self, run: str, speaker: str) -> None:
+        """An answer that is given elsewhere is shown while it comes."""
+        hue = hue_of(speaker, self.service.names)
+        self._answers[run] = LiveAnswer(AnswerView(run, speaker, hue, is_live=True))
+
+    def heard(self, event: ChatEvent) -> None:
+        """Something happens in an answer that is given elsewhere."""
+        self._publish(self._changes(event))
+
+    def left(self, run: str) -> None:
+        """An answer that is given elsewhere is over, or cannot be followed."""
+        if self._answers.pop(run, None) is not None:
+            self.anew()
+        self._rest()
+
+    def listed_anew(self) -> None:
+        """The list of conversations has changed."""
+        self.log.publish({"op": "list"})
+
     # What is heard.
 
-    def _heard(self, event: ChatEvent) -> list[Change]:
+    def _changes(self, event: ChatEvent) -> list[Change]:
         """What an event changes; the end of a round changes nothing by itself."""
         handler = self._handlers.get(type(event))
         return [] if handler is None else handler(event)
 
     def _answer_event(self, event: AnswerEvent) -> list[Change]:
-        if isinstance(event.event, ToolFinished):
-            self._seconds[event.event.call.tool_call_id] = event.event.seconds
         self._flush_soon()
-        return self._answers[event.run].heard(event.event)
+        changes = self._answers[event.run].heard(event.event)
+        if isinstance(event.event, ToolStarted):
+            self._called.set()
+            self._called = asyncio.Event()
+        return changes
 
     def _answer_resumed(self, event: AnswerResumed) -> list[Change]:
         answer = self._answers[event.run]
         answer.resumed()
-        return [{"op": "replace", "id": event.run, "html": self._drawing.answer(answer.view)}]
+        return [{"op": "replace", "id": event.run, "html": answer.view}]
 
     def _turn_saved(self, event: TurnSaved) -> list[Change]:
         return self._answers[event.run].turn_saved()
@@ -266,23 +303,25 @@ class Live:
         self._on_change()
         shower = self._shower(Beside())
         exchange = Exchange(self._exchange, shower.message(event.turn))
-        html = self._drawing.exchange(exchange)
         changes: list[Change] = [
-            {"op": "append", "to": "messages", "html": html},
+            {"op": "append", "to": "messages", "html": exchange},
             {"op": "list"},
         ]
         if not event.addressed:
-            changes.append({"op": "notice", "text": self._drawing.words.text("memo_hint")})
+            changes.append({"op": "notice", "text": Phrase("memo_hint")})
         return changes
 
     def _answer_started(self, event: AnswerStarted) -> list[Change]:
+        there = self._answers.get(event.run)
+        if there is not None:
+            there.named(event.model)
+            return [{"op": "replace", "id": event.run, "html": there.view}]
         if not self._exchange:
             self._exchange = self._last_message()
         hue = hue_of(event.speaker, self.service.names)
         view = AnswerView(event.run, event.speaker, hue, event.model, is_live=True)
-        self._answers[event.run] = LiveAnswer(view, self._drawing.segment)
-        html = self._drawing.answer(view)
-        return [{"op": "append", "to": f"{self._exchange}-answers", "html": html}]
+        self._answers[event.run] = LiveAnswer(view)
+        return [{"op": "append", "to": f"{self._exchange}-answers", "html": view}]
 
     def _answer_over(self, run: str, footer: Footer) -> list[Change]:
         answer = self._answers.pop(run)
@@ -294,7 +333,7 @@ class Live:
         else:
             live = answer.view
             view = AnswerView(run, live.speaker, live.hue, live.model, live.segments, footer)
-        return [{"op": "replace", "id": run, "html": self._drawing.answer(view)}, {"op": "total"}]
+        return [{"op": "replace", "id": run, "html": view}, {"op": "total"}]
 
     def _publish(self, changes: list[Change]) -> None:
         self.log.publish(*changes)
@@ -306,7 +345,7 @@ class Live:
         if self._flush is None:
             # A long list or table is sent as a whole each time: then more seldom.
             heaviest = max((answer.weight for answer in self._answers.values()), default=0)
-            pace = PACE * min(SLOWEST, 1 + heaviest / HEAVY)
+            pace = FLUSH * min(SLOWEST, 1 + heaviest / HEAVY)
             self._flush = asyncio.get_running_loop().call_later(pace, self._flush_now)
 
     def _flush_now(self) -> None:
@@ -315,22 +354,29 @@ class Live:
 
     # What the user is asked.
 
-    def runs(self, call: ToolCall) -> bool:
-        """Whether the call is one of those that run here."""
-        return any(answer.runs(call) for answer in self._answers.values())
-
     async def decide(self, request: ApprovalRequest) -> Decision:
-        """Ask whether a tool may run, in its card."""
+        """Ask whether a tool may run, in its card, for as long as nobody decides."""
+        asked = await self._asked(request.call)
         key = new_id()
         self._decisions[key] = asyncio.get_running_loop().create_future()
         try:
-            asked = next(each for each in self._answers.values() if each.runs(request.call))
-            self._publish(asked.ask(request.call, key, request.source))
+            self._publish(asked.ask(request, key))
             return await self._decisions[key]
         finally:
             del self._decisions[key]
             for answer in self._answers.values():
                 self._publish(answer.decided(key))
+
+    async def _asked(self, call: ToolCall) -> LiveAnswer:
+        """The answer that makes the call; one that was resumed tells of it through the store."""
+        while True:
+            called = self._called
+            for answer in self._answers.values():
+                if answer.runs(call):
+                    return answer
+            with contextlib.suppress(MultiLLMChatError, TimeoutError):
+                await self.elsewhere.look()
+                await asyncio.wait_for(called.wait(), PACE)
 
     def decided(self, key: str, decision: Decision) -> bool:
         """The user's decision; tells whether it was awaited."""

@@ -11,8 +11,8 @@ from typing import Final
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.service.keeping import new_id
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
-from multi_llm_chat.web.drawing import Drawing
 from multi_llm_chat.web.oplog import OpLog
+from multi_llm_chat.web.views import Asked
 
 _NO: Final = {"decline": ElicitationAnswer("decline"), "cancel": ElicitationAnswer("cancel")}
 
@@ -20,23 +20,21 @@ _NO: Final = {"decline": ElicitationAnswer("decline"), "cancel": ElicitationAnsw
 class Questions:
     """The open questions of a conversation."""
 
-    def __init__(self, log: OpLog, drawing: Drawing) -> None:
+    def __init__(self, log: OpLog) -> None:
         self._log = log
-        self._drawing = drawing
         self._open: dict[str, tuple[Elicitation, asyncio.Future[ElicitationAnswer]]] = {}
 
     @property
-    def open(self) -> tuple[tuple[str, Elicitation], ...]:
+    def open(self) -> tuple[Asked, ...]:
         """The questions that are not answered yet."""
-        return tuple((key, question) for key, (question, _) in self._open.items())
+        return tuple(Asked(key, question) for key, (question, _) in self._open.items())
 
     async def ask(self, question: Elicitation) -> ElicitationAnswer:
         """Ask what a server wants to know."""
         key = new_id()
         awaited: asyncio.Future[ElicitationAnswer] = asyncio.get_running_loop().create_future()
-        html = self._drawing.question(key, question)
         self._open[key] = (question, awaited)
-        self._log.publish({"op": "append", "to": "questions", "html": html})
+        self._log.publish({"op": "append", "to": "questions", "html": Asked(key, question)})
         try:
             return await awaited
         finally:

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.history.values import Turn
-from multi_llm_chat.service.resuming import resume_unfinished
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.tools.mcp import ElicitationCallback, Prompt, ServerEvent, StateChanged
 
@@ -86,7 +85,6 @@ class ToolServers:
             await self._workspace.astart_tools(elicit=self._elicit, on_event=self._event)
         except MultiLLMChatError as error:
             self._workspace.problems.append(str(error))
-        resume_unfinished(self._workspace)
         self._changed()
 
     async def _add(self, document: str) -> None:

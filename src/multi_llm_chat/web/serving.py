@@ -27,6 +27,7 @@ class Address(Struct, frozen=True):
     hosts: tuple[str, ...] = ()
     proxy: Proxy | None = None
     is_encrypted: bool = False
+    figures_token: str = ""
 
 
 class Server(uvicorn.Server):
@@ -65,6 +66,7 @@ def open_access(address: Address, kept: SecretStore) -> Access:
         proxy=address.proxy,
         hosts=address.hosts,
         is_encrypted=address.is_encrypted,
+        figures_token=address.figures_token,
     )
 
 

@@ -14,10 +14,12 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from multi_llm_chat.events import Usage
+from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.service.keeping import together
 from multi_llm_chat.service.planning import COUNCIL, addressed_by, typed
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
+from multi_llm_chat.web.addresses import address_of
 from multi_llm_chat.web.rendering import render_markdown
 from multi_llm_chat.web.views import (
     AnswerView,
@@ -79,14 +81,12 @@ class Shower:
         *,
         live: Mapping[str, AnswerView] | None = None,
         footers: Mapping[str, Footer] | None = None,
-        seconds: Mapping[str, float] | None = None,
     ) -> None:
         self._conversation = conversation
         self._names = tuple(names)
         self._beside = beside
         self._live = live or {}
         self._footers = footers or {}
-        self._seconds = seconds or {}
 
     def exchanges(self, placed: Sequence[Placed]) -> list[Exchange]:
         """All exchanges of these turns, oldest first."""
@@ -97,10 +97,13 @@ class Shower:
             groups[-1].append(each)
         shown = [self._exchange(group) for group in groups]
         begun = {answer.run for exchange in shown for answer in exchange.answers}
-        new = tuple(answer for run, answer in self._live.items() if run not in begun)
-        if new and shown:
-            last = shown[-1]
-            shown[-1] = Exchange(last.id, last.message, (*last.answers, *new), last.switch)
+        where = {each.turn.id: at for at, group in enumerate(groups) for each in group}
+        bases = {run.id: run.base for run in self._beside.runs}
+        for run, answer in self._live.items():
+            if run not in begun and shown:
+                at = where.get(bases.get(run), len(shown) - 1)
+                exchange = shown[at]
+                shown[at] = replace(exchange, answers=(*exchange.answers, answer))
         return shown
 
     def answer(self, run: str, turns: Sequence[Turn]) -> AnswerView:
@@ -167,6 +170,7 @@ class Shower:
             for position, part in enumerate(turn.parts)
             if isinstance(part, ToolResult)
         ]
+        took = {name: seconds for turn in turns for name, seconds in _took(turn).items()}
         segments: list[Segment] = []
         for turn in turns:
             compressed = turn.meta.get("compressed")
@@ -180,7 +184,7 @@ class Shower:
                     case Thinking() if part.content:
                         segments.append(Thoughts(identifier, part.content))
                     case ToolCall():
-                        segments.append(self._tool(identifier, part, results))
+                        segments.append(self._tool(identifier, part, results, took))
                     case Media():
                         source = media_source(self._conversation, turn.id or "", position)
                         segments.append(attachment(part, identifier, source))
@@ -188,9 +192,15 @@ class Shower:
                         pass
         return tuple(segments)
 
-    def _tool(self, identifier: str, call: ToolCall, results: list[Placing]) -> Tool:
+    def _tool(
+        self,
+        identifier: str,
+        call: ToolCall,
+        results: list[Placing],
+        took: Mapping[str, float],
+    ) -> Tool:
         found = next((each for each in results if each[2].tool_call_id == call.tool_call_id), None)
-        seconds = self._seconds.get(call.tool_call_id)
+        seconds = took.get(call.tool_call_id)
         if found is None:
             return tool_view(identifier, call, None, seconds)
         results.remove(found)
@@ -259,7 +269,7 @@ def tool_view(
 
 def media_source(conversation: str, turn: str, position: int) -> str:
     """Where a picture or a file of a turn is served."""
-    return f"/c/{conversation}/media/{turn}/{position}"
+    return f"/c/{address_of(conversation)}/media/{address_of(turn)}/{position}"
 
 
 def money(cost: Decimal) -> str:
@@ -283,6 +293,12 @@ def _by_run(placed: Iterable[Placed]) -> dict[str, list[Turn]]:
         speaker = speaker if each.turn.role == "tool" else each.turn.role
         answers.setdefault(key, []).append(each.turn)
     return answers
+
+
+def _took(turn: Turn) -> dict[str, float]:
+    """The seconds that each call took, as they were noted with the results; what others wrote there is passed over."""
+    told = as_object(turn.meta.get("seconds")) or {}
+    return {name: value for name, value in told.items() if isinstance(value, int | float)}
 
 
 def _seconds(run: Run) -> float | None:

@@ -15,6 +15,7 @@ from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import ErrorRecord
+from multi_llm_chat.tools.mcp import Elicitation
 
 #: Longer results and arguments are cut in the page; the history has them whole.
 LONGEST: Final = 20_000
@@ -61,7 +62,8 @@ class Attachment(Struct, frozen=True):
 class Tool(Struct, frozen=True):
     """A call of a tool, and what became of it.
 
-    ``question`` is the id under which the user's decision is awaited.
+    ``question`` is the id under which the user's decision is awaited; ``interrupted`` tells that the call was begun before,
+    and may have done its work.
     """
 
     id: str
@@ -74,6 +76,7 @@ class Tool(Struct, frozen=True):
     attachments: tuple[Attachment, ...] = ()
     seconds: float | None = None
     question: str = ""
+    interrupted: bool = False
     kind: Literal["tool"] = "tool"
 
 
@@ -134,6 +137,23 @@ class Exchange(Struct, frozen=True):
     answers: tuple[AnswerView, ...] = ()
     switch: Switch | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
+
+
+class Asked(Struct, frozen=True):
+    """What a server of tools wants to know; ``key`` is the id under which the answer is awaited."""
+
+    key: str
+    question: Elicitation
+
+
+class Phrase(Struct, frozen=True):
+    """Words of ours, by their key in the catalogues."""
+
+    key: str
+
+
+#: What a change of a page may hold: each reader has it drawn in their own language.
+Drawable: TypeAlias = Segment | AnswerView | Exchange | Asked | Phrase
 
 
 def attachment(media: Media, identifier: str, source: str) -> Attachment:

@@ -33,7 +33,7 @@ from multi_llm_chat.client.agent_events import (
     TurnFinished,
 )
 from multi_llm_chat.context.notes import CompressionNote, Cut
-from multi_llm_chat.errors import AuthError, RateLimited, UsageError
+from multi_llm_chat.errors import AuthError, ContextTooLong, RateLimited, UsageError
 from multi_llm_chat.events import (
     Finish,
     TextDelta,
@@ -112,6 +112,27 @@ def test_in_text_too_speakers_come_in_the_order_they_were_asked():
     assert "a: No key.\na: Check the key" in notes
 
 
+def test_an_answer_that_was_interrupted_says_so_and_begins_anew():
+    def make(board: Board) -> None:
+        board.begin("a")
+        board.event("a", TextDelta("half a"))
+        board.resume("a")
+        board.event("a", TextDelta("The whole answer."))
+        board.end("a")
+
+    for environment in ({}, {"FORCE_COLOR": "1"}):
+        output, notes = told(make, environment=environment)
+        assert "The answer was interrupted and begins anew." in output + notes
+        assert (output + notes).count("The whole answer.") == 1
+    assert "half a" not in output
+
+
+def test_a_hint_after_a_single_question_names_no_command_of_a_conversation():
+    for error in (RateLimited("Slow down."), RateLimited("Slow down.", retry_after=3), ContextTooLong("Too long.")):  # fmt: skip
+        assert "/" in error_lines(error)[1]
+        assert not re.search(r"(?<!mlc )/\w", error_lines(error, once=True)[1])
+
+
 def test_what_was_not_ended_ends_as_stopped():
     def make(board: Board) -> None:
         board.begin("a")
@@ -175,14 +196,14 @@ def pipe_board() -> tuple[AnswerBoard, TextIO, int]:
 def test_telling_something_does_not_wait_for_a_terminal_that_was_halted():
     board, output, reading = pipe_board()
     board.begin("a")
-    for number in range(20_000):  # more than a pipe holds
+    for number in range(6_000):  # more than a pipe holds
         board.event("a", TextDelta(f"paragraph {number}\n\n"))
     board.end("a")
     with ThreadPoolExecutor(1) as pool, os.fdopen(reading, encoding="utf-8") as source:
         everything = pool.submit(source.read)
         board.close()
         output.close()
-        assert "paragraph 19999" in everything.result()
+        assert "paragraph 5999" in everything.result()
 
 
 def test_a_terminal_that_is_gone_is_told_to_the_caller():

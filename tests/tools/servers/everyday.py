@@ -68,6 +68,13 @@ async def steps(context: Context[Any, Any]) -> str:
 
 
 @server.tool(annotations=mcp_types.ToolAnnotations(read_only_hint=True))
+def key(context: Context[Any, Any]) -> str:
+    """What tells this call from all others."""
+    meta = context.request_context.meta or {}
+    return str(meta.get("multi-llm-chat/idempotency_key"))
+
+
+@server.tool(annotations=mcp_types.ToolAnnotations(read_only_hint=True))
 def die() -> str:
     """Ends the whole server."""
     sys.stderr.write("goodbye, cruel world\n")

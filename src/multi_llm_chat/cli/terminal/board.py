@@ -79,10 +79,15 @@ class AnswerBoard:
         view = self._views[speaker]
         self._tell(lambda: view.end(summary), at_once=True)
 
-    def fail(self, speaker: str, error: BaseException) -> None:
+    def resume(self, speaker: str) -> None:
+        """The speaker's answer was interrupted and begins anew."""
+        view = self._views[speaker]
+        self._tell(view.resume, at_once=True)
+
+    def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
         """The speaker cannot answer."""
         view = self._views[speaker]
-        self._tell(lambda: view.fail(error), at_once=True)
+        self._tell(lambda: view.fail(error, once=once), at_once=True)
 
     def notice(self, text: str) -> None:
         """Tell something that is no speaker's."""

@@ -89,9 +89,9 @@ def notice(words: str) -> Text:
     return Text(f"! {harmless(words)}", style="yellow", overflow="fold")
 
 
-def failure(error: BaseException) -> Text:
+def failure(error: BaseException, *, once: bool = False) -> Text:
     """What went wrong, and below it what to do."""
-    first, *others = error_lines(error)
+    first, *others = error_lines(error, once=once)
     text = Text.assemble(("✗ ", "bold red"), (first, "red"), overflow="fold")
     for line in others:
         text.append(f"\n  {line}", style="default")

@@ -28,8 +28,12 @@ class Board(Protocol):
         """The speaker has answered."""
         ...
 
-    def fail(self, speaker: str, error: BaseException) -> None:
-        """The speaker cannot answer."""
+    def resume(self, speaker: str) -> None:
+        """The speaker's answer was interrupted and begins anew."""
+        ...
+
+    def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
+        """The speaker cannot answer; asked ``once``, no command of a conversation helps."""
         ...
 
     def notice(self, text: str) -> None:

@@ -13,8 +13,11 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Self, TextIO
 
+from msgspec import Struct
+
 from multi_llm_chat.cli.terminal.safety import harmless, one_line
 from multi_llm_chat.cli.terminal.words import (
+    RESUMED,
     Summary,
     arguments_text,
     error_lines,
@@ -26,12 +29,21 @@ from multi_llm_chat.cli.terminal.words import (
 )
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
+    Delayed,
     HistoryCompressed,
     ToolFinished,
 )
 from multi_llm_chat.events import Finish, TextDelta, Usage
 
-_Told = AgentEvent | Summary | BaseException
+
+class _Note(Struct, frozen=True):
+    """Something told beside an answer; with an ``is_last`` one it goes no further."""
+
+    lines: tuple[str, ...]
+    is_last: bool = False
+
+
+_Told = AgentEvent | Summary | _Note
 
 
 class PlainBoard:
@@ -66,9 +78,13 @@ class PlainBoard:
         """The speaker has answered."""
         self._take(speaker, summary or Summary())
 
-    def fail(self, speaker: str, error: BaseException) -> None:
+    def resume(self, speaker: str) -> None:
+        """The speaker's answer was interrupted and begins anew."""
+        self._take(speaker, _Note((RESUMED,)))
+
+    def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
         """The speaker cannot answer."""
-        self._take(speaker, error)
+        self._take(speaker, _Note(tuple(error_lines(error, once=once)), is_last=True))
 
     def notice(self, text: str) -> None:
         """Tell something that is no speaker's."""
@@ -98,7 +114,8 @@ class PlainBoard:
         with self._lock:
             answer = self._answers[speaker]
             answer.waiting.append(told)
-            answer.over = answer.over or isinstance(told, Summary | BaseException)
+            ends = isinstance(told, Summary) or (isinstance(told, _Note) and told.is_last)
+            answer.over = answer.over or ends
             while self._order:
                 first = self._order[0]
                 self._write(first)
@@ -121,25 +138,30 @@ class PlainBoard:
                 self._say(text)
                 answer.open_line = not text.endswith("\n") if text else answer.open_line
             case ToolFinished():
-                mark = "failed" if told.result.is_error else "ran"
-                took = seconds_text(told.seconds)
-                name = one_line(told.call.name)
-                self._note(f"({mark} {name} {arguments_text(told.call)}, {took})", answer)
-                for line in result_lines(told.result):
-                    self._note(f"    {line}", answer)
+                self._tool(answer, told)
             case Usage():
                 answer.usage += told
             case Finish():
                 self._note(finish_text(told.reason), answer)
             case HistoryCompressed():
                 self._note(told.note.text, answer)
+            case Delayed():
+                self._note(told.text, answer)
             case Summary():
                 self._end(answer, told)
-            case BaseException():
-                for line in error_lines(told):
+            case _Note():
+                for line in told.lines:
                     self._note(f"{one_line(answer.speaker)}: {line}", answer)
             case _:
                 pass  # nothing to be said about it in text
+
+    def _tool(self, answer: "_Answer", told: ToolFinished) -> None:
+        mark = "failed" if told.result.is_error else "ran"
+        took = seconds_text(told.seconds)
+        name = one_line(told.call.name)
+        self._note(f"({mark} {name} {arguments_text(told.call)}, {took})", answer)
+        for line in result_lines(told.result):
+            self._note(f"    {line}", answer)
 
     def _end(self, answer: "_Answer", summary: Summary) -> None:
         if summary.stop not in {"length", "refusal"}:

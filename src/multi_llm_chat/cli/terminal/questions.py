@@ -72,7 +72,11 @@ def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
 
 def _asked(request: ApprovalRequest) -> list[Line]:
     source = f" of {one_line(request.source)}" if request.source else ""
-    told = [("bold fg:ansiyellow", f"? May {one_line(request.tool)}{source} run?")]
+    name = f"{one_line(request.tool)}{source}"
+    question = f"? May {name} run?"
+    if request.interrupted:
+        question = f"? {name} was interrupted and may have done its work. Run it again?"
+    told = [("bold fg:ansiyellow", question)]
     if request.description:
         told.append(("fg:ansibrightblack", f"  {one_line(request.description)[:200]}"))
     return told

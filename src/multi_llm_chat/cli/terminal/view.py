@@ -13,9 +13,16 @@ from typing import TypeAlias, assert_never
 from multi_llm_chat.cli.terminal.cards import failure, header, notice, status, usage
 from multi_llm_chat.cli.terminal.rendering import Renderer
 from multi_llm_chat.cli.terminal.sections import Clock, Remark, Section, Thought, Tool, Words
-from multi_llm_chat.cli.terminal.words import Summary, finish_text, stop_text, usage_text
+from multi_llm_chat.cli.terminal.words import (
+    RESUMED,
+    Summary,
+    finish_text,
+    stop_text,
+    usage_text,
+)
 from multi_llm_chat.client.agent_events import (
     AgentEvent,
+    Delayed,
     HistoryCompressed,
     RunPaused,
     ToolFinished,
@@ -74,6 +81,8 @@ class AnswerView:
                 self._notice("Paused: the results can be changed before the model sees them.")
             case HistoryCompressed():
                 self._notice(event.note.text)
+            case Delayed():
+                self._doing = f"waiting for the limit of {event.provider}"
             case _:
                 self._hear(event)
 
@@ -105,10 +114,17 @@ class AnswerView:
         words = usage_text(told.usage or self._usage, told.cost, self._seconds())
         self._end_with(Remark(self._renderer, usage(words), "usage"))
 
-    def fail(self, error: BaseException) -> None:
+    def fail(self, error: BaseException, *, once: bool = False) -> None:
         """The answer goes no further."""
         self._close_all()
-        self._end_with(Remark(self._renderer, failure(error), "failure"))
+        self._end_with(Remark(self._renderer, failure(error, once=once), "failure"))
+
+    def resume(self) -> None:
+        """The answer was interrupted and begins anew: what is not yet on the screen for good is taken back."""
+        while self._sections and not self._sections[-1].closed:
+            self._sections.pop()
+        self._doing = "waiting"
+        self._sections.append(Remark(self._renderer, usage(RESUMED), "resumed"))
 
     def settled(self, width: int) -> list[str]:
         """The lines that stay, since the last time."""

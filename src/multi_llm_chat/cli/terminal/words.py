@@ -32,17 +32,40 @@ from multi_llm_chat.loop.limits import StopReason
 _LONGEST_VALUE: Final = 60
 _SECONDS_AN_HOUR: Final = 3600
 
-_HINTS: Final[dict[type[BaseException], str]] = {
-    AuthError: "Check the key: mlc keys list, mlc keys set.",
-    RateLimited: "Wait a moment, then /retry, or ask another speaker.",
-    Overloaded: "Their servers are busy: /retry later, or ask another speaker.",
-    ConnectionFailed: "Check the network and the proxy settings, then /retry.",
-    ContextTooLong: "Start anew with /history new, or choose a model with a larger window: /model.",
-    Refused: "Say it in other words, or ask another speaker.",
-    StreamBroken: "What arrived is kept. /retry asks again.",
-    BadRequest: "/retry asks again; /model chooses another model.",
-    StoreError: "Make sure that the disk has room and the folder can be written to: mlc doctor.",
+#: What to do, in a conversation and after a question that was asked once.
+_HINTS: Final[dict[type[BaseException], tuple[str, ...]]] = {
+    AuthError: ("Check the key: mlc keys list, mlc keys set.",) * 2,
+    RateLimited: (
+        "Wait a moment, then /retry, or ask another speaker.",
+        "Wait a moment, then ask again, or ask another speaker: -m.",
+    ),
+    Overloaded: (
+        "Their servers are busy: /retry later, or ask another speaker.",
+        "Their servers are busy: ask again later, or another speaker: -m.",
+    ),
+    ConnectionFailed: (
+        "Check the network and the proxy settings, then /retry.",
+        "Check the network and the proxy settings, then ask again.",
+    ),
+    ContextTooLong: (
+        "Start anew with /history new, or choose a model with a larger window: /model.",
+        "Ask without --continue, or a speaker whose model has a larger window: -m.",
+    ),
+    Refused: ("Say it in other words, or ask another speaker.",) * 2,
+    StreamBroken: (
+        "What arrived is kept. /retry asks again.",
+        "What arrived is kept. Go on with it: mlc chat --continue, then /retry.",
+    ),
+    BadRequest: (
+        "/retry asks again; /model chooses another model.",
+        "Ask again, or another speaker: -m.",
+    ),
+    StoreError: ("Make sure that the disk has room and the folder can be written to: mlc doctor.",)
+    * 2,
 }
+
+#: What is said where an answer was cut off and somebody goes on with it.
+RESUMED: Final = "The answer was interrupted and begins anew."
 
 _FINISHES: Final[dict[FinishReason, str]] = {
     "length": "The answer was cut off: it reached the limit of its length.",
@@ -134,13 +157,16 @@ def stop_text(reason: StopReason) -> str:
     return _STOPS.get(reason, "")
 
 
-def error_lines(error: BaseException) -> list[str]:
-    """What went wrong, and what to do."""
+def error_lines(error: BaseException, *, once: bool = False) -> list[str]:
+    """What went wrong, and what to do: in a conversation, or after a question that was asked ``once``."""
     said = [line for line in harmless(str(error)).split("\n") if line.strip()]
-    hints = [hint for kind, hint in _HINTS.items() if isinstance(error, kind)]
+    hints = [hint[once] for kind, hint in _HINTS.items() if isinstance(error, kind)]
     wait: float | None = getattr(error, "retry_after", None)
     if wait:
-        hints = [f"Wait {seconds_text(wait)}, then /retry, or ask another speaker."]
+        again = (
+            "ask again, or ask another speaker: -m" if once else "/retry, or ask another speaker"
+        )
+        hints = [f"Wait {seconds_text(wait)}, then {again}."]
     return [*(said or [type(error).__name__]), *hints[:1]]
 
 

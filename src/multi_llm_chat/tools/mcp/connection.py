@@ -46,6 +46,8 @@ from multi_llm_chat.tools.values import NotRun, Tool, ToolContext, ToolOutput
 BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 #: A server that lived this long has not failed at starting.
 STEADY: Final = 60.0
+#: Where a server finds what tells a call from all others, the same whenever an interrupted call is made again.
+KEY_IN_META: Final = "multi-llm-chat/idempotency_key"
 _LONGEST_REASON: Final = 1_500
 #: Shorter values of settings are words, not secrets.
 _SHORTEST_SECRET: Final = 8
@@ -309,13 +311,15 @@ class Connection:
             context.progress(progress, total, message or "")
 
         listener = on_progress if context.wants_progress else None
+        key = context.idempotency_key
+        meta: mcp_types.RequestParamsMeta | None = None if key is None else {KEY_IN_META: key}
         try:
-            return await client.call_tool(name, arguments, progress_callback=listener)
+            return await client.call_tool(name, arguments, progress_callback=listener, meta=meta)
         except MCPError as error:
             if error.code != mcp_types.URL_ELICITATION_REQUIRED:
                 raise
             await self._visit(UrlElicitationRequiredError.from_error(error.error))
-        return await client.call_tool(name, arguments, progress_callback=listener)
+        return await client.call_tool(name, arguments, progress_callback=listener, meta=meta)
 
     async def _visit(self, required: UrlElicitationRequiredError) -> None:
         """Ask the user to visit the URLs without which the server will not go on."""

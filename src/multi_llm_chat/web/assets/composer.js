@@ -42,9 +42,9 @@ async function send() {
   toEnd();
   try {
     const queued = state.busy;
-    await post(`/c/${encodeURIComponent(state.conversation)}/messages`, body);
+    await post(`${state.path}/messages`, body);
     localStorage.removeItem(key);
-    if (location.pathname === "/") history.replaceState(null, "", `/c/${encodeURIComponent(state.conversation)}`);
+    if (location.pathname === "/") history.replaceState(null, "", state.path);
     if (queued) notice(word("queued"));
   } catch (error) {
     text.value = said; // nothing that was written is lost
@@ -125,7 +125,7 @@ const COMMANDS = {
   retry: () => void attempt(() => order("retry")),
   continue: () => void attempt(() => order("continue")),
   stop: () => void attempt(() => order("stop")),
-  export: () => location.assign(`/c/${encodeURIComponent(state.conversation)}/export?form=markdown`),
+  export: () => location.assign(`${state.path}/export?form=markdown`),
   settings: () => /** @type {any} */ (document.querySelector('[data-action="settings"]'))?.click(),
   search: () => byId("search").focus(),
 };

@@ -114,7 +114,7 @@ const COMMANDS = () => [
   { label: word("tools"), note: "", act: toggleTools },
   { label: word("settings"), note: "Ctrl ,", act: () => void panels.openSettings() },
   { label: word("import"), note: "", act: sidebar.pickImport },
-  { label: `${word("export")} (Markdown)`, note: "", act: () => location.assign(`/c/${encodeURIComponent(state.conversation)}/export?form=markdown`) },
+  { label: `${word("export")} (Markdown)`, note: "", act: () => location.assign(`${state.path}/export?form=markdown`) },
   ...["auto", "light", "dark"].map((theme) => ({ label: `${word("theme")}: ${word(`theme_${theme}`)}`, note: "", act: () => void attempt(async () => { await post("/preferences", { theme }); document.documentElement.dataset.theme = theme; }) })),
 ];
 
@@ -144,7 +144,7 @@ listeners.list = () => { clearTimeout(planned); planned = setTimeout(() => void 
 listeners.tools = () => void panels.refreshTools();
 listeners.people = () => void attempt(async () => { /** @type {Element} */ (document.querySelector(".people")).innerHTML = trusted(await (await get("/people")).text()); });
 listeners.total = () => void attempt(async () => {
-  const view = await fetch(`/c/${encodeURIComponent(state.conversation)}/total`);
+  const view = await fetch(`${state.path}/total`);
   if (view.ok) byId("total").textContent = (await view.json()).total;
 });
 // A page from the browser's own memory is an old one.

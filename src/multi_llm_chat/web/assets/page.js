@@ -5,6 +5,7 @@
 export const byId = (id) => document.getElementById(id);
 export const state = {
   conversation: document.body.dataset.conversation ?? "",
+  path: document.body.dataset.path ?? "",
   position: document.body.dataset.position ?? "",
   busy: document.body.dataset.busy === "true",
 };
@@ -46,7 +47,7 @@ export async function post(path, body) {
 }
 
 /** Something done in this conversation. @param {string} action @param {object} [body] */
-export const order = (action, body = {}) => post(`/c/${encodeURIComponent(state.conversation)}/${action}`, body);
+export const order = (action, body = {}) => post(`${state.path}/${action}`, body);
 
 /** Do it, and tell what went wrong. @param {() => Promise<any>} work */
 export async function attempt(work) {

@@ -73,7 +73,7 @@ export function closePopup() {
 export function openMenu(button) {
   const entry = /** @type {HTMLElement} */ (button.closest(".entry"));
   const id = entry.dataset.id ?? "";
-  const path = `/c/${encodeURIComponent(id)}`;
+  const path = entry.dataset.path ?? "";
   const back = list.dataset.which === "archived";
   /** @type {[string, () => void][]} */
   const items = [
@@ -125,13 +125,16 @@ function rename(entry, path) {
 /** @param {string} id @param {string} path */
 const remove = (id, path) => attempt(async () => {
   await post(`${path}/delete`, {});
-  if (id === state.conversation) sessionStorage.setItem("deleted", id);
-  else await refresh();
-  if (id === state.conversation) location.assign("/");
-  else undo(id);
+  if (id === state.conversation) {
+    sessionStorage.setItem("deleted", path);
+    location.assign("/");
+    return;
+  }
+  await refresh();
+  undo(path);
 });
-/** @param {string} id */
-const undo = (id) => notice(word("deleted"), word("undo"), () => void attempt(async () => { await post(`/c/${encodeURIComponent(id)}/undelete`, {}); await refresh(); }));
+/** @param {string} path */
+const undo = (path) => notice(word("deleted"), word("undo"), () => void attempt(async () => { await post(`${path}/undelete`, {}); await refresh(); }));
 
 // Import.
 

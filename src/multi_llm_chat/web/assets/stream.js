@@ -25,6 +25,51 @@ function add(place, html) {
   label(place);
 }
 
+/** @param {string} html @returns {Element[]} */
+function elements(html) {
+  const made = document.createElement("template");
+  made.innerHTML = trusted(html);
+  label(made.content);
+  return [...made.content.children];
+}
+
+/** What was opened or closed in an element, by the ids around it. @param {Element} root */
+const details = (root) => [...(root.matches("details") ? [root] : []), ...root.querySelectorAll("details")]
+  .map((each) => ({ key: `${each.closest("[id]")?.id} ${each.className}`, each: /** @type {HTMLDetailsElement} */ (each) }));
+
+/** Put an element in the place of an older one; what is the same stays, and so does what the reader has opened in it.
+ * @param {Element | null} old @param {Element | null} fresh */
+function settle(old, fresh) {
+  if (!old || !fresh) { if (fresh === null) old?.remove(); return; }
+  const open = new Map(details(old).map(({ key, each }) => [key, each.open]));
+  for (const { key, each } of details(fresh)) each.open = open.get(key) ?? each.open;
+  if (!old.isEqualNode(fresh)) old.replaceWith(fresh);
+}
+
+/** Bring the messages to the state of the server. @param {Element} place @param {Element[]} wanted */
+function settleAll(place, wanted) {
+  const exchanges = wanted.filter((each) => each.matches(".exchange"));
+  // What came before a message never changes: earlier ones that were loaded stay.
+  let kept = exchanges.length ? place.querySelector(`#${CSS.escape(exchanges[0].id)}`) : null;
+  if (!kept) { place.replaceChildren(...wanted); return; }
+  for (const fresh of exchanges) {
+    if (kept?.id !== fresh.id) { kept ? kept.before(fresh) : place.append(fresh); continue; }
+    const next = /** @type {Element | null} */ (kept.nextElementSibling);
+    settleExchange(kept, fresh);
+    kept = next;
+  }
+  while (kept) { const next = kept.nextElementSibling; kept.remove(); kept = /** @type {Element | null} */ (next); }
+}
+
+/** @param {Element} old @param {Element} fresh */
+function settleExchange(old, fresh) {
+  const [said, newly] = [old, fresh].map((each) => each.querySelector(":scope > .message"));
+  if (!said?.querySelector("form")) settle(said, newly); // unless the reader is editing it
+  const [answers, wanted] = [old, fresh].map((each) => [...each.querySelectorAll(":scope > .answers > *")]);
+  if (answers.map((each) => each.id).join(" ") === wanted.map((each) => each.id).join(" ")) answers.forEach((each, at) => settle(each, wanted[at]));
+  else settle(old.querySelector(":scope > .answers"), fresh.querySelector(":scope > .answers"));
+}
+
 /** @type {Record<string, (change: any) => void>} */
 const APPLY = {
   append(change) {
@@ -35,11 +80,8 @@ const APPLY = {
   replace(change) {
     const old = byId(change.id);
     if (!old) return;
-    const open = old.querySelector("details")?.open;
-    old.outerHTML = trusted(change.html);
-    const fresh = byId(change.id);
-    label(fresh);
-    if (open) fresh.querySelector("details")?.setAttribute("open", "");
+    const [fresh] = /** @type {any} */ (elements(change.html));
+    settle(old, fresh);
     if (fresh.matches(".answer:not(.live)")) say(`${fresh.dataset.speaker}: ${fresh.querySelector(".words")?.textContent?.slice(0, 500) ?? ""}`);
     if (fresh.matches(".tool.waiting")) { say(`${word("needs_approval")}: ${fresh.querySelector(".name")?.textContent}`); toEnd(); }
   },
@@ -93,9 +135,11 @@ function heard(event) {
 
 export function listen() {
   source?.close();
-  source = new EventSource(`/c/${encodeURIComponent(state.conversation)}/events?after=${encodeURIComponent(state.position)}`);
+  source = new EventSource(`${state.path}/events?after=${encodeURIComponent(state.position)}`);
   source.onmessage = heard;
   source.onopen = () => { document.body.dataset.stream = "open"; };
+  // The browser comes back by itself after a cut, but not after an answer it cannot use, as of a proxy whose server is away.
+  source.onerror = () => { if (source?.readyState === EventSource.CLOSED) void load(); };
 }
 
 // Browsers allow few connections to one server: a page that nobody looks at gives its own back, and catches up later.
@@ -116,7 +160,7 @@ export async function load() {
   try {
     for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
       try {
-        show(await (await get(`/c/${encodeURIComponent(state.conversation)}/view`)).json());
+        show(await (await get(`${state.path}/view`)).json());
         break;
       } catch {
         // The server may be starting again: nothing is lost by waiting.
@@ -129,9 +173,12 @@ export async function load() {
 
 /** @param {any} view */
 function show(view) {
-  byId("messages").innerHTML = trusted(view.html);
-  byId("questions").innerHTML = trusted(view.questions);
-  label(byId("messages"));
+  if (view.html) byId("welcome")?.remove();
+  const top = document.elementFromPoint(scroll.getBoundingClientRect().left + 40, scroll.getBoundingClientRect().top + 8)?.closest("[id]");
+  const height = top?.getBoundingClientRect().top ?? 0;
+  settleAll(byId("messages"), elements(view.html));
+  byId("questions").replaceChildren(...elements(view.questions));
+  if (!pinned && top?.id && byId(top.id)) scroll.scrollTop += byId(top.id).getBoundingClientRect().top - height;
   state.position = view.position;
   busy(view.busy);
   if (view.title) byId("title").textContent = view.title;
@@ -141,7 +188,7 @@ function show(view) {
 
 /** @param {HTMLElement} button */
 export const earlier = (button) => attempt(async () => {
-  const path = `/c/${encodeURIComponent(state.conversation)}/earlier?before=${encodeURIComponent(button.dataset.first ?? "")}`;
+  const path = `${state.path}/earlier?before=${encodeURIComponent(button.dataset.first ?? "")}`;
   const { html } = await (await get(path)).json();
   const height = scroll.scrollHeight;
   button.outerHTML = trusted(html);

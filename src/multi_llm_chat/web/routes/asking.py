@@ -13,6 +13,7 @@ from starlette.requests import Request
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store import Store, get
 from multi_llm_chat.web.access import Access
+from multi_llm_chat.web.addresses import id_of
 from multi_llm_chat.web.drawing import Drawing
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.live import Live
@@ -58,7 +59,7 @@ class Asking:
     @property
     def conversation(self) -> str:
         """The conversation that the address names."""
-        return self.request.path_params["conversation"]
+        return id_of(self.request.path_params["conversation"])
 
     async def live(self) -> Live:
         """The conversation that the address names, open; one that is not in the store is new."""
@@ -72,7 +73,7 @@ class Asking:
             if error.reason != "missing":
                 raise
             is_new = True
-        return self.hub.live(self.user, self.conversation, self.drawing, is_new=is_new)
+        return self.hub.live(self.user, self.conversation, is_new=is_new)
 
     async def body(self, kind: type[T]) -> T:
         """What was sent, as a value.

@@ -16,6 +16,7 @@ from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.service.transfer import export_conversations, import_conversations
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
+from multi_llm_chat.web.addresses import id_of
 from multi_llm_chat.web.live import DECISIONS
 from multi_llm_chat.web.routes.asking import Asking, asking
 from multi_llm_chat.web.uploads import checked_upload
@@ -85,9 +86,10 @@ async def _branch(told: Asking, order: Order) -> None:
 
 
 async def _stop(told: Asking, order: Order) -> None:
-    live = told.hub.opened(told.user, told.conversation)
-    if live is not None:
-        live.stop(order.speaker)
+    live = await told.live()
+    live.stop(order.speaker)
+    await live.elsewhere.look()  # others may be answering, and nobody has looked yet
+    live.stop(order.speaker)
 
 
 async def _decide(told: Asking, order: Order) -> None:
@@ -169,8 +171,8 @@ async def export(request: Request) -> Response:
     if form not in _FORMS:
         raise UsageError("A file is json, markdown or text.")
     mime, ending = _FORMS[form]
-    one = request.path_params.get("conversation")
-    wanted = None if one is None else [one]
+    one = "conversation" in request.path_params
+    wanted = [told.conversation] if one else None
     text = await told.store.arun(export_conversations, wanted, cast("Format", form))
     name = f"conversation{'' if one else 's'}.{ending}"
     return Response(
@@ -191,7 +193,7 @@ async def take_in(request: Request) -> Response:
 async def media(request: Request) -> Response:
     """A picture or a file of a turn; what a browser might run is only ever saved."""
     told = asking(request)
-    placed = await told.store.arun(get_turn, told.conversation, request.path_params["turn"])
+    placed = await told.store.arun(get_turn, told.conversation, id_of(request.path_params["turn"]))
     part: Any = dict(enumerate(placed.turn.parts)).get(request.path_params["position"])
     if isinstance(part, ToolResult):
         part = dict(enumerate(split_result(part.content)[1])).get(

@@ -44,7 +44,7 @@ async def new_page(request: Request) -> Response:
     """An empty conversation."""
     told = asking(request)
     identifier = new_id()
-    live = told.hub.live(told.user, identifier, told.drawing, is_new=True)
+    live = told.hub.live(told.user, identifier, is_new=True)
     return await _page(told, identifier, live, "")
 
 
@@ -109,7 +109,7 @@ async def view(request: Request) -> Response:
     return JSONResponse(
         {
             "html": _messages(told, picture),
-            "questions": "".join(told.drawing.question(*each) for each in picture.questions),
+            "questions": "".join(map(told.drawing.html, picture.questions)),
             "position": picture.position,
             "busy": picture.busy,
             "title": title or "",
@@ -144,7 +144,7 @@ async def events(request: Request) -> Response:
     live = await told.live()
     position = request.headers.get("last-event-id") or request.query_params.get("after", "")
     return StreamingResponse(
-        live.log.stream(position),
+        live.log.stream(position, told.drawing),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
@@ -220,7 +220,11 @@ async def find(request: Request) -> Response:
     told = asking(request)
     words = request.query_params.get("words", "")[:500]
     hits = await told.store.arun(search, words, archived=True, limit=HITS) if words.strip() else ()
-    found = [Found(hit, _pieces(hit)) for hit in hits]
+    # An answer that stays when another is given again is on both branches; it is found once.
+    once: dict[tuple[str, str, str], Hit] = {}
+    for hit in hits:
+        once.setdefault((hit.conversation, hit.author, hit.snippet), hit)
+    found = [Found(hit, _pieces(hit)) for hit in once.values()]
     return HTMLResponse(told.drawing.draw("hits.html", found=found, words_sought=words))
 
 

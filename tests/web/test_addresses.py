@@ -1,0 +1,56 @@
+"""Conversations whose ids are names that somebody gave, in whatever characters."""
+
+import re
+from urllib.parse import unquote
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+from playwright.sync_api import Page, expect
+from tests.web.house import House
+
+from multi_llm_chat.store import create
+from multi_llm_chat.testing.simulator import Say
+from multi_llm_chat.web.addresses import address_of, id_of
+
+ODD = ["a/b", "..", ".", "a b?c=d#e", "~x", "%2F", "名前/二", "a\nb", "a;b", '<b>"&']
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1))
+@example("~")
+@example("~x")
+@example("..")
+def test_every_id_has_an_address_of_one_segment_that_names_it(identifier: str):
+    address = address_of(identifier)
+    assert re.fullmatch(r"[\w.~%-]+", address, re.ASCII)
+    assert address not in {".", ".."}
+    assert id_of(unquote(address)) == identifier
+
+
+def test_it_is_opened_renamed_and_exported(home: House):
+    with home.visitor() as visitor:
+        for identifier in ODD:
+            home.says("claude", Say(f"An answer in {identifier}."))
+            home.hub.workspace.store.run(create, "Given", identifier=identifier)
+            link = f"/c/{address_of(identifier)}"
+            assert f'href="{link}"' in visitor.get("/").text
+            assert f'data-path="{link}"' in visitor.get(link).text
+            assert visitor.post(f"{link}/rename", json={"text": "Renamed"}).status_code == 200
+            assert "Renamed" in visitor.get("/sidebar").text
+            said = visitor.post(f"{link}/messages", data={"text": "@claude hi"})
+            assert said.status_code == 200
+            while visitor.get(f"{link}/view").json()["busy"]:
+                pass
+            assert f"An answer in {identifier}." in visitor.get(f"{link}/export?form=text").text
+
+
+def test_it_is_used_in_the_page(home: House, page: Page):
+    home.says("claude", Say("An answer."))
+    home.hub.workspace.store.run(create, "Given", identifier="plans/2026 ?#")
+    page.reload()
+    page.locator(".entry a").click()
+    page.locator("#text").fill("@claude hi")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer:not(.live) .body")).to_have_text("An answer.")
+    page.reload()
+    expect(page.locator(".answer .body")).to_have_text("An answer.")
+    expect(page.locator(".entry.current a")).to_have_text("Given")

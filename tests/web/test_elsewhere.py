@@ -1,0 +1,218 @@
+"""Answers that are given elsewhere: by a server before it died, by another server, at a terminal."""
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+from tests.store.conftest import postgres, postgres_server
+from tests.web.conftest import Watched
+from tests.web.house import House, configure, house, served, started
+
+from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator
+from multi_llm_chat.web.hub import Hub
+
+__all__ = ["postgres", "postgres_server"]
+
+EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
+WORDS = " ".join(f"word{number}" for number in range(120))
+
+
+def say(page: Page, text: str) -> None:
+    page.locator("#text").fill(text)
+    page.locator("#text").press("Enter")
+
+
+def ready(page: Page, address: str) -> Page:
+    page.goto(address)
+    page.locator("body[data-ready]").wait_for()
+    return page
+
+
+def expect_idle(*pages: Page) -> None:
+    for page in pages:
+        expect(page.locator("body")).to_have_attribute("data-busy", "false")
+
+
+def test_the_page_that_was_open_goes_on_after_the_server_was_killed(
+    browser: Browser, tmp_path: Path
+):
+    first, second = Gate(40), Gate(60)
+    script = [Say("Earlier.", thinking="Hm."), Say(WORDS, faults=[first]), Say(WORDS, faults=[second])]  # fmt: skip
+    with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
+        configure(tmp_path, simulator)
+        with served(tmp_path) as (process, link):
+            page = ready(context.new_page(), link)
+            say(page, "@claude before")
+            expect_idle(page)
+            page.locator(".thoughts summary").click()
+            say(page, "@claude count")
+            first.wait_reached()
+            expect(page.locator(".answer.live .words")).to_contain_text("word5")
+            page.locator("#text").fill("half a thou")
+            process.kill()
+        url = link.partition("/?")[0]
+        with served(tmp_path, int(url.rpartition(":")[2])):
+            second.wait_reached()
+            expect(page.locator(".answer.live .words")).to_contain_text("word10 ")
+            other = ready(context.new_page(), page.url)
+            expect(other.locator(".answer.live .words")).to_contain_text("word10 ")
+            second.open()
+            for each in (page, other):
+                expect_idle(each)
+                expect(each.locator(".message")).to_have_count(2)
+                expect(each.locator(".answer .body").last).to_have_text(WORDS)
+                expect(each.locator(".answer:not(.live)")).to_have_count(2)
+            expect(page.locator("#text")).to_have_value("half a thou")
+            expect(page.locator(".thoughts pre")).to_be_visible()
+
+
+def test_what_a_resumed_answer_asks_waits_until_somebody_opens_the_conversation(
+    browser: Browser, tmp_path: Path
+):
+    gate = Gate(3)
+    with Simulator({"anthropic": [Say("half an answer", delta_size=2, faults=[gate])]}) as simulator:  # fmt: skip
+        configure(tmp_path, simulator)
+        with served(tmp_path) as (process, link), browser.new_context() as context:
+            page = ready(context.new_page(), link)
+            say(page, "@claude weather?")
+            gate.wait_reached()
+            expect(page).to_have_url(re.compile("/c/"))
+            conversation = page.url.rpartition("/")[2]
+            process.kill()
+
+    def offer(hub: Hub) -> None:
+        @hub.workspace.tools.tool(approval="ask")
+        def get_weather(city: str) -> str:
+            """The weather of a city."""
+            return f"Rain in {city}."
+
+        del get_weather
+
+    script = {
+        "anthropic": [
+            Say("Let me see.", calls=[Call("get_weather", {"city": "Oslo"})]),
+            Say("It rains."),
+        ]
+    }
+    with house(tmp_path, script, prepare=offer) as home:
+        home.simulator.requests.wait_for(1)  # the answer is gone on with, and nobody looks
+        visitor = Watched(home, browser)
+        page = visitor.open(f"/c/{conversation}")
+        page.get_by_role("button", name="Allow once").click()
+        expect(page.locator(".answer:not(.live) .body")).to_contain_text("It rains.")
+        expect(page.locator(".tool .result")).to_have_count(1)
+        expect(page.locator(".tool")).to_contain_text("Rain in Oslo.")
+        expect_idle(page)
+        assert visitor.errors == []
+        visitor.close()
+
+
+def test_a_tool_that_was_interrupted_is_asked_about_again_in_the_same_page(
+    browser: Browser, tmp_path: Path
+):
+    script = [Say(calls=[Call("erase", {"path": "/old"})]), Say("It is gone.")]
+    entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
+    with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
+        configure(tmp_path, simulator)
+        servers = json.dumps({"mcpServers": {"daily": entry}})
+        (tmp_path / "config" / "mcp.json").write_text(servers, encoding="utf-8")
+        with served(tmp_path) as (process, link):
+            page = ready(context.new_page(), link)
+            page.locator("#tools .server", has_text="erase").wait_for()
+            say(page, "@claude erase it")
+            page.get_by_role("button", name="Allow once").wait_for()
+            process.kill()
+        with served(tmp_path, int(link.partition("/?")[0].rpartition(":")[2])):
+            expect(page.locator(".tool.waiting")).to_contain_text("may have done its work")
+            page.get_by_role("button", name="Allow once").click()
+            expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
+            expect(page.locator(".tool")).to_have_count(1)
+            expect(page.locator(".tool.done .state")).to_have_text(re.compile(r"· \d+\.\d s"))
+            expect_idle(page)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest) -> str:
+    """How the settings name the place of the conversations."""
+    if request.param == "sqlite":
+        return ""
+    return f'store = "{request.getfixturevalue("postgres")}"\n'
+
+
+def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
+    browser: Browser, tmp_path: Path, place: str
+):
+    gate, late, last = Gate(40), Gate(40), Gate(40)
+    with house(tmp_path, config=place) as home, served(tmp_path) as (process, link):
+        home.says("gemini", Say(WORDS, faults=[gate]), Say(WORDS, faults=[late]))
+        home.says("gemini", Say(WORDS, faults=[last]), Say("All of it."))
+        visitor = Watched(home, browser)
+        context: BrowserContext = browser.new_context()
+        there = ready(context.new_page(), link)
+        say(there, "@gemini first")
+        gate.wait_reached()
+        expect(there).to_have_url(re.compile("/c/"))
+        # One that is opened while the other answers shows what was said so far, and goes on.
+        here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")
+        expect(here.locator(".answer.live .words")).to_contain_text("word5")
+        # What is said meanwhile waits, as if the answer were given here.
+        say(here, "@gemini second")
+        expect(here.locator("#notices")).to_contain_text("Sent when")
+        gate.open()
+        for page in (here, there):
+            expect(page.locator(".answer .body").first).to_have_text(WORDS)
+            expect(page.locator(".message .words")).to_have_text(
+                ["@gemini first", "@gemini second"]
+            )
+            expect(page.locator(".answer.live .words")).to_contain_text("word5")
+        # Whoever looks may stop it.
+        there.keyboard.press("Escape")
+        expect_idle(here, there)
+        home.simulator.requests[-1].disconnected.wait()
+        for page in (here, there):
+            expect(page.locator(".answer .note")).to_have_count(1)
+            expect(page.locator(".answer .body").last).to_contain_text("word5")
+        # One of them dies in the middle of an answer: the other goes on with it.
+        say(there, "@gemini third")
+        expect(here.locator(".answer.live .words")).to_contain_text("word5")
+        process.kill()
+        expect(here.locator(".answer:not(.live) .body").nth(2)).to_have_text("All of it.")
+        expect(here.locator(".message")).to_have_count(3)
+        expect(here.locator(".answer")).to_have_count(3)
+        expect_idle(here)
+        assert visitor.errors == []
+        visitor.close()
+        context.close()
+
+
+def test_what_is_said_at_a_terminal_is_seen_in_the_page_without_a_reload(
+    home: House, visit: Callable[..., Watched], tmp_path: Path
+):
+    gate = Gate(40)
+    home.says("claude", Say("In the page."), Say(WORDS, faults=[gate]))
+    page = visit().open("/")
+    say(page, "@claude here")
+    expect(page.locator(".answer:not(.live) .body")).to_have_text("In the page.")
+    page.locator("#text").fill("half a thou")
+    identifier = page.url.rpartition("/")[2]
+    with started(tmp_path, "ask", "--plain", "--chat", identifier, "@claude at the terminal") as (ask, _):  # fmt: skip
+        gate.wait_reached()
+        expect(page.locator(".message .words")).to_have_text(
+            ["@claude here", "@claude at the terminal"]
+        )
+        expect(page.locator(".answer.live .words")).to_contain_text("word5")
+        gate.open()
+        expect_idle(page)
+        expect(page.locator(".answer .body")).to_have_text(["In the page.", WORDS])
+        ask.join(20)
+        assert ask.exitcode == 0
+    home.says("gemini", Say("Done."))
+    words = ("ask", "--chat", identifier, "-m", "gemini", "--no-stream", "once more")
+    with started(tmp_path, *words) as (ask, printed):
+        assert "Done." in printed.read()
+    expect(page.locator(".answer .body")).to_have_text(["In the page.", WORDS, "Done."])
+    expect(page.locator("#text")).to_have_value("half a thou")
