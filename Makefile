@@ -24,7 +24,7 @@ demo: $(READY)
 
 # The tests, quick profile.
 test: $(READY)
-	$(BIN)/pytest -n auto --dist loadgroup -q
+	$(BIN)/pytest -n auto -q
 
 # Everything CI demands: format, lint, types, layers, tests.
 check: $(READY)
@@ -36,7 +36,7 @@ check: $(READY)
 
 # The tests again, with branch coverage.
 cover: $(READY)
-	HYPOTHESIS_PROFILE=smoke $(BIN)/pytest -n auto --dist loadgroup -q --cov --cov-report=term:skip-covered --cov-fail-under=90
+	HYPOTHESIS_PROFILE=smoke $(BIN)/pytest -n auto -q -m "fault or not fault" --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # Mend what a tool can mend.
 fix: $(READY)
@@ -60,8 +60,8 @@ soak: $(READY)
 # The store and runs, long profile: processes that are killed everywhere, many at once, all examples.
 faults: $(READY)
 	$(BIN)/python -m tests.store.faults
-	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto --dist loadgroup -q tests/store tests/durable
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q -m "fault or not fault" tests/store tests/durable
 
 # The property tests, long profile.
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto --dist loadgroup -q tests/exchange tests/dialects
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/exchange tests/dialects

@@ -4,11 +4,11 @@ The promise itself (``test_never_a_400``) is tried five times as often: 500 and 
 """
 
 import os
-from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from xdist.scheduler import LoadScopeScheduling  # pyright: ignore[reportMissingTypeStubs]
 
 # Generated histories are large, and a shared machine is slow at times: neither is a fault of the code.
 _PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much]
@@ -28,14 +28,17 @@ settings.register_profile(
 settings.register_profile("slow", max_examples=2_000, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-#: Folders whose tests share something that takes long to start: each is one worker's (``--dist loadgroup``).
-_TOGETHER: Final = {"local": "the embedded model", "web": "a browser"}
+#: A folder whose tests share something that takes long to start, a model that learns its tools: it is one worker's.
+_TOGETHER: Final = "tests/local/"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep together what shares a costly part."""
-    here = Path(__file__).parent
-    for item in items:
-        group = _TOGETHER.get(item.path.relative_to(here).parts[0])
-        if group is not None:
-            item.add_marker(pytest.mark.xdist_group(group))
+class Together(LoadScopeScheduling):
+    """Hands out tests one by one, and those of one folder together."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return _TOGETHER if nodeid.startswith(_TOGETHER) else nodeid
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
+    """Who decides which worker runs what."""
+    return Together(config, log)

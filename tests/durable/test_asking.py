@@ -38,6 +38,8 @@ from multi_llm_chat.tools import ToolContext, ToolRegistry
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.values import Approval
 
+pytestmark = pytest.mark.fault
+
 NewScene = Callable[..., Scene]
 
 

@@ -26,6 +26,8 @@ from tests.store.processes import SLOW
 from multi_llm_chat.store import calls, list_runs, open_store
 from multi_llm_chat.testing.simulator import Simulator
 
+pytestmark = pytest.mark.fault
+
 #: Takes a backup of a place that is in use, and restores it elsewhere.
 Copy: TypeAlias = Callable[[str, str], None]
 

@@ -39,6 +39,8 @@ from multi_llm_chat.testing.simulator import Say, Simulator
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
 
+pytestmark = pytest.mark.fault
+
 DISK: Final = "disk"
 #: Room for a store and an answer, and not much more.
 SMALL: Final = 2 * 2**20

@@ -35,6 +35,8 @@ from multi_llm_chat.store import Transaction, list_runs, open_store, take_run
 from multi_llm_chat.testing.simulator import Gate, Say
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 
+pytestmark = pytest.mark.fault
+
 KILLS = 200 if SLOW else 8
 #: How long a process may live at most, in seconds: somewhat longer than the whole answer takes.
 LONGEST_LIFE = 0.9

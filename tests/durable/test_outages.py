@@ -29,6 +29,8 @@ from multi_llm_chat.store import Store, open_store, run_info, take_run
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 
+pytestmark = pytest.mark.fault
+
 #: How long the database is away, each time; the last is longer than the store's own patience.
 OUTAGES = (0.0, 0.0, 0.0, 0.0, 40.0) if SLOW else (0.0, 0.0)
 

@@ -17,6 +17,8 @@ from tests.durable.acting import (
 from tests.durable.killing import PHASES, Kill, Phase
 from tests.store.processes import SLOW
 
+pytestmark = pytest.mark.fault
+
 KILLED = -9
 STEP = 1 if SLOW else 7
 

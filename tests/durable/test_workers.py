@@ -39,6 +39,8 @@ from multi_llm_chat.store.running import workers as known_workers
 from multi_llm_chat.testing.simulator import Gate, Say, Simulator
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 
+pytestmark = pytest.mark.fault
+
 #: How many runs a worker has that dies.
 EIGHT = 8
 #: A request each 100 ms, five at once.

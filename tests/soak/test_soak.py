@@ -5,6 +5,8 @@ import sys
 import pytest
 from tests.soak.soak import soak
 
+pytestmark = pytest.mark.fault
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are counted in /proc")
 def test_nothing_is_left_behind() -> None:

@@ -1,6 +1,9 @@
 """Killed writers and many writers, in short; ``make faults`` is the long form."""
 
+import pytest
 from tests.store.faults import kill_writers, write_at_once
+
+pytestmark = pytest.mark.fault
 
 
 def test_a_killed_writer_loses_nothing_that_it_announced(lasting_place: str):

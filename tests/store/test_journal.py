@@ -33,7 +33,7 @@ from multi_llm_chat.store import (
 )
 
 LONG = 60_000
-OVER = -1
+OVER = -1_000  # clocks are rounded
 
 
 def begun(store: Store) -> str:

@@ -101,8 +101,8 @@ class Terminal:
         return text
 
     def send(self, keys: str) -> None:
-        """Press keys; letters when somebody reads them: a terminal that echoes by itself would show them twice."""
-        if keys[0].isprintable():
+        """Press keys: cues and Ctrl-C at once, others at a prompt, for until then the terminal echoes and changes them."""
+        if keys[0] not in "\n\x03":
             self.wait_until(lambda _: not self._echoes(), "a prompt")
         self._child.send(keys)
 

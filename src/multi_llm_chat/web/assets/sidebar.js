@@ -6,9 +6,16 @@ const list = byId("list");
 const hits = byId("hits");
 const search = byId("search");
 
+let wanted = 0;
+let drawn = "";
 export const refresh = () => attempt(async () => {
+  const number = ++wanted;
   const path = `/sidebar?which=${list.dataset.which}&current=${encodeURIComponent(state.conversation)}`;
-  list.innerHTML = trusted(await (await get(path)).text());
+  const html = await (await get(path)).text();
+  // An older answer is not shown; and what has not changed is not drawn anew, for a click under way would lose its target.
+  if (number !== wanted || html === drawn) return;
+  drawn = html;
+  list.innerHTML = trusted(html);
   const title = list.querySelector(".current a")?.textContent;
   if (title) { byId("title").textContent = title; document.title = `${title} · multi·llm·chat`; }
 });
