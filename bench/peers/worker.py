@@ -112,7 +112,7 @@ async def hold(contender: Any, told: dict[str, Any]) -> dict[str, float]:
     What Python objects take is traced; for what the system gave (resident) more of them come first, so that memory which
     was freed after the start is in use again before anything counts.
     """
-    read, first = (_traced, 4) if told["traced"] else (_resident, 100)
+    read, first = (_traced, 4) if told["traced"] else (_resident, 50)
     open_streams: list[Any] = []
     if told["traced"]:
         tracemalloc.start()
