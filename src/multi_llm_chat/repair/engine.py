@@ -4,6 +4,7 @@ The order of the steps is the heart of it. Parts are cleaned first, then results
 calls over the whole history, whoever made them; only then are other speakers' passages told
 as text, unanswered calls and orphans dealt with, and ids and names made legal. Every step
 leaves alone what already obeys, so a legal history comes back as it is, and a repaired one is legal.
+That is also why a history in which everything obeys at first sight may skip the steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,11 +21,12 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.repair.identifiers import NameMap, rekey, tool_names_in
+from multi_llm_chat.repair.identifiers import NameMap, rekey
 from multi_llm_chat.repair.pairing import Answer, Passage, pair
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
 from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, with_parts
 from multi_llm_chat.repair.speakers import tell, tell_orphan
+from multi_llm_chat.repair.untouched import find_untouched
 
 NO_RESULT = "[no result: the call was interrupted]"
 NOT_RUN = "[not run: the arguments were not a JSON object]"
@@ -52,12 +54,21 @@ def repair(
 ) -> Repaired:
     """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike."""
     notes: list[Note] = []
-    passages = pair(sort_turns(turns, notes), notes)
-    placed = _Rebuild(target, policy or RepairPolicy(), notes).turns(passages)
-    _note_moves(placed, notes)
-    names = NameMap([*tool_names, *tool_names_in(turn for _, turn in placed)], target.name_pattern)
-    ids = rekey(placed, target, names, notes)
+    placed = find_untouched(turns, target)
+    if placed is None:
+        placed = rebuild(turns, target, policy or RepairPolicy(), notes)
+    names, ids = rekey(placed, target, tool_names, notes)
     return Repaired(tuple(placed), tuple(notes), names, ids)
+
+
+def rebuild(
+    turns: Sequence[Turn], target: Target, policy: RepairPolicy, notes: list[Note]
+) -> list[Placed]:
+    """Lay out anew a history in which anything may be wrong."""
+    passages = pair(sort_turns(turns, notes), notes)
+    placed = _Rebuild(target, policy, notes).turns(passages)
+    _note_moves(placed, notes)
+    return placed
 
 
 def _note_moves(placed: Iterable[Placed], notes: list[Note]) -> None:

@@ -68,25 +68,25 @@ def position_id(number: int) -> str:
 
 
 def rekey(
-    placed: list[Placed], target: Target, names: NameMap, notes: list[Note]
-) -> dict[str, str]:
-    """Replace illegal ids and names in place; returns the ids sent, mapped to the original ones."""
+    placed: list[Placed], target: Target, tool_names: Iterable[str], notes: list[Note]
+) -> tuple[NameMap, dict[str, str]]:
+    """Replace illegal ids and names in place; returns the names, and the ids sent, mapped to the original ones."""
     calls = [part for _, turn in placed for part in turn.parts if type(part) is ToolCall]
+    names = NameMap([*tool_names, *[call.name for call in calls]], target.name_pattern)
     if not calls:
-        return {}
+        return names, {}
     originals = [call.tool_call_id for call in calls]
     sent = _legal_ids(originals, target.id_pattern)
-    if sent is not originals or names.changed or not _named_alike(placed, calls):
+    if sent is not originals or names.changed or not _are_alike(calls, placed):
         _Rewriter(sent, names, notes).rewrite(placed)
-    return dict(zip(sent, originals, strict=True))
+    return names, dict(zip(sent, originals, strict=True))
 
 
-def _named_alike(placed: list[Placed], calls: list[ToolCall]) -> bool:
+def _are_alike(calls: list[ToolCall], placed: list[Placed]) -> bool:
     """Whether all results bear the id and name of their call already; they stand in the same order."""
     results = [part for _, turn in placed for part in turn.parts if type(part) is ToolResult]
-    return [(part.tool_call_id, part.name) for part in results] == [
-        (call.tool_call_id, call.name) for call in calls
-    ]
+    ids, named = [part.tool_call_id for part in results], [part.name for part in results]
+    return ids == [part.tool_call_id for part in calls] and named == [part.name for part in calls]
 
 
 def _legal_ids(originals: list[str], pattern: re.Pattern[str]) -> list[str]:
@@ -164,8 +164,3 @@ class _Rewriter:
             self._notes.append(
                 Note("OAI-08", source, f"spelled the tool {call.name!r} as {name!r}")
             )
-
-
-def tool_names_in(turns: Iterable[Turn]) -> Iterable[str]:
-    """The names of all tools called in these turns."""
-    return (part.name for turn in turns for part in turn.parts if type(part) is ToolCall)

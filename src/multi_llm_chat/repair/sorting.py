@@ -75,7 +75,7 @@ def _sort_turn(index: int, turn: Turn, notes: list[Note]) -> list[Placed]:
     cleaned: list[Part] = []
     results, same = 0, True
     for part in turn.parts:
-        new = _CLEANERS[type(part)](part, role, index, notes)
+        new = CLEANERS[type(part)](part, role, index, notes)
         if new is not part:
             same = False
         if new is not None:
@@ -176,7 +176,8 @@ def _says_nothing(content: Any) -> bool:
     return not media and not text.strip()
 
 
-_CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {
+#: The part as it may be sent, None if it may not; the very same where nothing had to be changed.
+CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {
     Text: _clean_words,
     ToolCall: _clean_call,
     ToolResult: _clean_result,

@@ -74,30 +74,39 @@ def encode(draft: Draft) -> Encoded:
 def write_messages(turns: Sequence[Turn], *, replays: bool) -> list[JsonObject]:
     """The messages of a request; ``replays`` says whether thinking blocks are written."""
     messages: list[JsonObject] = []
-    spoke, said = "", list[JsonObject]()
+    spoke = ""
     for turn in turns:
         role = "user" if turn.role in ("user", "tool") else "assistant"
-        blocks = _blocks(_led(turn.parts), role, replays)
-        if not blocks:
+        said = _said(turn.parts, role, replays)
+        if not said:
             continue
         if role == spoke:
-            said.extend(blocks)
+            last = messages[-1]
+            last["content"] = blocks = _as_blocks(last["content"])
+            blocks.extend(_as_blocks(said))
         else:
-            spoke, said = role, blocks
+            spoke = role
             messages.append({"role": role, "content": said})
-    for message in messages:
-        said = message["content"]
-        if len(said) == 1 and said[0]["type"] == "text":
-            message["content"] = said[0]["text"]
     return messages
+
+
+def _said(parts: tuple[Part, ...], role: str, replays: bool) -> str | list[JsonObject]:
+    """What a message says: words alone as a string."""
+    if len(parts) == 1 and type(parts[0]) is Text:
+        return parts[0].content
+    blocks = _blocks(_led(parts), role, replays)
+    return blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
+
+
+def _as_blocks(said: str | list[JsonObject]) -> list[JsonObject]:
+    return [{"type": "text", "text": said}] if isinstance(said, str) else said
 
 
 def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The parts without thinking that led to nothing: a message may not end with it."""
-    length = len(parts)
-    while length and type(parts[length - 1]) is Thinking:
-        length -= 1
-    return parts[:length]
+    while parts and type(parts[-1]) is Thinking:
+        parts = parts[:-1]
+    return parts
 
 
 def _blocks(parts: tuple[Part, ...], role: str, replays: bool) -> list[JsonObject]:
@@ -160,7 +169,8 @@ def _media_block(part: Media) -> JsonObject:
 
 
 def _result(part: ToolResult) -> JsonObject:
-    text, media = split_result(part.content)
+    content = part.content
+    text, media = (content, ()) if type(content) is str else split_result(content)
     block: JsonObject = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": text}
     if media:
         words = [{"type": "text", "text": text}] if text.strip() else []

@@ -123,7 +123,7 @@ def _parts(turn: Turn, signs: bool) -> Iterator[JsonObject]:
                 yield {"text": part.content, "thought": True} | _signed(found)
             continue
         written = _part(part)
-        if isinstance(part, ToolCall):
+        if type(part) is ToolCall:
             if signature is None and unsigned_step:
                 signature = SKIP_SIGNATURE
             unsigned_step = False
@@ -140,16 +140,14 @@ def _signed(signature: str | None) -> JsonObject:
 
 
 def _part(part: Part) -> JsonObject:
-    match part:
-        case Text():
-            return {"text": part.content}
-        case ToolCall():
-            call = {"id": part.tool_call_id, "name": part.name, "args": part.arguments}
-            return {"functionCall": call}
-        case Media():
-            return _media_part(part)
-        case _:
-            raise AssertionError(f"{type(part).__name__} has no place in this turn")
+    if type(part) is Text:
+        return {"text": part.content}
+    if type(part) is ToolCall:
+        call = {"id": part.tool_call_id, "name": part.name, "args": part.arguments}
+        return {"functionCall": call}
+    if type(part) is Media:
+        return _media_part(part)
+    raise AssertionError(f"{type(part).__name__} has no place in this turn")
 
 
 def _media_part(part: Media) -> JsonObject:
@@ -170,7 +168,8 @@ def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
 def _response(part: Part, inline: bool, shown: list[Media]) -> JsonObject:
     assert isinstance(part, ToolResult)
     text, media = split_result(part.content)
-    text = "\n".join(line for line in [text, *map(media_label, media)] if line.strip())
+    if media:
+        text = "\n".join(line for line in [text, *map(media_label, media)] if line.strip())
     response: JsonObject = {
         "id": part.tool_call_id,
         "name": part.name,

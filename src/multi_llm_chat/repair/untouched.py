@@ -1,0 +1,124 @@
+"""Recognise in one pass a history whose turns may stay as they are, as those of most histories may.
+
+Rules:
+1. What is accepted is what the steps of the repair would pass on with no change but that of the speaker's name;
+   whatever is doubtful is left to them. Ids and names of calls are judged afterwards, in either case.
+2. Results stand behind their calls, in the order of the calls, with nothing between.
+3. Strings are looked at together: one look at a long text costs less than thousands at short ones.
+"""
+
+from collections.abc import Iterable
+
+from multi_llm_chat.history.json_values import clean_json, clean_text
+from multi_llm_chat.history.values import (
+    RESERVED_ROLES,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.repair.policy import Target
+from multi_llm_chat.repair.sorting import CLEANERS, Placed
+
+
+def find_untouched(turns: Iterable[Turn], target: Target) -> list[Placed] | None:
+    """The turns, the model's own under the target's name; None if any may have to be changed otherwise."""
+    look, speaker = _Look(target), target.speaker
+    placed: list[Placed] = []
+    for index, turn in enumerate(turns):
+        if not look.passes(turn):
+            return None
+        role = turn.role
+        if role != speaker and role not in RESERVED_ROLES:
+            turn = Turn(speaker, turn.parts, turn.id, turn.created_at, turn.model, turn.meta)
+        placed.append((index, turn))
+    return placed if look.is_satisfied() else None
+
+
+class _Look:
+    """Looks at one turn after another."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._strings: list[str] = []
+        self._caller = ""
+        self._waiting: list[ToolCall] = []  # for a result; the next is the last
+
+    def is_satisfied(self) -> bool:
+        """Whether every call was answered and every string is clean."""
+        whole = "".join(self._strings)
+        return not self._waiting and clean_text(whole) is whole
+
+    def passes(self, turn: Turn) -> bool:
+        """Whether the turn may stay, provided that its strings are clean."""
+        if turn.unreadable is not None:
+            return False
+        return self._answers(turn) if turn.role == "tool" else self._speaks(turn)
+
+    def _speaks(self, turn: Turn) -> bool:
+        role, parts = turn.role, turn.parts
+        if self._waiting or _says_nothing(parts):
+            return False
+        calls: list[ToolCall] = []
+        for part in parts:
+            if type(part) is Text:
+                text = part.content
+                if not text or text.isspace():
+                    return False
+                self._strings.append(text)
+            elif type(part) is ToolCall:
+                calls.append(part)
+            elif not self._carries(part, role):
+                return False
+        if role == "user" or role == "system":
+            return not calls
+        return self._target.owns(turn) and (not calls or self._asks(role, calls))
+
+    def _carries(self, part: Part, role: str) -> bool:
+        """Whether media or thinking may stay."""
+        if isinstance(part, ToolResult):
+            return False
+        if isinstance(part, Thinking) and not self._target.recognises(part):
+            return False
+        return CLEANERS[type(part)](part, role, 0, []) is part
+
+    def _asks(self, caller: str, calls: list[ToolCall]) -> bool:
+        most = self._target.most_calls
+        if most is not None and len(calls) > most:
+            return False
+        self._caller, self._waiting = caller, calls[::-1]
+        strings = self._strings
+        for call in calls:
+            if call.error is not None or type(call.arguments) is not dict:
+                return False
+            strings += (call.name, call.tool_call_id)
+            for key, value in call.arguments.items():
+                if type(key) is not str or clean_json(value, 1) is not value:
+                    return False
+                strings.append(key)
+        return True
+
+    def _answers(self, turn: Turn) -> bool:
+        caller, waiting = self._caller, self._waiting
+        if turn.meta.get("speaker", caller) != caller or len(turn.parts) > len(waiting):
+            return False
+        for part in turn.parts:
+            if type(part) is not ToolResult or part.tool_call_id != waiting.pop().tool_call_id:
+                return False
+            content = part.content
+            if type(content) is not str:
+                if CLEANERS[ToolResult](part, "tool", 0, []) is not part:
+                    return False
+            elif not content or content.isspace():
+                return False
+            else:
+                self._strings.append(content)
+        return bool(turn.parts)
+
+
+def _says_nothing(parts: tuple[Part, ...]) -> bool:
+    return not parts or (
+        type(parts[-1]) is Thinking and all(type(part) is Thinking for part in parts)
+    )

@@ -1,0 +1,135 @@
+"""What is passed on at first sight is what all the steps would have passed on."""
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from tests.strategies.histories import (
+    CALLS,
+    IDS,
+    MEDIA,
+    NAMES,
+    RESULTS,
+    THINKING,
+    WORDS,
+    nasty_histories,
+)
+
+from multi_llm_chat.exchange.rendering import target_of
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.values import Turn
+from multi_llm_chat.providers import ROWS
+from multi_llm_chat.repair import PAIRS_ONLY, Note, RepairPolicy, Target, repair
+from multi_llm_chat.repair.engine import rebuild
+from multi_llm_chat.repair.untouched import find_untouched
+
+TARGETS = st.sampled_from([target_of(row, row.default_model) for row in ROWS.values()])
+POLICIES = st.sampled_from([RepairPolicy(), PAIRS_ONLY])
+
+
+def _rarely(odd: st.SearchStrategy[Any], usual: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+    return st.integers(0, 30).flatmap(lambda chance: usual if chance else odd)
+
+
+SAID = _rarely(WORDS, st.sampled_from(["Hello", "東京の天気は？", "25°C"]))
+VALUES = _rarely(RESULTS, SAID | st.just({"deep": [1, {"er": 2.5}]}))
+
+
+@st.composite
+def nearly_legal(draw: st.DrawFn) -> list[dict[str, Any]]:
+    """A conversation with one model, in which as a rule nothing is wrong."""
+    own = draw(st.sampled_from(["assistant", "model", "claude", "chatgpt", "gemini"]))
+    history: list[dict[str, Any]] = []
+    for number in range(draw(st.integers(0, 4))):
+        history.append({"role": "user", "content": [draw(_rarely(MEDIA, SAID))]})
+        parts = [draw(_rarely(THINKING | MEDIA | CALLS, SAID))] if draw(st.booleans()) else []
+        results: list[dict[str, Any]] = []
+        for slot in range(draw(st.integers(0, 3))):
+            identifier = draw(_rarely(IDS, st.just(f"call{number:03}{slot:02}")))
+            name = draw(_rarely(NAMES, st.just("search")))
+            arguments = {"query": draw(VALUES)}
+            parts.append(
+                {
+                    "type": "tool_call",
+                    "name": name,
+                    "arguments": arguments,
+                    "tool_call_id": identifier,
+                }
+            )
+            results.append(
+                {
+                    "type": "tool_result",
+                    "name": name,
+                    "content": draw(VALUES),
+                    "tool_call_id": identifier,
+                }
+            )
+        history.append({"role": draw(_rarely(st.just("groq"), st.just(own))), "content": parts})
+        if draw(_rarely(st.just(True), st.just(False))):
+            results.reverse()
+        meta = draw(_rarely(st.sampled_from([{"speaker": own}, {"speaker": "groq"}]), st.just({})))
+        groups = [results] if results and draw(st.booleans()) else [[result] for result in results]
+        history += [{"role": "tool", "content": group, "meta": meta} for group in groups]
+    return history
+
+
+def _rebuilt(turns: tuple[Turn, ...], target: Target, policy: RepairPolicy) -> Any:
+    notes: list[Note] = []
+    return rebuild(turns, target, policy, notes), notes
+
+
+@given(nearly_legal() | nasty_histories, TARGETS, POLICIES)
+def test_the_steps_would_have_changed_nothing_else(
+    history: Any, target: Target, policy: RepairPolicy
+):
+    turns = read_history(history)
+    found = find_untouched(turns, target)
+    if found is not None:
+        assert (found, []) == _rebuilt(turns, target, policy)
+
+
+@given(nearly_legal() | nasty_histories, TARGETS, POLICIES)
+def test_what_was_repaired_is_recognised(history: Any, target: Target, policy: RepairPolicy):
+    turns = repair(read_history(history), target, policy).turns
+    # A result may say whose call it answers, by the name under which the model spoke then.
+    assume(not any("speaker" in turn.meta for turn in turns))
+    assert find_untouched(turns, target) == list(enumerate(turns))
+
+
+CALL = {"type": "tool_call", "name": "f", "arguments": {"a": 1}, "tool_call_id": "call00000"}
+RESULT = {"type": "tool_result", "name": "f", "content": "1", "tool_call_id": "call00000"}
+LEGAL = [
+    {"role": "user", "content": "go"},
+    {"role": "assistant", "content": [CALL]},
+    {"role": "tool", "content": [RESULT]},
+]
+
+
+@pytest.mark.parametrize(
+    "history",
+    [
+        LEGAL[:2],
+        LEGAL[2:],
+        [*LEGAL, {"role": "tool", "content": [RESULT]}],
+        [*LEGAL[:2], {"role": "user", "content": "well?"}, LEGAL[2]],
+        [*LEGAL, {"role": "user", "content": " "}],
+        [*LEGAL, {"role": "user", "content": "a\0b"}],
+        [*LEGAL, {"role": "user", "content": "\ud800"}],
+        [*LEGAL, {"role": "other", "content": "I am somebody else"}],
+        [*LEGAL, None],
+        [{"role": "user", "content": [CALL]}],
+        [
+            LEGAL[0],
+            {"role": "assistant", "content": [CALL | {"arguments": {"a": float("nan")}}]},
+            LEGAL[2],
+        ],
+        [LEGAL[0], {"role": "assistant", "content": [CALL | {"arguments": "{"}]}, LEGAL[2]],
+        [*LEGAL[:2], {"role": "tool", "content": [RESULT | {"content": ""}]}],
+        [*LEGAL[:2], {"role": "tool", "content": [RESULT], "meta": {"speaker": "other"}}],
+    ],
+)
+def test_what_must_be_repaired_is_left_to_the_steps(history: list[Any]):
+    target = target_of(ROWS["openai"], "gpt-5.6-terra")
+    assert find_untouched(read_history(LEGAL), target) is not None
+    assert find_untouched(read_history(history), target) is None
