@@ -155,6 +155,11 @@ def test_a_text_is_found_by_each_of_its_terms_and_folding_is_done_once(text: str
     assert terms_of(fold(text)) == terms_of(text)
 
 
+@given(text=st.text(st.characters(codec="ascii")) | _TEXTS.filter(str.isascii))
+def test_the_terms_of_a_text_do_not_depend_on_the_script_of_another(text: str):
+    assert [*terms_of(text), "東"] == terms_of(f"{text} 東")
+
+
 @given(texts=st.lists(_TEXTS, min_size=1, max_size=4), words=_TEXTS)
 def test_the_store_finds_exactly_what_matches(texts: list[str], words: str):
     with open_store(":memory:") as store:

@@ -38,6 +38,7 @@ _MARKS = (
 )
 _WORD = rf"(?:[^\W_{_DENSE}]|[{_MARKS}])"
 _RUN = re.compile(rf"(?P<dense>[{_DENSE}]+)|(?P<word>{_WORD}+)")
+_ASCII_WORD = re.compile("[a-z0-9]+")
 _PIECE = re.compile(r'"([^"]*)"?|(\S+)')
 
 #: These combine with the character before them, though their class says otherwise.
@@ -78,6 +79,8 @@ def fold(text: str) -> str:
 
 def terms_of(text: str) -> list[str]:
     """The different terms by which a text is indexed."""
+    if text.isascii() and len(text) * 20 <= MAX_BYTES:  # as most is, in one look
+        return list(dict.fromkeys([word[:MAX_TERM] for word in _ASCII_WORD.findall(text.lower())]))
     terms: dict[str, None] = {}
     folded = fold(text)
     for run in _RUN.finditer(folded):
