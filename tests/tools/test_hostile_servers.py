@@ -35,12 +35,17 @@ def acting(manner: str, **settings: Any) -> dict[str, Any]:
 class Scene:
     """A bad server beside a good one."""
 
-    def __init__(self, manner: str, timeout: float = PATIENCE, **settings: Any) -> None:
+    def __init__(
+        self, manner: str, timeout: float = PATIENCE, restarts: int = 1, **settings: Any
+    ) -> None:
         self.registry = ToolRegistry(timeout=timeout)
         self.events: list[ServerEvent] = []
         entries = {"bad": acting(manner, **settings), "good": acting("good")}
         self.servers = McpServers(
-            {"mcpServers": entries}, self.registry, on_event=self.events.append, backoff=(0.0,)
+            {"mcpServers": entries},
+            self.registry,
+            on_event=self.events.append,
+            backoff=(0.0,) * restarts,
         )
 
     @contextlib.asynccontextmanager
@@ -159,7 +164,7 @@ def test_a_result_for_another_call_answers_nobody() -> None:
 
 
 def test_a_server_that_dies_in_a_call_answers_it_with_an_error_and_comes_back() -> None:
-    scene = Scene("dies")
+    scene = Scene("dies", restarts=4)  # each call may be one that ends it
 
     async def run() -> list[ToolResult]:
         async with scene.running():

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
+from tests.durable.working import new_engine
 from tests.store.conftest import postgres, postgres_server
 from tests.web.conftest import Watched
 from tests.web.house import House, configure, house, served, started
@@ -187,6 +188,75 @@ def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
         assert visitor.errors == []
         visitor.close()
         context.close()
+
+
+ERASING = [Say(calls=[Call("erase", {"path": "/old"})])]
+
+
+def offer_erasing(folder: Path) -> None:
+    """A server of tools one of which must be approved, for the servers that read their settings in this folder."""
+    entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
+    (folder / "config").mkdir(parents=True, exist_ok=True)
+    servers = json.dumps({"mcpServers": {"daily": entry}})
+    (folder / "config" / "mcp.json").write_text(servers, encoding="utf-8")
+
+
+def test_what_one_server_asks_may_be_decided_in_the_page_of_another(
+    browser: Browser, tmp_path: Path, place: str
+):
+    offer_erasing(tmp_path)
+    with house(tmp_path, config=place) as home, served(tmp_path) as (_, link):
+        home.says("claude", *ERASING, Say("It is gone."), *ERASING, Say("It is still there."))
+        visitor = Watched(home, browser)
+        context: BrowserContext = browser.new_context()
+        there = ready(context.new_page(), link)
+        there.locator("#tools .server", has_text="erase").wait_for()
+        say(there, "@claude erase it")
+        expect(there.locator(".tool.waiting")).to_have_count(1)
+        here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")
+        here.get_by_role("button", name="Allow once").click()
+        for page in (here, there):
+            expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
+            expect(page.locator(".tool.done")).to_contain_text("erased /old")
+        # Decided where it is asked, it is no question elsewhere any more.
+        say(there, "@claude once more")
+        expect(here.get_by_role("button", name="Deny")).to_have_count(1)
+        there.get_by_role("button", name="Deny").click()
+        for page in (here, there):
+            expect(page.locator(".answer .body").last).to_contain_text("It is still there.")
+            expect(page.get_by_role("button", name="Deny")).to_have_count(0)
+            expect(page.locator(".tool.failed")).to_have_count(1)
+        expect_idle(here, there)
+        assert visitor.errors == []
+        visitor.close()
+        context.close()
+
+
+@pytest.mark.fault
+def test_what_a_worker_asks_is_decided_in_the_page(
+    browser: Browser, tmp_path: Path, postgres: str, postgres_server: str
+):
+    engine = new_engine(postgres_server)
+    offer_erasing(tmp_path)
+    script = {"anthropic": [*ERASING, Say("It is gone."), *ERASING]}
+    with Simulator(script) as simulator, browser.new_context() as context:
+        configure(tmp_path, simulator, f'store = "{postgres}"\n')
+        serving = ("serve", "--port", "0", "--no-open", "--engine", engine)
+        with (
+            started(tmp_path, "worker", "--engine", engine),
+            started(tmp_path, *serving) as (_, printed),
+        ):
+            page = ready(context.new_page(), printed.readline().split()[-1])
+            say(page, "@claude erase it")
+            page.get_by_role("button", name="Allow once").click()
+            expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
+            expect(page.locator(".tool.done")).to_contain_text("erased /old")
+            # Who stops the answer is not asked any more.
+            say(page, "@claude once more")
+            page.get_by_role("button", name="Allow once").wait_for()
+            page.keyboard.press("Escape")
+            expect_idle(page)
+            expect(page.get_by_role("button", name="Allow once")).to_have_count(0)
 
 
 def test_what_is_said_at_a_terminal_is_seen_in_the_page_without_a_reload(

@@ -13,8 +13,10 @@ from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.durable.health import serve_health
 from multi_llm_chat.durable.holding import LEASE, Holder
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.service.deciding import deciding_in
 from multi_llm_chat.service.planning import Planner
 from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.tools import scoped
 from multi_llm_chat.service.workspace import Workspace
 
 
@@ -43,14 +45,18 @@ def worker(
         raise UsageError(
             "Workers need more packages: pip install 'multi_llm_chat[scale]'"
         ) from None
-    with open_workspace(db) as workspace:
+    with open_workspace(db, deciding_in(lambda: workspace.store)) as workspace:
         if workspace.store.file is not None:
             raise UsageError("Workers need a database that all reach: --db postgresql://…")
         holder = Holder(workspace.store, lease=lease)
         workspace.store.beside["holder"] = holder
         planner = Planner(workspace.settings, workspace.speakers, workspace.tools)
         made = module.Worker(
-            workspace.store, engine, Reviver(planner), holder=holder, concurrency=concurrency
+            workspace.store,
+            engine,
+            Reviver(planner, scoped),
+            holder=holder,
+            concurrency=concurrency,
         )
         asyncio.run(_work(workspace, made, drain, health))
 

@@ -1,4 +1,4 @@
-"""The tools as one speaker is offered them."""
+"""The tools as one speaker is offered them, and as one conversation has them."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -6,6 +6,7 @@ from fnmatch import fnmatchcase
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.store import Taken
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.runner import ToolRunner, may_repeat, resume_policy
 from multi_llm_chat.tools.values import Resume
@@ -51,3 +52,50 @@ def tools_for(tools: ToolRunner, wanted: bool | Sequence[str]) -> ToolRunner:
     if wanted is True:
         return tools
     return SomeTools(tools, wanted or ())
+
+
+class ScopedTools:
+    """The tools as one user's conversation has them: what is allowed here is allowed nowhere else."""
+
+    def __init__(self, tools: ToolRunner, scope: str) -> None:
+        self._tools = tools
+        self._scope = scope
+
+    def definitions(self) -> Sequence[ToolDefinition]:
+        """The tools on offer."""
+        return self._tools.definitions()
+
+    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
+        """Run a call."""
+        del conversation
+        return await self._tools.execute(call, conversation=self._scope)
+
+    def submit(self, call: ToolCall, *, conversation: str | None = None) -> "Future[ToolResult]":
+        """Run a call in the background."""
+        del conversation
+        return self._tools.submit(call, conversation=self._scope)
+
+    def resume(self, name: str) -> Resume:
+        """What to do with an interrupted call."""
+        return resume_policy(self._tools, name)
+
+    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
+        """Whether an interrupted call is to be made again."""
+        del conversation
+        return await may_repeat(self._tools, call, self._scope)
+
+
+def scoped(tools: ToolRunner, taken: Taken) -> ToolRunner:
+    """The tools as the conversation of a run has them."""
+    return ScopedTools(tools, scope_of(taken.user, taken.conversation))
+
+
+def scope_of(user: str, conversation: str) -> str:
+    """One user's conversation, whoever else has one of that id."""
+    return f"{user}\n{conversation}"
+
+
+def in_scope(scope: str | None) -> tuple[str, str] | None:
+    """The user and the conversation; None where the tools are not scoped."""
+    user, is_scoped, conversation = (scope or "").partition("\n")
+    return (user, conversation) if is_scoped else None

@@ -157,8 +157,19 @@ _DURABLE: Step = (
     "CREATE TABLE workers(id TEXT PRIMARY KEY, seen_ms {integer} NOT NULL)",
 )
 
+_QUESTIONS: Step = (
+    # Until when somebody waits for the answer.
+    """CREATE TABLE questions(
+        id TEXT PRIMARY KEY,
+        conversation {integer} NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        body TEXT NOT NULL,
+        answer TEXT,
+        until_ms {integer} NOT NULL)""",
+    "CREATE INDEX questions_conversations ON questions(conversation)",
+)
+
 #: Step number N stands at N - 1.
-STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE)
+STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS)
 
 
 def statements(step: Step, database: DatabaseName) -> list[str]:

@@ -9,6 +9,7 @@ from msgspec import Struct
 
 from multi_llm_chat.archive.document import MAIN
 from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.store.questions import Question, open_questions
 from multi_llm_chat.store.transaction import Transaction, reading
 
 
@@ -24,7 +25,7 @@ class UnderWay(Struct, frozen=True):
 class Standing(Struct, frozen=True):
     """A conversation at one moment.
 
-    ``head`` is the last turn of the branch that is shown and ``head_run`` the run that made it, ``turns`` how many turns there
+    ``questions`` are those of the runs under way. ``head`` is the last turn of the branch that is shown and ``head_run`` the run that made it, ``turns`` how many turns there
     are on all branches. ``listed`` changes when anything in the user's list of conversations does.
     """
 
@@ -32,6 +33,7 @@ class Standing(Struct, frozen=True):
     head_run: str | None
     turns: int
     running: tuple[UnderWay, ...]
+    questions: tuple[Question, ...]
     listed: tuple[object, ...]
 
 
@@ -66,5 +68,6 @@ def read_standing(transaction: Transaction, conversation: str) -> Standing | Non
         head[1] if head else None,
         turns,
         tuple(UnderWay(run, speaker, owner, bool(free)) for run, speaker, owner, free in running),
+        open_questions(transaction, key) if running else (),
         (*entry, *(newest or ())),
     )

@@ -14,7 +14,7 @@ crash. Rules:
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
 from multi_llm_chat.durable.holding import is_dead
@@ -22,6 +22,7 @@ from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.events import ChatEvent
 from multi_llm_chat.store import Standing, UnderWay, read_standing
+from multi_llm_chat.store.questions import Question
 
 #: Seconds between two looks.
 PACE: Final = 1.0
@@ -52,6 +53,10 @@ class Shown(Protocol):
 
     def left(self, run: str) -> None:
         """An answer is followed no more."""
+        ...
+
+    def asked(self, questions: Sequence[Question]) -> None:
+        """What is asked in the conversation, here too."""
         ...
 
     def anew(self) -> None:
@@ -121,6 +126,7 @@ class Elsewhere:
             here |= self._here
             new = [run for run in standing.running if run.id not in here]
             self._tell_beside(standing)
+            self._shown.asked(standing.questions)
             if not new and self._knows(standing, here):
                 return
             if await service.arefresh():

@@ -10,26 +10,22 @@ Rules:
 """
 
 import asyncio
-import concurrent.futures
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from multi_llm_chat.config.reading import read_settings
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
-from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.metering.prices import cost_of
-from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.resuming import aresume_unfinished
 from multi_llm_chat.service.speakers import Speakers
+from multi_llm_chat.service.tools import ScopedTools, in_scope, scope_of, scoped
 from multi_llm_chat.service.workspace import Workspace
-from multi_llm_chat.store import RunInfo, Store, Taken
+from multi_llm_chat.store import RunInfo, Store
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
-from multi_llm_chat.tools.runner import ToolRunner, may_repeat, resume_policy
-from multi_llm_chat.tools.values import Resume
 from multi_llm_chat.web.live import Live
 from multi_llm_chat.web.rendering import render_markdown
 from multi_llm_chat.web.servers import ToolServers
@@ -41,39 +37,6 @@ MOST_OPEN: Final = 200
 _LOGGER = logging.getLogger(__name__)
 
 Opening = Callable[[ApprovalCallback], Workspace]
-
-
-class ScopedTools:
-    """The tools as one user's conversation has them: what is allowed here is allowed nowhere else."""
-
-    def __init__(self, tools: ToolRunner, scope: str) -> None:
-        self._tools = tools
-        self._scope = scope
-
-    def definitions(self) -> Sequence[ToolDefinition]:
-        """The tools on offer."""
-        return self._tools.definitions()
-
-    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
-        """Run a call."""
-        del conversation
-        return await self._tools.execute(call, conversation=self._scope)
-
-    def submit(
-        self, call: ToolCall, *, conversation: str | None = None
-    ) -> "concurrent.futures.Future[ToolResult]":
-        """Run a call in the background."""
-        del conversation
-        return self._tools.submit(call, conversation=self._scope)
-
-    def resume(self, name: str) -> Resume:
-        """What to do with an interrupted call."""
-        return resume_policy(self._tools, name)
-
-    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
-        """Whether an interrupted call is to be made again."""
-        del conversation
-        return await may_repeat(self._tools, call, self._scope)
 
 
 class Hub:
@@ -112,13 +75,13 @@ class Hub:
 
     async def _resume_all(self) -> None:
         try:
-            await aresume_unfinished(self.workspace, on_found=self._found, scoped=_scoped)
+            await aresume_unfinished(self.workspace, on_found=self._found, scoped=scoped)
         except MultiLLMChatError as error:
             _LOGGER.warning("interrupted answers cannot be gone on with: %s", error)
 
     def _found(self, info: RunInfo) -> None:
         """Show at once what is gone on with, to those who look."""
-        live = self._lives.get(_scope(info.user, info.conversation))
+        live = self._lives.get(scope_of(info.user, info.conversation))
         if live is not None:
             task = asyncio.create_task(live.elsewhere.look())
             self._looks.add(task)
@@ -151,7 +114,7 @@ class Hub:
 
     def live(self, user: str, conversation: str, *, is_new: bool = False) -> Live:
         """An open conversation; ``is_new`` where the store need not have it."""
-        scope = _scope(user, conversation)
+        scope = scope_of(user, conversation)
         if scope not in self._lives:
             self._close_idle()
             self._warm_up()
@@ -173,13 +136,13 @@ class Hub:
 
     def opened(self, user: str, conversation: str) -> Live | None:
         """The conversation, if it is open."""
-        scope = _scope(user, conversation)
+        scope = scope_of(user, conversation)
         self._renew(scope)
         return self._lives.get(scope)
 
     def forget(self, user: str, conversation: str) -> None:
         """Close a conversation that was deleted."""
-        live = self._lives.pop(_scope(user, conversation), None)
+        live = self._lives.pop(scope_of(user, conversation), None)
         if live is not None:
             live.stop()
             self._deleted = [each for each in self._deleted if each.is_busy] + [live]
@@ -192,7 +155,7 @@ class Hub:
     def tell(self, user: str, change: dict[str, Any]) -> None:
         """Change something on all pages of a user."""
         for scope, live in self._lives.items():
-            if scope.startswith(_scope(user, "")):
+            if scope.startswith(scope_of(user, "")):
                 live.log.publish(change)
 
     def _list_changed(self, user: str) -> None:
@@ -243,10 +206,12 @@ class Hub:
 
     async def _approve(self, request: ApprovalRequest) -> Decision:
         """Ask where the call is shown; if nobody looks, whoever opens the conversation is asked."""
-        user, is_ours, conversation = (request.conversation or "").partition("\n")
-        if not is_ours:
-            return Deny("nobody can be asked")
-        return await self.live(user, conversation).decide(request)
+        whose = in_scope(request.conversation)
+        return (
+            Deny("nobody can be asked")
+            if whose is None
+            else await self.live(*whose).decide(request)
+        )
 
     async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
         assert self._loop is not None
@@ -277,11 +242,3 @@ def _warm() -> None:
     """Load what the first answer would otherwise wait for: prices, colours, formulas."""
     cost_of(Usage(1, 1), "openai", "gpt-4o")
     render_markdown("```python\n1\n```\n\n$x$")
-
-
-def _scoped(tools: ToolRunner, taken: Taken) -> ToolRunner:
-    return ScopedTools(tools, _scope(taken.user, taken.conversation))
-
-
-def _scope(user: str, conversation: str) -> str:
-    return f"{user}\n{conversation}"

@@ -8,13 +8,14 @@ Rules:
    log's position, and all later entries are the whole truth.
 3. One round of answers at a time. A message that comes meanwhile waits, also for answers that others give; an edit, another
    answer or another branch stops what is going on, here and elsewhere.
-4. The user's decisions about tools are awaited here, until somebody looks and decides; a stopped answer awaits none.
+4. The user's decisions about tools are awaited until somebody looks and decides, here or in another server; a stopped answer
+   awaits none.
 """
 
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
@@ -35,9 +36,10 @@ from multi_llm_chat.service.events import (
     NotSaved,
     TurnSaved,
 )
-from multi_llm_chat.service.keeping import new_id
-from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
+from multi_llm_chat.store.questions import Question
+from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
+from multi_llm_chat.web.decisions import Decisions
 from multi_llm_chat.web.elsewhere import PACE, Elsewhere
 from multi_llm_chat.web.oplog import Change, OpLog
 from multi_llm_chat.web.questions import Questions
@@ -81,6 +83,7 @@ class Live:
         self.elsewhere = Elsewhere(service, self, orphaned)
         self.log = OpLog(self.elsewhere.watch)
         self.questions = Questions(self.log)
+        self.decisions = Decisions(service, lambda: self._answers.values(), self._publish)
         self._on_change = on_change
         self._answers: dict[str, LiveAnswer] = {}
         self._footers: dict[str, Footer] = {}
@@ -88,7 +91,6 @@ class Live:
         self._waiting = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._flush: asyncio.TimerHandle | None = None
-        self._decisions: dict[str, asyncio.Future[Decision]] = {}
         self._called = asyncio.Event()
         self._exchange = ""
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
@@ -260,6 +262,10 @@ class Live:
             self.anew()
         self._rest()
 
+    def asked(self, questions: Sequence[Question]) -> None:
+        """Those who give answers elsewhere ask about their tools: whoever looks here may decide."""
+        self.decisions.asked(questions)
+
     def listed_anew(self) -> None:
         """The list of conversations has changed."""
         self.log.publish({"op": "list"})
@@ -356,16 +362,7 @@ class Live:
 
     async def decide(self, request: ApprovalRequest) -> Decision:
         """Ask whether a tool may run, in its card, for as long as nobody decides."""
-        asked = await self._asked(request.call)
-        key = new_id()
-        self._decisions[key] = asyncio.get_running_loop().create_future()
-        try:
-            self._publish(asked.ask(request, key))
-            return await self._decisions[key]
-        finally:
-            del self._decisions[key]
-            for answer in self._answers.values():
-                self._publish(answer.decided(key))
+        return await self.decisions.ask(await self._asked(request.call), request)
 
     async def _asked(self, call: ToolCall) -> LiveAnswer:
         """The answer that makes the call; one that was resumed tells of it through the store."""
@@ -378,26 +375,10 @@ class Live:
                 await self.elsewhere.look()
                 await asyncio.wait_for(called.wait(), PACE)
 
-    def decided(self, key: str, decision: Decision) -> bool:
-        """The user's decision; tells whether it was awaited."""
-        awaited = self._decisions.get(key)
-        if awaited is None or awaited.done():
-            return False
-        awaited.set_result(decision)
-        return True
-
     @property
     def running_tools(self) -> list[str]:
         """The names of the tools that run here."""
         return [name for answer in self._answers.values() for name in answer.running]
-
-
-#: What each button of a card means.
-DECISIONS: Final[dict[str, Decision]] = {
-    "once": Allow(),
-    "chat": Allow("conversation"),
-    "deny": Deny(),
-}
 
 
 def _told(cost: Cost | None) -> str | None:

@@ -17,7 +17,7 @@ from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.service.transfer import export_conversations, import_conversations
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
 from multi_llm_chat.web.addresses import id_of
-from multi_llm_chat.web.live import DECISIONS
+from multi_llm_chat.web.decisions import DECISIONS
 from multi_llm_chat.web.routes.asking import Asking, asking
 from multi_llm_chat.web.uploads import checked_upload
 from multi_llm_chat.web.views import PICTURES
@@ -95,7 +95,11 @@ async def _stop(told: Asking, order: Order) -> None:
 async def _decide(told: Asking, order: Order) -> None:
     live = told.hub.opened(told.user, told.conversation)
     decision = DECISIONS.get(order.decision)
-    if live is None or decision is None or not live.decided(order.question, decision):
+    if (
+        live is None
+        or decision is None
+        or not await live.decisions.decided(order.question, decision)
+    ):
         raise UsageError(told.words.text("too_late"))
 
 

@@ -1,0 +1,75 @@
+"""Decisions about tools that whoever looks at a conversation may make, in whichever process.
+
+Rules:
+1. The question is in the store while it is awaited; all who look at the conversation are shown it, and the first decision
+   counts.
+2. A store that is away comes back: the question waits, and is asked again.
+3. Who stops waiting takes the question back.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.service.tools import in_scope
+from multi_llm_chat.store import Store
+from multi_llm_chat.store.questions import Question, ask, withdraw
+from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
+
+#: Seconds between two looks for a decision, and after which a question that nobody renews is forgotten.
+PACE: Final = 0.5
+PATIENCE: Final = 15.0
+
+
+async def decide_in_store(
+    store: Store, conversation: str, key: str, request: ApprovalRequest
+) -> Decision:
+    """Ask under the key, for as long as nobody decides."""
+    question = Question(key, msgspec.to_builtins(replace(request, conversation=None)))
+    try:
+        while True:
+            with contextlib.suppress(StoreError):
+                answer = await store.arun(ask, conversation, question, int(PATIENCE * 1000))
+                if answer is not None:
+                    return read_decision(answer)
+            await asyncio.sleep(PACE)
+    finally:
+        with contextlib.suppress(StoreError):
+            store.submit(withdraw, key)
+
+
+def deciding_in(store: Callable[[], Store]) -> ApprovalCallback:
+    """A callback for tools that are scoped: those are asked who look at the conversation."""
+
+    async def approve(request: ApprovalRequest) -> Decision:
+        whose = in_scope(request.conversation)
+        if whose is None:
+            return Deny("nobody can be asked")
+        user, conversation = whose
+        return await decide_in_store(store().as_user(user), conversation, new_id(), request)
+
+    return approve
+
+
+def read_request(question: Question) -> ApprovalRequest:
+    """What is asked."""
+    return msgspec.convert(question.body, ApprovalRequest)
+
+
+def write_decision(decision: Decision) -> JsonObject:
+    """The decision as an answer."""
+    return {"deny": decision.reason} if isinstance(decision, Deny) else {"allow": decision.scope}
+
+
+def read_decision(answer: JsonObject) -> Decision:
+    """The answer as a decision."""
+    if "allow" not in answer:
+        return Deny(str(answer.get("deny", "")))
+    return Allow("conversation" if answer["allow"] == "conversation" else "once")

@@ -1,0 +1,85 @@
+"""Whether a tool may run: asked in the card of its call, in every page that shows it.
+
+Rules:
+1. The call may be made here or elsewhere, by another server or a worker; the first decision counts, wherever it is made.
+2. A card asks for as long as somebody waits, and no longer.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from multi_llm_chat.service.chat import ChatService
+from multi_llm_chat.service.deciding import decide_in_store, read_request, write_decision
+from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.store.questions import Question, answer_question
+from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
+from multi_llm_chat.web.answers import LiveAnswer
+from multi_llm_chat.web.oplog import Change
+
+#: What each button of a card means.
+DECISIONS: Final[dict[str, Decision]] = {
+    "once": Allow(),
+    "chat": Allow("conversation"),
+    "deny": Deny(),
+}
+
+
+class Decisions:
+    """The open questions about the tools of one conversation."""
+
+    def __init__(
+        self,
+        service: ChatService,
+        answers: Callable[[], Iterable[LiveAnswer]],
+        publish: Callable[[list[Change]], object],
+    ) -> None:
+        self._service = service
+        self._answers = answers
+        self._publish = publish
+        self._here: dict[str, asyncio.Future[Decision]] = {}
+        self._elsewhere: set[str] = set()
+
+    async def ask(self, answer: LiveAnswer, request: ApprovalRequest) -> Decision:
+        """Ask about a call that is made here, until somebody decides."""
+        key, service = new_id(), self._service
+        here = self._here[key] = asyncio.get_running_loop().create_future()
+        elsewhere = asyncio.ensure_future(
+            decide_in_store(service.store, service.conversation, key, request)
+        )
+        try:
+            self._publish(answer.ask(request, key))
+            await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
+            return (here if here.done() else elsewhere).result()
+        finally:
+            elsewhere.cancel()
+            del self._here[key]
+            self._settle(key)
+
+    def asked(self, questions: Sequence[Question]) -> None:
+        """Show what is asked about calls that are made elsewhere, and nothing that is not asked any more."""
+        told = {each.id: each for each in questions if each.id not in self._here}
+        for key in self._elsewhere - set(told):
+            self._settle(key)
+        self._elsewhere &= set(told)
+        for key in [key for key in told if key not in self._elsewhere]:
+            request = read_request(told[key])
+            running = next((each for each in self._answers() if each.runs(request.call)), None)
+            if running is not None:  # else its beginning is not here yet: the next look shows it
+                self._elsewhere.add(key)
+                self._publish(running.ask(request, key))
+
+    async def decided(self, key: str, decision: Decision) -> bool:
+        """The user's decision; tells whether anybody waited for it."""
+        awaited = self._here.get(key)
+        if awaited is not None and not awaited.done():
+            awaited.set_result(decision)
+            return True
+        if key not in self._elsewhere:
+            return False
+        store, conversation = self._service.store, self._service.conversation
+        return await store.arun(answer_question, conversation, key, write_decision(decision))
+
+    def _settle(self, key: str) -> None:
+        for answer in self._answers():
+            self._publish(answer.decided(key))
