@@ -9,6 +9,7 @@ import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests.cli.running import MLC, Shell
 from tests.durable.acting import (
@@ -25,6 +26,7 @@ from tests.durable.working import begin, new_database, submit
 from tests.store.processes import SLOW
 
 from multi_llm_chat.durable.dbos_engine import DbosEngine
+from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.store import (
     ErrorRecord,
     Store,
@@ -34,7 +36,9 @@ from multi_llm_chat.store import (
     path,
     take_run,
 )
+from multi_llm_chat.store.questions import Question, ask
 from multi_llm_chat.testing.simulator import Simulator
+from multi_llm_chat.tools.approval import ApprovalRequest
 
 CONFIG = """
 [speakers.robot]
@@ -68,6 +72,15 @@ def test_an_interrupted_run_is_listed_shown_and_resumed(
     shown = shell.run("runs", "show", info.id[:30], "--db", scene.place)
     assert "model" in shown
     assert "In order" not in shown
+    assert "decide" not in shown
+    request = ApprovalRequest(ToolCall("erase", {"path": "/secret"}, "1"), "erase")
+    with open_store(scene.place) as store:
+        question = Question("q", msgspec.to_builtins(request))
+        store.run(ask, info.conversation, question, 60_000)
+    shown = shell.run("runs", "show", info.id, "--db", scene.place)
+    assert "waits         for somebody to decide" in shown
+    assert "about erase\n" in shown
+    assert "secret" not in shown
     shell.run("runs", "show", "nothing", "--db", scene.place, code=2)
     assert "no run 'nothing'" in shell.told
 

@@ -15,6 +15,7 @@ from multi_llm_chat.durable.driving import drive
 from multi_llm_chat.durable.holding import holder_of, is_dead
 from multi_llm_chat.durable.janitor import partition_of
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.service.deciding import read_request
 from multi_llm_chat.service.planning import Planner
 from multi_llm_chat.service.resuming import Reviver
 from multi_llm_chat.service.workspace import Workspace
@@ -23,6 +24,7 @@ from multi_llm_chat.store import (
     Store,
     calls,
     list_runs,
+    read_standing,
     reopen_run,
     run_info,
     stop_run,
@@ -68,7 +70,8 @@ def show_command(run: str, db: str | None) -> None:
     """Show who gives an answer, its calls and its error; never its words."""
     with open_workspace(db) as workspace:
         info = find_run(workspace.store, run)
-        made = workspace.store.as_user(info.user).run(calls, info.id)
+        store = workspace.store.as_user(info.user)
+        made, standing = store.run(calls, info.id), store.run(read_standing, info.conversation)
     click.echo(f"run           {info.id}\nstate         {_state(info)}")
     click.echo(f"speaker       {one_line(info.speaker)}")
     click.echo(f"conversation  {one_line(info.user)}/{one_line(info.conversation)}")
@@ -76,6 +79,11 @@ def show_command(run: str, db: str | None) -> None:
     click.echo(f"owner         {info.owner or 'nobody'}, epoch {info.epoch}")
     if info.status == "running" and info.lease_left_ms is not None:
         click.echo(f"lease         {info.lease_left_ms / 1000:.0f} s left")
+    for question in standing.questions if standing is not None else ():
+        tool = one_line(read_request(question).tool)
+        click.echo(
+            f"waits         for somebody to decide, in the conversation's page, about {tool}"
+        )
     if info.error is not None:
         click.echo(f"error         {info.error.kind}: {one_line(info.error.message)}")
     for call in made:
