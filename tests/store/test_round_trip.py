@@ -82,8 +82,23 @@ def test_json_is_kept_to_the_letter(value: object):
 
 
 def test_what_is_no_json_is_kept_as_the_nearest_there_is():
-    deep: list[object] = []
-    for _ in range(5000):
-        deep = [deep]
     assert read_json(write_json({"a": {1, 2}, "b": b"x"})) == {"a": [1, 2], "b": "b'x'"}
-    assert "nested too deeply" in write_json(deep)
+
+
+def nested(depth: int, kind: str) -> object:
+    deep: object = "bottom"
+    for _ in range(depth):
+        deep = {"list": [deep], "object": {"in": deep}, "mixed": [0, (deep,)]}[kind]
+    return deep
+
+
+@pytest.mark.parametrize("kind", ["list", "object", "mixed"])
+@pytest.mark.parametrize("depth", [450, 950, 5_000, 20_000])
+def test_what_another_python_might_not_read_is_not_written(kind: str, depth: int):
+    assert "nested too deeply" in write_json(nested(depth, kind))
+
+
+def test_much_that_is_not_deep_is_kept():
+    wide = [{"a": [number]} for number in range(1000)]
+    for value in (wide, nested(300, "list"), ["[" * 1000]):
+        assert read_json(write_json(value)) == value

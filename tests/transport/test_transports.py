@@ -18,6 +18,7 @@ from tests.servers import (
     AwaitEnd,
     Hold,
     Reset,
+    Script,
     ScriptedServer,
     Send,
     Tunnel,
@@ -162,6 +163,19 @@ def test_a_chunked_reply_is_put_together(client: Client) -> None:
 def test_a_reply_that_ends_with_its_connection_is_whole(client: Client) -> None:
     with serving([Send(head(Connection="close") + b"abc"), Reset()]) as server:
         assert client.ask(post(server.url)).body == b"abc"
+
+
+@pytest.mark.parametrize("extra", [b"", b"Content-Length: 3\r\n"], ids=["end", "length"])
+def test_the_time_that_is_left_does_not_matter_after_the_last_byte(
+    open_client: Open, extra: bytes
+) -> None:
+    # From Python 3.13 on http.client closes the socket with the last byte, before the reader knows that it was the last.
+    client = open_client(TransportSettings(timeouts=Timeouts(total=PATIENCE)))
+    told = head(Connection="close").removesuffix(b"\r\n") + extra + b"\r\n"
+    ending: Script = [Send(told + b"abc"), Reset()]
+    with serving(ending, ending) as server:
+        assert client.ask(post(server.url)).body == b"abc"
+        client.ask_for_one_piece_then_finish(post(server.url))
 
 
 def test_a_compressed_reply_is_understood_though_not_asked_for(client: Client) -> None:

@@ -15,7 +15,7 @@ import socket
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPException, HTTPResponse
 from urllib.parse import urlsplit
 
@@ -51,8 +51,7 @@ class _Limits:
 
     def shorten(self, silence: float) -> None:
         self._silence = silence
-        if self._socket is not None:
-            self._socket.settimeout(silence)
+        self._allow(silence)
 
     def renew(self) -> None:
         """Before each read: no longer than what is left of the total."""
@@ -61,7 +60,13 @@ class _Limits:
         left = self._end - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        self._socket.settimeout(left if self._silence is None else min(left, self._silence))
+        self._allow(left if self._silence is None else min(left, self._silence))
+
+    def _allow(self, seconds: float) -> None:
+        # http.client may have let go of the socket with the last byte: who reads on finds the end, or why there is none.
+        if self._socket is not None:
+            with suppress(OSError):
+                self._socket.settimeout(seconds)
 
 
 class SyncReply:
