@@ -75,8 +75,8 @@ def test_an_interrupted_run_is_listed_shown_and_resumed(
     assert "decide" not in shown
     request = ApprovalRequest(ToolCall("erase", {"path": "/secret"}, "1"), "erase")
     with open_store(scene.place) as store:
-        question = Question("q", msgspec.to_builtins(request))
-        store.run(ask, info.conversation, question, 60_000)
+        asker = (info.owner or "").partition("/")[0]
+        store.run(ask, info.conversation, Question("q", asker, msgspec.to_builtins(request)))
     shown = shell.run("runs", "show", info.id, "--db", scene.place)
     assert "waits         for somebody to decide" in shown
     assert "about erase\n" in shown

@@ -5,6 +5,7 @@ from collections.abc import Generator
 
 import pytest
 
+from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.service.deciding import (
     deciding_in,
@@ -13,7 +14,7 @@ from multi_llm_chat.service.deciding import (
     write_decision,
 )
 from multi_llm_chat.service.tools import ScopedTools, scope_of
-from multi_llm_chat.store import Store, begin_run, create, open_store, read_standing
+from multi_llm_chat.store import Store, begin_run, create, open_store, read_standing, take_run
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
@@ -23,10 +24,16 @@ ERASE = ToolCall("erase", {"path": "/古い"}, "call_1")
 @pytest.fixture
 def store() -> Generator[Store]:
     with open_store(":memory:") as store:
-        somebody = store.as_user("somebody")
-        somebody.run(create, identifier="talk")
-        somebody.run(begin_run, "talk", "claude", base=None)
+        begin(store)
         yield store
+
+
+def begin(store: Store) -> None:
+    """An answer is given in this process."""
+    somebody = store.as_user("somebody")
+    somebody.run(create, identifier="talk")
+    run = somebody.run(begin_run, "talk", "claude", base=None)
+    assert somebody.run(take_run, run, holder_of(store).owner, 60_000) is not None
 
 
 def tools_of(store: Store) -> ScopedTools:
@@ -97,11 +104,11 @@ def test_a_conversation_that_is_not_there_yet_is_waited_for():
     async def run() -> None:
         with open_store(":memory:") as store:
             calling = asyncio.ensure_future(tools_of(store).execute(ERASE))
-            owner = store.as_user("somebody")
-            await owner.arun(create, identifier="talk")
-            await owner.arun(begin_run, "talk", "claude", base=None)
+            begin(store)
             question = await asked(store)
-            await owner.arun(answer_question, "talk", question.id, write_decision(Allow()))
+            await store.as_user("somebody").arun(
+                answer_question, "talk", question.id, write_decision(Allow())
+            )
             assert (await calling).content == "erased /古い"
 
     asyncio.run(run())

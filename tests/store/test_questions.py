@@ -3,61 +3,81 @@
 import pytest
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.store import Store, begin_run, create, delete, end_run, read_standing
-from multi_llm_chat.store.questions import Question, answer_question, ask, withdraw
+from multi_llm_chat.store import (
+    Fence,
+    Store,
+    begin_run,
+    create,
+    delete,
+    end_run,
+    read_standing,
+    release_run,
+    take_run,
+)
+from multi_llm_chat.store.questions import Question, answer_question, ask, read_answer, withdraw
 
 PATIENCE_MS = 60_000
 
 
+def question(identifier: str, asker: str = "worker") -> Question:
+    return Question(identifier, asker, {"tool": "東京 \ud800"})
+
+
 @pytest.fixture
 def run(store: Store) -> str:
-    """An answer that is being given."""
+    """An answer that a worker gives."""
     store.run(create, "Title", identifier="c")
-    return store.run(begin_run, "c", "claude", base=None)
+    run_id = store.run(begin_run, "c", "claude", base=None)
+    store.run(take_run, run_id, "worker", PATIENCE_MS)
+    return run_id
 
 
-def shown(store: Store) -> tuple[Question, ...]:
+def shown(store: Store) -> list[str]:
     standing = store.run(read_standing, "c")
     assert standing is not None
-    return standing.questions
+    assert all(each == question(each.id, each.asker) for each in standing.questions)
+    return [each.id for each in standing.questions]
 
 
 @pytest.mark.usefixtures("run")
 def test_a_question_is_shown_until_it_is_answered_and_the_first_answer_counts(store: Store):
-    first, second = Question("1", {"tool": "東京"}), Question("2", {"tool": "\ud800"})
-    assert store.run(ask, "c", second, PATIENCE_MS) is None
-    assert store.run(ask, "c", first, PATIENCE_MS) is None
-    assert shown(store) == (first, second)
+    for identifier in ("2", "1", "1"):
+        store.run(ask, "c", question(identifier))
+    assert shown(store) == ["1", "2"]
+    assert store.run(read_answer, "1") is None
     assert store.run(answer_question, "c", "1", {"allow": "once"})
     assert not store.run(answer_question, "c", "1", {"deny": "no"})
-    assert shown(store) == (second,)
-    assert store.run(ask, "c", first, PATIENCE_MS) == {"allow": "once"}
-    assert store.run(ask, "c", second, PATIENCE_MS) is None
+    assert shown(store) == ["2"]
+    assert store.run(read_answer, "1") == {"allow": "once"}
     store.run(withdraw, "2")
-    assert shown(store) == ()
+    assert shown(store) == []
     assert not store.run(answer_question, "c", "2", {"allow": "once"})
+    assert store.run(read_answer, "2") is None
 
 
-@pytest.mark.usefixtures("run")
-def test_a_question_whose_asker_is_gone_is_nobodys(store: Store):
-    question, other = Question("1", {}), Question("2", {})
-    store.run(ask, "c", question, -1)
-    assert shown(store) == ()
+def test_what_is_asked_about_a_run_that_another_has_taken_is_nobodys(store: Store, run: str):
+    store.run(ask, "c", question("1"))
+    store.run(ask, "c", question("0", "work"))  # nobody: a name that only begins so
+    assert shown(store) == ["1"]
+    store.run(release_run, Fence(run, 1))
+    assert shown(store) == []
+    store.run(take_run, run, "other", PATIENCE_MS)
+    assert shown(store) == []
     assert not store.run(answer_question, "c", "1", {"allow": "once"})
-    store.run(ask, "c", other, PATIENCE_MS)  # forgets the first
-    store.run(ask, "c", question, PATIENCE_MS)  # who was only held up asks again
-    assert shown(store) == (question, other)
+    store.run(ask, "c", question("2", "other"))
+    assert shown(store) == ["2"]
+    assert store.run(lambda transaction: transaction.rows("SELECT id FROM questions")) == [("2",)]
 
 
 def test_what_nobody_answers_any_more_is_not_asked(store: Store, run: str):
-    store.run(ask, "c", Question("1", {}), PATIENCE_MS)
+    store.run(ask, "c", question("1"))
     store.run(end_run, run, "cancelled")
-    assert shown(store) == ()
+    assert shown(store) == []
 
 
 @pytest.mark.usefixtures("run")
 def test_only_the_user_answers_and_only_where_it_was_asked(store: Store):
-    store.run(ask, "c", Question("1", {}), PATIENCE_MS)
+    store.run(ask, "c", question("1"))
     somebody = store.as_user("somebody else")
     with pytest.raises(StoreError):
         somebody.run(answer_question, "c", "1", {"allow": "once"})
@@ -65,4 +85,4 @@ def test_only_the_user_answers_and_only_where_it_was_asked(store: Store):
     assert not somebody.run(answer_question, "d", "1", {"allow": "once"})
     store.run(delete, "c")
     with pytest.raises(StoreError):
-        store.run(ask, "c", Question("1", {}), PATIENCE_MS)
+        store.run(ask, "c", question("2"))

@@ -3,7 +3,7 @@
 Rules:
 1. The question is in the store while it is awaited; all who look at the conversation are shown it, and the first decision
    counts.
-2. A store that is away comes back: the question waits, and is asked again.
+2. A store that is away comes back: the question waits.
 3. Who stops waiting takes the question back.
 """
 
@@ -15,28 +15,33 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.service.keeping import new_id
 from multi_llm_chat.service.tools import in_scope
 from multi_llm_chat.store import Store
-from multi_llm_chat.store.questions import Question, ask, withdraw
+from multi_llm_chat.store.questions import Question, ask, read_answer, withdraw
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
 
-#: Seconds between two looks for a decision, and after which a question that nobody renews is forgotten.
+#: Seconds between two looks for a decision.
 PACE: Final = 0.5
-PATIENCE: Final = 15.0
 
 
 async def decide_in_store(
     store: Store, conversation: str, key: str, request: ApprovalRequest
 ) -> Decision:
     """Ask under the key, for as long as nobody decides."""
-    question = Question(key, msgspec.to_builtins(replace(request, conversation=None)))
+    body: JsonObject = msgspec.to_builtins(replace(request, conversation=None))
+    question = Question(key, holder_of(store).owner, body)
+    is_asked = False
     try:
         while True:
             with contextlib.suppress(StoreError):
-                answer = await store.arun(ask, conversation, question, int(PATIENCE * 1000))
+                if not is_asked:
+                    await store.arun(ask, conversation, question)
+                    is_asked = True
+                answer = await store.arun(read_answer, key)
                 if answer is not None:
                     return read_decision(answer)
             await asyncio.sleep(PACE)

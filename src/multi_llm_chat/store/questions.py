@@ -1,56 +1,59 @@
 """What those who give an answer want to know from the user: asked in one process, answered in any.
 
 Rules:
-1. A question is open while somebody waits for its answer, which whoever asks says again and again; nobody is shown one
-   whose asker is gone.
+1. A question is open while whoever asked has a run of that conversation: when a run is taken by somebody else, what its former owner
+   asked is asked no more.
 2. The first answer counts.
 """
-
-from typing import Any
 
 from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import key_of
 from multi_llm_chat.store.json_text import read_json, write_json
-from multi_llm_chat.store.transaction import Transaction
+from multi_llm_chat.store.transaction import Transaction, reading
+
+#: Whoever asked still has a run; its owner is the asker, and a mark of how it was taken.
+_AWAITED = """EXISTS (SELECT 1 FROM runs WHERE runs.conversation = questions.conversation
+    AND status = 'running' AND substr(owner, 1, length(asker) + 1) = asker || '/')"""
 
 
 class Question(Struct, frozen=True):
     """An open question; what its body means is for those who ask and those who show it."""
 
     id: str
+    asker: str
     body: JsonObject
 
 
-def ask(
-    transaction: Transaction, conversation: str, question: Question, patience_ms: int
-) -> JsonObject | None:
-    """Ask, or go on waiting for so many milliseconds; the answer, if there is one."""
+def ask(transaction: Transaction, conversation: str, question: Question) -> None:
+    """Ask, and forget what nobody waits for any more."""
     key = key_of(transaction, conversation)
-    clock = transaction.clock
-    transaction.rows(f"DELETE FROM questions WHERE until_ms < {clock} AND id <> ?", question.id)  # noqa: S608 the database's clock
-    ((answer,),) = transaction.rows(
-        "INSERT INTO questions(id, conversation, body, until_ms)"  # noqa: S608 the database's clock
-        f" VALUES (?, ?, ?, {clock} + ?)"
-        " ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms RETURNING answer",
-        question.id, key, write_json(question.body), patience_ms,
+    transaction.rows(f"DELETE FROM questions WHERE conversation = ? AND NOT {_AWAITED}", key)  # noqa: S608 a constant
+    transaction.rows(
+        "INSERT INTO questions(id, conversation, asker, body) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        question.id, key, question.asker, write_json(question.body),
     )  # fmt: skip
-    return None if answer is None else read_json(answer)
+
+
+@reading
+def read_answer(transaction: Transaction, identifier: str) -> JsonObject | None:
+    """The answer, if there is one."""
+    row = transaction.row("SELECT answer FROM questions WHERE id = ?", identifier)
+    return None if row is None or row[0] is None else read_json(row[0])
 
 
 def answer_question(
     transaction: Transaction, conversation: str, identifier: str, answer: JsonObject
 ) -> bool:
     """Answer an open question; False if it was answered before, or nobody waits any more."""
-    return bool(
-        transaction.rows(
-            "UPDATE questions SET answer = ?"  # noqa: S608 the database's clock
-            f" WHERE conversation = ? AND id = ? AND answer IS NULL AND until_ms >= {transaction.clock}"
-            " RETURNING id",
-            write_json(answer), key_of(transaction, conversation), identifier,
-        )
+    answered = transaction.rows(
+        "UPDATE questions SET answer = ?"  # noqa: S608 a constant
+        f" WHERE conversation = ? AND id = ? AND answer IS NULL AND {_AWAITED} RETURNING id",
+        write_json(answer), key_of(transaction, conversation), identifier,
     )  # fmt: skip
+    return bool(answered)
 
 
 def withdraw(transaction: Transaction, identifier: str) -> None:
@@ -60,9 +63,8 @@ def withdraw(transaction: Transaction, identifier: str) -> None:
 
 def open_questions(transaction: Transaction, conversation: int) -> tuple[Question, ...]:
     """What is asked in the conversation of that number."""
-    rows: list[tuple[str, Any]] = transaction.rows(
-        "SELECT id, body FROM questions"  # noqa: S608 the database's clock
-        f" WHERE conversation = ? AND answer IS NULL AND until_ms >= {transaction.clock} ORDER BY id",
+    rows = transaction.rows(
+        f"SELECT id, asker, body FROM questions WHERE conversation = ? AND answer IS NULL AND {_AWAITED} ORDER BY id",  # noqa: S608 a constant
         conversation,
     )
-    return tuple(Question(identifier, read_json(body)) for identifier, body in rows)
+    return tuple(Question(identifier, asker, read_json(body)) for identifier, asker, body in rows)

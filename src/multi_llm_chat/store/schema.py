@@ -158,13 +158,12 @@ _DURABLE: Step = (
 )
 
 _QUESTIONS: Step = (
-    # Until when somebody waits for the answer.
     """CREATE TABLE questions(
         id TEXT PRIMARY KEY,
         conversation {integer} NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        asker TEXT NOT NULL,
         body TEXT NOT NULL,
-        answer TEXT,
-        until_ms {integer} NOT NULL)""",
+        answer TEXT)""",
     "CREATE INDEX questions_conversations ON questions(conversation)",
 )
 

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.deciding import decide_in_store, read_request, write_decision
 from multi_llm_chat.service.keeping import new_id
@@ -58,7 +59,8 @@ class Decisions:
 
     def asked(self, questions: Sequence[Question]) -> None:
         """Show what is asked about calls that are made elsewhere, and nothing that is not asked any more."""
-        told = {each.id: each for each in questions if each.id not in self._here}
+        own = holder_of(self._service.store).owner
+        told = {each.id: each for each in questions if each.asker != own}
         for key in self._elsewhere - set(told):
             self._settle(key)
         self._elsewhere &= set(told)

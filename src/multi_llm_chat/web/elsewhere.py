@@ -126,7 +126,7 @@ class Elsewhere:
             here |= self._here
             new = [run for run in standing.running if run.id not in here]
             self._tell_beside(standing)
-            self._shown.asked(standing.questions)
+            self._shown.asked([each for each in standing.questions if not is_dead(each.asker)])
             if not new and self._knows(standing, here):
                 return
             if await service.arefresh():
