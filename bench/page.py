@@ -17,6 +17,9 @@ from bench.where import PAGE
 Body = dict[str, Any]
 
 #: The groups in the order of the page, and what a reader should know about each.
+#: A lead that a single reading cannot tell from noise.
+LEVEL = 0.03
+
 GROUPS = {
     "import": "CPU and wall time of a fresh process that does nothing but the import. Ours loads its parts at first use, so compare the cold start too.",
     "cold start": "A fresh process up to its first whole answer over HTTP: import, client, request, stream.",
@@ -135,8 +138,10 @@ def _peers(found: Body) -> Iterator[str]:
     yield from table(["contender", "versions"], ([name, ", ".join(f"{package} {number}" for package, number in told.items())] for name, told in found["versions"].items()))  # fmt: skip
     for name, words in found["not installed"].items():
         yield f"\n{name} could not be installed: `{_one_line(words)}`"
-    found_ahead = ahead(found["columns"])
-    yield from ["", "Where a peer is ahead of us: " + ("; ".join(found_ahead) if found_ahead else "nowhere") + "."]  # fmt: skip
+    found_ahead, level = ahead(found["columns"]), ahead(found["columns"], level=True)
+    yield from ["", "Where a peer is ahead of us: " + ("; ".join(found_ahead) or "nowhere") + "."]
+    if level:
+        yield f"Less than {100 * LEVEL:.0f} % apart, which one run cannot tell from noise: {'; '.join(level)}."
     for group in GROUPS:
         columns = [column for column in found["columns"] if column["group"] == group]
         if columns:
@@ -146,14 +151,16 @@ def _peers(found: Body) -> Iterator[str]:
                 yield from ["", f"![{group}]({picture})"]
 
 
-def ahead(columns: list[Body]) -> list[str]:
-    """Every place where a peer is ahead of us."""
+def ahead(columns: list[Body], *, level: bool = False) -> list[str]:
+    """Every place where a peer is ahead of us; or those where it is so little that it may be noise."""
     return [
         f"{name} in *{column['group']}: {column['title']}*: {shown(cell['value'])} against {shown(ours)} {column['unit']}"
         for column in columns
         if (ours := column["cells"].get("ours", {}).get("value")) is not None
         for name, cell in column["cells"].items()
-        if name not in ("ours", "limit") and cell.get("value", ours) < ours
+        if name not in ("ours", "limit")
+        and (lead := 1 - cell.get("value", ours) / ours) > 0
+        and (lead < LEVEL) == level
     ]
 
 

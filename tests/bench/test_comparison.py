@@ -81,3 +81,13 @@ def test_the_page_is_made_of_the_files_beside_it(tmp_path: Path) -> None:
     page.write(tmp_path)
     assert (tmp_path / "README.md").read_text(encoding="utf-8") == first
     assert first.startswith("# Benchmarks")
+
+
+def test_a_peer_that_is_ahead_is_named_and_one_that_is_level_is_told_apart():
+    cells = {"ours": {"value": 100.0}, "limit": {"value": 1.0}, "first": {"value": 90.0}}
+    cells |= {"level": {"value": 98.0}, "behind": {"value": 101.0}, "failed": {"failure": "no"}}
+    columns = [{"group": "store", "title": "append", "unit": "ms", "cells": cells}]
+    (named,) = page.ahead(columns)
+    assert named.startswith("first in *store: append*")
+    (level,) = page.ahead(columns, level=True)
+    assert level.startswith("level in *store: append*")
