@@ -4,6 +4,7 @@ The promise itself (``test_never_a_400``) is tried five times as often: 500 and 
 """
 
 import os
+import signal
 from typing import Any, Final
 
 import pytest
@@ -27,6 +28,9 @@ settings.register_profile(
 )
 settings.register_profile("slow", max_examples=2_000, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# Who runs the tests in the background may have them ignore Ctrl-C, and with them every program they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 #: A folder whose tests share something that takes long to start, a model that learns its tools: it is one worker's.
 _TOGETHER: Final = "tests/local/"
