@@ -25,8 +25,9 @@ class UnderWay(Struct, frozen=True):
 class Standing(Struct, frozen=True):
     """A conversation at one moment.
 
-    ``questions`` are those of the runs under way. ``head`` is the last turn of the branch that is shown and ``head_run`` the run that made it, ``turns`` how many turns there
-    are on all branches. ``listed`` changes when anything in the user's list of conversations does.
+    ``head`` is the last turn of the branch that is shown and ``head_run`` the run that made it, ``turns`` how many turns there
+    are on all branches. ``questions`` are those of the runs under way. ``listed`` changes when anything in the user's list of
+    conversations does.
     """
 
     head: str | None

@@ -80,7 +80,11 @@ class Decisions:
         if key not in self._elsewhere:
             return False
         store, conversation = self._service.store, self._service.conversation
-        return await store.arun(answer_question, conversation, key, write_decision(decision))
+        answer = write_decision(decision)
+        is_first = await store.arun(answer_question, conversation, key, answer)
+        if is_first:
+            self._settle(key)
+        return is_first
 
     def _settle(self, key: str) -> None:
         for answer in self._answers():

@@ -207,11 +207,9 @@ class Hub:
     async def _approve(self, request: ApprovalRequest) -> Decision:
         """Ask where the call is shown; if nobody looks, whoever opens the conversation is asked."""
         whose = in_scope(request.conversation)
-        return (
-            Deny("nobody can be asked")
-            if whose is None
-            else await self.live(*whose).decide(request)
-        )
+        if whose is None:
+            return Deny("nobody can be asked")
+        return await self.live(*whose).decide(request)
 
     async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
         assert self._loop is not None

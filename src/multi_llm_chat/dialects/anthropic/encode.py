@@ -104,9 +104,10 @@ def _as_blocks(said: str | list[JsonObject]) -> list[JsonObject]:
 
 def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     """The parts without thinking that led to nothing: a message may not end with it."""
-    while parts and type(parts[-1]) is Thinking:
-        parts = parts[:-1]
-    return parts
+    length = len(parts)
+    while length and type(parts[length - 1]) is Thinking:
+        length -= 1
+    return parts[:length]
 
 
 def _blocks(parts: tuple[Part, ...], role: str, replays: bool) -> list[JsonObject]:
@@ -169,8 +170,7 @@ def _media_block(part: Media) -> JsonObject:
 
 
 def _result(part: ToolResult) -> JsonObject:
-    content = part.content
-    text, media = (content, ()) if type(content) is str else split_result(content)
+    text, media = split_result(part.content)
     block: JsonObject = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": text}
     if media:
         words = [{"type": "text", "text": text}] if text.strip() else []
