@@ -48,6 +48,8 @@ def test_it_is_used_in_the_page(home: House, page: Page):
     home.hub.workspace.store.run(create, "Given", identifier="plans/2026 ?#")
     page.reload()
     page.locator(".entry a").click()
+    page.wait_for_url("**/c/*")
+    page.locator("body[data-ready]").wait_for()
     page.locator("#text").fill("@claude hi")
     page.keyboard.press("Enter")
     expect(page.locator(".answer:not(.live) .body")).to_have_text("An answer.")
