@@ -60,9 +60,16 @@ class Scene:
         self.events: queue.Queue[ServerEvent] = queue.Queue()
         self.questions: list[Elicitation] = []
         self.answer = ElicitationAnswer("accept", {"colour": "red"})
-        settings = {"elicit": self._elicit, "backoff": (0.0, 0.0, 0.0)} | settings
+        defaults: dict[str, Any] = {
+            "elicit": self._elicit,
+            "backoff": (0.0, 0.0, 0.0),
+            "patience": PATIENCE,
+        }
         self.servers = McpServers(
-            {"mcpServers": entries}, self.registry, on_event=self.events.put, **settings
+            {"mcpServers": entries},
+            self.registry,
+            on_event=self.events.put,
+            **(defaults | settings),
         )
 
     async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
@@ -94,13 +101,17 @@ class Scene:
 def everyday(*arguments: str, **settings: Any) -> dict[str, Any]:
     """The entry of the well-behaved server."""
     script = str(SERVERS / "everyday.py")
-    return {"command": sys.executable, "args": [script, *arguments], **settings}
+    entry = {"command": sys.executable, "args": [script, *arguments], "startupTimeout": PATIENCE}
+    return entry | settings
 
 
 @pytest.fixture(scope="session", params=["stdio", "http"])
 def scene(request: pytest.FixtureRequest, http_server: HttpServer) -> Generator[Scene]:
     """The everyday server, over each transport."""
-    entries = {"stdio": everyday(), "http": {"url": http_server.url}}
+    entries = {
+        "stdio": everyday(),
+        "http": {"url": http_server.url, "startupTimeout": PATIENCE},
+    }
     scene = Scene({"everyday": entries[request.param]})
     with scene.servers:
         yield scene

@@ -46,6 +46,7 @@ class Scene:
             self.registry,
             on_event=self.events.append,
             backoff=(0.0,) * restarts,
+            patience=PATIENCE,
         )
 
     @contextlib.asynccontextmanager
@@ -283,7 +284,7 @@ def test_sampling_needs_both_the_program_and_the_settings(
 
     registry = ToolRegistry()
     entries = {"mcpServers": {"bad": acting("asks-model", sampling=allowed)}}
-    with McpServers(entries, registry, sample=sample if has_callback else None):
+    with McpServers(entries, registry, sample=sample if has_callback else None, patience=PATIENCE):
         result = registry.execute_sync(ToolCall("answer", {}, "id"))
     assert words in result.content
 
@@ -306,6 +307,7 @@ class Play:
             self.registry,
             elicit=None if action is None else elicit,
             on_event=self.events.put,
+            patience=PATIENCE,
             **settings,
         )
 

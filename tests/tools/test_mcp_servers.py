@@ -233,7 +233,7 @@ def test_the_time_server_from_the_package_index() -> None:
         pytest.skip("mcp-server-time is not installed")
     registry = ToolRegistry(approve=None, timeout=PATIENCE)
     entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
-    with McpServers({"mcpServers": {"time": entry}}, registry):
+    with McpServers({"mcpServers": {"time": entry}}, registry, patience=PATIENCE):
         for name in registry.names():
             registry.set_approval(name, "always")
         call = ToolCall("get_current_time", {"timezone": "Europe/Rome"}, "id")
