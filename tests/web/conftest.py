@@ -1,5 +1,9 @@
-"""A real browser: the system's Chromium, driven by Playwright. Without one these tests are skipped."""
+"""A real browser: the system's Chromium, driven by Playwright. Without one these tests are skipped.
 
+Playwright runs in a thread of its own: see ``browser_thread``.
+"""
+
+import inspect
 import shutil
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -10,10 +14,12 @@ from playwright.sync_api import (
     Browser,
     ConsoleMessage,
     Page,
+    Playwright,
     Request,
     expect,
     sync_playwright,
 )
+from tests.web.browser_thread import BrowserThread
 from tests.web.house import House, house
 
 from multi_llm_chat.web.guarding import COOKIE
@@ -29,15 +35,39 @@ PATIENCE = 25_000
 expect.set_options(timeout=PATIENCE)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """Run a test that uses the browser in the browser's thread."""
+    thread = pyfuncitem.funcargs.get("browser_thread")
+    if not isinstance(thread, BrowserThread):
+        return None
+    names = inspect.signature(pyfuncitem.obj).parameters
+    thread.run(pyfuncitem.obj, **{name: pyfuncitem.funcargs[name] for name in names})
+    return True
+
+
 @pytest.fixture(scope="package")
-def browser() -> Generator[Browser]:
-    """One browser for all tests here. While it is open, this thread has its event loop: see ``apart``."""
+def browser_thread() -> Generator[BrowserThread]:
+    """The thread in which Playwright and every test that uses it run."""
+    thread = BrowserThread()
+    yield thread
+    thread.close()
+
+
+@pytest.fixture(scope="package")
+def browser(browser_thread: BrowserThread) -> Generator[Browser]:
+    """One browser for all tests here."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield opened
-        opened.close()
+
+    def start() -> tuple[Playwright, Browser]:
+        playwright = sync_playwright().start()
+        return playwright, playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
+
+    playwright, opened = browser_thread.run(start)
+    yield opened
+    browser_thread.run(opened.close)
+    browser_thread.run(playwright.stop)
 
 
 @pytest.fixture
@@ -85,7 +115,9 @@ class Watched:
 
 
 @pytest.fixture
-def visit(home: House, browser: Browser) -> Generator[Callable[..., Watched]]:
+def visit(
+    home: House, browser: Browser, browser_thread: BrowserThread
+) -> Generator[Callable[..., Watched]]:
     """Visitors; at the end none of their pages may have met an error or asked anybody else."""
     visitors: list[Watched] = []
 
@@ -95,12 +127,12 @@ def visit(home: House, browser: Browser) -> Generator[Callable[..., Watched]]:
 
     yield come
     for visitor in visitors:
-        visitor.close()
+        browser_thread.run(visitor.close)
     assert [error for visitor in visitors for error in visitor.errors] == []
     assert [address for visitor in visitors for address in visitor.foreign] == []
 
 
 @pytest.fixture
-def page(visit: Callable[..., Watched]) -> Page:
+def page(visit: Callable[..., Watched], browser_thread: BrowserThread) -> Page:
     """One page of one visitor, an empty conversation."""
-    return visit().open("/")
+    return browser_thread.run(lambda: visit().open("/"))

@@ -1,6 +1,5 @@
 """A real server with real conversations: models are simulated over HTTP, everything else is what users get."""
 
-import asyncio
 import multiprocessing
 import os
 import runpy
@@ -9,13 +8,12 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from multiprocessing.reduction import DupFd
 from pathlib import Path
-from typing import Any, TextIO, TypeVar
+from typing import Any, TextIO
 
 import httpx2
 import pytest
@@ -48,7 +46,6 @@ _FORKING.set_forkserver_preload(
         "multi_llm_chat.transport.sync",
     ]
 )
-T = TypeVar("T")
 
 
 class House:
@@ -78,12 +75,6 @@ class House:
             page = client.get(self.link(), follow_redirects=True)
             client.headers |= {"x-form-token": form_token(page.text), "origin": self.url}
             yield client
-
-
-def apart(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine in a thread of its own: a browser may have this one's event loop."""
-    with ThreadPoolExecutor(1) as thread:
-        return thread.submit(asyncio.run, work).result()
 
 
 def form_token(html: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 import msgspec
-from tests.web.house import House, apart, house
+from tests.web.house import House, house
 
 from multi_llm_chat.client.agent_events import ToolFinished, ToolStarted
 from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart
@@ -273,7 +273,7 @@ def test_many_clients_of_one_conversation_see_the_same(home: House):
                 gate.open()
                 return await asyncio.gather(*tasks)
 
-        seen = apart(all_of_them())
+        seen = asyncio.run(all_of_them())
         assert all(each == seen[0] for each in seen)
         assert any("word59" in change.get("html", "") for change in seen[0])
 
@@ -299,7 +299,7 @@ def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
         await stream.aclose()
         assert log.readers == 0
 
-    apart(check())
+    asyncio.run(check())
 
 
 def test_long_conversations_are_shown_page_by_page(home: House):
