@@ -44,12 +44,12 @@ fix: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.cli.reference
 
-# Speed: ours, the limit and every peer in its own environment (.peers/), then ours alone; written to docs/benchmarks.
+# Speed: ours, the limit and every peer in its own environment (.peers/), then ours alone; figures to .bench/, their summary to docs/benchmarks.
 bench: $(READY)
 	$(BIN)/python -m bench.peers
 	$(BIN)/python -m bench --page
 
-# Correctness: broken conversations through every peer and through us, judged by the conformance kit; written to docs/benchmarks.
+# Correctness: broken conversations through every peer and through us, judged by the conformance kit; figures to .bench/, their summary to docs/benchmarks.
 compare: $(READY)
 	$(BIN)/python -m bench.compare
 

@@ -1,4 +1,4 @@
-"""The page: ``docs/benchmarks/README.md`` and its pictures, from the three files of figures beside it.
+"""The page: ``docs/benchmarks/README.md`` and its pictures, from the three files of figures beside it: two summaries and ``own.json``.
 
 Rules:
 1. Nothing is written that is not in the files; a file that is missing is told to be missing.
@@ -6,12 +6,13 @@ Rules:
 3. The same files give the same page.
 """
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from bench import summary
 from bench.plots import bars, shown
+from bench.summary import ACCEPTED, CRASHED, NOT_OFFERED, one_line
 from bench.where import PAGE
 
 Body = dict[str, Any]
@@ -44,11 +45,6 @@ PICTURES = (
     ("request", "openai-chat, 1,000 turns", "request.svg", "CPU of a request from 1,000 turns, OpenAI Chat"),
     ("agent, no-op tools", "openai-chat", "agent.svg", "CPU of an agent's round of four tools, OpenAI Chat"),
 )  # fmt: skip
-
-
-def _read(folder: Path, name: str) -> Body | None:
-    file = folder / name
-    return json.loads(file.read_bytes()) if file.exists() else None
 
 
 def table(head: list[str], rows: Iterable[list[str]]) -> list[str]:
@@ -98,14 +94,10 @@ def _group(name: str, columns: list[Body]) -> Iterator[str]:
     }
     if failures:
         yield ""
-        yield from (f"- {what}: `{_one_line(words)}`" for what, words in failures.items())
+        yield from (f"- {what}: `{one_line(words)}`" for what, words in failures.items())
 
 
-def _one_line(text: str, limit: int = 200) -> str:
-    return " ".join(text.replace("`", "'").replace("|", "/").split())[:limit]
-
-
-def _peers(found: Body) -> Iterator[str]:
+def _peers(found: Body, folder: Path) -> Iterator[str]:
     where = found["where"]
     yield from [
         "## Speed",
@@ -137,7 +129,7 @@ def _peers(found: Body) -> Iterator[str]:
     yield from ["", "*limit*: aiohttp and msgspec, and no more than is needed to have the answer in hand: nothing typed, no error noticed.", ""]  # fmt: skip
     yield from table(["contender", "versions"], ([name, ", ".join(f"{package} {number}" for package, number in told.items())] for name, told in found["versions"].items()))  # fmt: skip
     for name, words in found["not installed"].items():
-        yield f"\n{name} could not be installed: `{_one_line(words)}`"
+        yield f"\n{name} could not be installed: `{one_line(words)}`"
     found_ahead, level = ahead(found["columns"]), ahead(found["columns"], level=True)
     yield from ["", "Where a peer is ahead of us: " + ("; ".join(found_ahead) or "nowhere") + "."]
     if level:
@@ -146,7 +138,7 @@ def _peers(found: Body) -> Iterator[str]:
         columns = [column for column in found["columns"] if column["group"] == group]
         if columns:
             yield from _group(group, columns)
-            picture = next((file for one, _, file, _ in PICTURES if one == group and (PAGE / file).exists()), None)  # fmt: skip
+            picture = next((file for one, _, file, _ in PICTURES if one == group and (folder / file).exists()), None)  # fmt: skip
             if picture:
                 yield from ["", f"![{group}]({picture})"]
 
@@ -168,24 +160,77 @@ def _busy(load: str) -> bool:
     return any(float(word) > 1 for word in load.replace(",", " ").split() if word[0].isdigit())
 
 
-def _pictures(found: Body) -> None:
+def _pictures(found: Body, folder: Path) -> None:
     for group, title, file, headline in PICTURES:
         for column in found["columns"]:
             if (column["group"], column["title"]) == (group, title):
                 values = {name: cell["value"] for name, cell in column["cells"].items() if cell.get("value")}  # fmt: skip
                 if values:
                     drawn = bars(headline, column["unit"], values)
-                    (PAGE / file).write_text(drawn, encoding="utf-8")
+                    (folder / file).write_text(drawn, encoding="utf-8")
 
 
-def accepted(outcomes: list[Body]) -> float:
-    """The share of requests that the provider would take, in percent."""
-    return 100 * sum(one["outcome"] == "accepted" for one in outcomes) / len(outcomes)
+class Outcomes:
+    """What became of one contender's cases, each at every target."""
+
+    def __init__(self, by_case: dict[str, list[str]]) -> None:
+        self.by_case = by_case
+
+    def at(self, target: int) -> "Outcomes":
+        """The same at one target alone."""
+        return Outcomes({case: [words[target]] for case, words in self.by_case.items()})
+
+    @property
+    def sent(self) -> list[tuple[str, int]]:
+        """What became of each request that the contender can make, and how many texts it lost."""
+        by_target = zip(*self.by_case.values(), strict=True)
+        return [_read_outcome(word) for words in by_target for word in words if word != NOT_OFFERED]
+
+    @property
+    def accepted(self) -> float:
+        """The share of requests that the provider would take, in percent."""
+        kinds = [kind for kind, _ in self.sent]
+        return 100 * kinds.count(ACCEPTED) / len(kinds)
+
+    @property
+    def rules(self) -> str:
+        """The rules by which requests were refused, the most frequent first."""
+        counts: dict[str, int] = {}
+        for kind, _ in self.sent:
+            if kind not in (ACCEPTED, CRASHED):
+                counts[kind] = counts.get(kind, 0) + 1
+        ordered = sorted(counts.items(), key=lambda item: -item[1])
+        return ", ".join(f"{rule} ({count})" for rule, count in ordered) or "nothing"
+
+    def marks(self, case: str) -> str:
+        """One case in a cell of the table."""
+        return " ".join(map(_mark, self.by_case.get(case, [])))
+
+
+def outcomes_of(found: Body) -> dict[str, Outcomes]:
+    """Every contender's outcomes."""
+    words: dict[str, dict[str, list[str]]] = {}
+    for case in found["cases"]:
+        for name, outcomes in case["outcomes"].items():
+            words.setdefault(name, {})[case["name"]] = outcomes.split()
+    return {name: Outcomes(by_case) for name, by_case in words.items()}
+
+
+def _read_outcome(word: str) -> tuple[str, int]:
+    kind, _, lost = word.partition("/")
+    return kind, int(lost or 0)
+
+
+def _mark(word: str) -> str:
+    kind, lost = _read_outcome(word)
+    if kind == ACCEPTED:
+        return "lost" if lost else "·"
+    return kind
 
 
 def _compare(found: Body) -> Iterator[str]:
     labels = [target["label"] for target in found["targets"]]
-    outcomes: dict[str, list[Body]] = {name: of for name, of in found["outcomes"].items() if of}
+    outcomes = outcomes_of(found)
     yield from [
         "## Correctness",
         "",
@@ -196,49 +241,23 @@ def _compare(found: Body) -> Iterator[str]:
     ]
     head = ["contender", *labels, "accepted", "texts lost", "crashes"]
     rows: list[list[str]] = []
-    for name, of in sorted(outcomes.items(), key=lambda item: -accepted(item[1])):
-        cells = [
-            f"{accepted(part):.0f} %"
-            if (part := [one for one in of if one["target"] == label])
-            else "-"
-            for label in labels
-        ]
-        lost = sum(len(one["lost"]) for one in of if one["outcome"] != "crashed")
-        crashed = sum(one["outcome"] == "crashed" for one in of)
-        rows.append([f"**{name}**" if name == "ours" else name, *cells, f"{accepted(of):.1f} %", str(lost), str(crashed)])  # fmt: skip
+    for name, of in sorted(outcomes.items(), key=lambda item: -item[1].accepted):
+        parts = [of.at(target) for target in range(len(labels))]
+        cells = [f"{part.accepted:.0f} %" if part.sent else "-" for part in parts]
+        lost = sum(lost for _, lost in of.sent)
+        crashed = sum(kind == CRASHED for kind, _ in of.sent)
+        rows.append([f"**{name}**" if name == "ours" else name, *cells, f"{of.accepted:.1f} %", str(lost), str(crashed)])  # fmt: skip
     yield from table(head, rows)
     yield from ["", "*texts lost*: words of users, speakers and system turns that are nowhere in a request that was sent.", "", "![accepted](accepted.svg)"]  # fmt: skip
-    yield from ["", "### What was refused, by rule", "", "Each refusal names its row of [the rules](../rules.md); the provider's words are in `compare.json`.", ""]  # fmt: skip
-    yield from table(["contender", "refused for"], ([name, _rules(of)] for name, of in outcomes.items()))  # fmt: skip
+    yield from ["", "### What was refused, by rule", "", "Each refusal names its row of [the rules](../rules.md); `compare.json` has an example of the provider's words for each.", ""]  # fmt: skip
+    yield from table(["contender", "refused for"], ([name, of.rules] for name, of in outcomes.items()))  # fmt: skip
     yield from ["", "### Case by case", "", f"Refused (rule), crashed or with lost words, by target in the order {', '.join(labels)}; a dot is accepted with every word, `-` is not offered.", ""]  # fmt: skip
     names = list(outcomes)
     cases = (
-        [case["name"], *(_case(outcomes[name], case["name"], labels) for name in names)]
+        [case["name"], *(outcomes[name].marks(case["name"]) for name in names)]
         for case in found["cases"]
     )
     yield from table(["case", *names], cases)
-
-
-def _rules(outcomes: list[Body]) -> str:
-    counts: dict[str, int] = {}
-    for one in outcomes:
-        if one["outcome"] == "refused":
-            counts[one["rule"]] = counts.get(one["rule"], 0) + 1
-    ordered = sorted(counts.items(), key=lambda item: -item[1])
-    return ", ".join(f"{rule} ({count})" for rule, count in ordered) or "nothing"
-
-
-def _case(outcomes: list[Body], case: str, labels: list[str]) -> str:
-    marks: list[str] = []
-    for label in labels:
-        one = next((one for one in outcomes if (one["case"], one["target"]) == (case, label)), None)
-        if one is None:
-            marks.append("-")
-        elif one["outcome"] == "accepted":
-            marks.append("lost" if one["lost"] else "·")
-        else:
-            marks.append("crash" if one["outcome"] == "crashed" else one["rule"])
-    return " ".join(marks)
 
 
 def _own(found: Body) -> Iterator[str]:
@@ -265,7 +284,7 @@ _BEGIN, _END = "<!-- benchmarks: written by bench.page -->", "<!-- end of benchm
 
 def _headline(peers: Body, compared: Body) -> list[str]:
     """Contenders in rows; a vendor whose format the column is not about has no figure there."""
-    outcomes: dict[str, list[Body]] = {name: of for name, of in compared["outcomes"].items() if of}
+    outcomes = outcomes_of(compared)
     columns = {(column["group"], column["title"]): column["cells"] for column in peers["columns"]}
     names = [name for name in dict.fromkeys([*peers["versions"], *outcomes]) if name != "limit"]
     rows: list[list[str]] = []
@@ -274,7 +293,7 @@ def _headline(peers: Body, compared: Body) -> list[str]:
         for _, group, title in _HEADLINE:
             cell = columns.get((group, title), {}).get(name, {})
             if not group:
-                row.append(f"{accepted(outcomes[name]):.0f} %" if name in outcomes else "-")
+                row.append(f"{outcomes[name].accepted:.0f} %" if name in outcomes else "-")
             else:
                 row.append(shown(cell["value"]) if "value" in cell else "-")
         rows.append(row)
@@ -300,7 +319,7 @@ def _write_headline(lines: list[str]) -> None:
 
 _HEAD = """# Benchmarks
 
-Everything on this page is made by three commands, which write the figures beside it as JSON and then the page itself:
+Everything on this page is made by three commands, which write the figures below `.bench/`, their summaries beside the page and then the page itself:
 
 ```sh
 make bench      # speed: ours, the limit and every peer, each in its own environment below .peers/; then ours alone
@@ -321,17 +340,17 @@ kept by the server, and agents on Gemini ask a 2.5 model: the simulator is stric
 def write(folder: Path = PAGE) -> None:
     """Write the page and its pictures."""
     peers, compared, own = (
-        _read(PAGE, name) for name in ("peers.json", "compare.json", "own.json")
+        summary.read(PAGE / name) for name in ("peers.json", "compare.json", "own.json")
     )
     lines = _HEAD.splitlines()
     if compared is not None:
-        values = {name: accepted(of) for name, of in compared["outcomes"].items() if of}
+        values = {name: of.accepted for name, of in outcomes_of(compared).items()}
         drawn = bars("Requests that the provider would accept", "percent", values, log=False)
         (folder / "accepted.svg").write_text(drawn, encoding="utf-8")
         lines += ["", *_compare(compared)]
     if peers is not None:
-        _pictures(peers)
-        lines += ["", *_peers(peers)]
+        _pictures(peers, folder)
+        lines += ["", *_peers(peers, folder)]
     if own is not None:
         lines += ["", *_own(own)]
     if folder == PAGE and peers is not None and compared is not None:

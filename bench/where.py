@@ -5,7 +5,11 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks"
+_ROOT = Path(__file__).parents[1]
+#: The page and the summaries of which it is made.
+PAGE = _ROOT / "docs" / "benchmarks"
+#: Everything that the last runs have found; not part of the repository.
+RAW = _ROOT / ".bench"
 PACKAGES = ("aiohttp", "msgspec", "openai")
 
 

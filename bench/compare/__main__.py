@@ -23,7 +23,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from bench import page
+from bench import page, summary
 from bench.compare.cases import CASES, Case
 from bench.peers.environments import OURS, PEERS, make, versions
 from bench.peers.field import AGENTS, Contestant, field
@@ -130,10 +130,6 @@ def main() -> int:
     names = told.contenders or ["ours", *(peer.name for peer in PEERS), *(name for name, _, _ in AGENTS)]  # fmt: skip
     failures = {peer.name: error for peer in PEERS if (error := make(peer)) is not None}
     outcomes: dict[str, list[Outcome]] = {}
-    file = PAGE / "compare.json"
-    if told.contenders and file.exists():  # the others stay as they were
-        kept = json.loads(file.read_bytes())["outcomes"]
-        outcomes = msgspec.convert(kept, dict[str, list[Outcome]])
     with (
         tempfile.TemporaryDirectory() as folder,
         Simulator(always(Say(REPLY))) as simulator,
@@ -163,8 +159,11 @@ def main() -> int:
         "cases": [{"name": case.name, "rules": case.rules} for case in CASES],
         "outcomes": outcomes,
     }  # fmt: skip
-    PAGE.mkdir(parents=True, exist_ok=True)
-    file.write_bytes(msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
+    raw: dict[str, Any] = msgspec.to_builtins(written)
+    summary.write_raw("compare.json", raw)
+    file = PAGE / "compare.json"
+    before = summary.read(file) if told.contenders else None  # the others stay as they were
+    summary.write(file, summary.of_comparison(raw, before))
     page.write()
     ours = [one for one in outcomes.get("ours", []) if one.outcome != "accepted" or one.lost]
     for one in ours:

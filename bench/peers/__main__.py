@@ -1,4 +1,4 @@
-"""Measure ours, the limit and every peer; write ``docs/benchmarks/peers.json`` and the page.
+"""Measure ours, the limit and every peer; write ``.bench/peers.json``, its summary in ``docs/benchmarks`` and the page.
 
 python -m bench.peers [--only GROUP …] [--contenders NAME …] [--patience SECONDS]
 """
@@ -13,9 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from bench import page
+from bench import page, summary
 from bench.peers import groups
 from bench.peers.environments import LIMIT, OURS, PEERS, make, versions
 from bench.peers.field import PATIENCE, Contestant, Measured, field, measure
@@ -80,59 +78,34 @@ class Book:
     """What was measured, written down after every column: a run that is broken off loses nothing."""
 
     def __init__(self, failures: dict[str, str], floor: float) -> None:
-        self._file = PAGE / "peers.json"
         self._failures = failures
         self._floor = floor * 1e6
         self._began = load()
-        self.columns = self._read()
+        self._columns: list[dict[str, Any]] = []
         self._versions = {
             peer.name: versions(peer) for peer in (OURS, LIMIT, *PEERS) if peer.name not in failures
         }
+        #: How many times as fast as the fastest contender the server is.
+        self.server_ratio = float("inf")
 
     def add(self, column: dict[str, Any]) -> None:
         """Take a column in place of an older one of the same task."""
-        self.columns = self._read()
-        same = (column["group"], column["title"], column["figure"])
-        for at, known in enumerate(self.columns):
-            if (known["group"], known["title"], known["figure"]) == same:
-                # Whoever was not asked this time keeps the figure of last time.
-                column["cells"] = known["cells"] | column["cells"]
-                self.columns[at] = column
-                break
-        else:
-            self.columns.append(column)
-        self._write()
-
-    def _read(self) -> list[dict[str, Any]]:
-        """What is written there, by this run or another."""
-        return json.loads(self._file.read_bytes())["columns"] if self._file.exists() else []
-
-    @property
-    def server_ratio(self) -> float:
-        """How many times as fast as the fastest contender the server is."""
-        return min(
-            (
-                cell["value"] / self._floor
-                for column in self.columns
-                if (column["group"], column["title"]) == ("burst", "openai-chat")
-                for cell in column["cells"].values()
-                if "value" in cell
-            ),
-            default=float("inf"),
-        )
-
-    def _write(self) -> None:
+        self._columns.append(column)
         today = time.strftime("%Y-%m-%d", time.gmtime())
-        here = machine() | {"date": today, "load": f"{self._began} at first, {load()} at last"}
-        written = {
-            "where": here,
+        raw: dict[str, Any] = {
+            "where": machine()
+            | {"date": today, "load": f"{self._began} at first, {load()} at last"},
             "versions": self._versions,
             "not installed": self._failures,
-            "server": {"µs a delta": self._floor, "times faster than the fastest": self.server_ratio},
-            "columns": self.columns,
-        }  # fmt: skip
-        PAGE.mkdir(parents=True, exist_ok=True)
-        self._file.write_bytes(msgspec.json.format(msgspec.json.encode(written), indent=1) + b"\n")
+            "server": {"µs a delta": self._floor},
+            "columns": self._columns,
+        }
+        summary.write_raw("peers.json", raw)
+        file = PAGE / "peers.json"
+        # Read each time: another run may have written there.
+        found = summary.of_peers(raw, summary.read(file))
+        self.server_ratio = found["server"]["times faster than the fastest"]
+        summary.write(file, found)
 
 
 def main() -> int:
