@@ -27,7 +27,7 @@ GROUPS = (
     "terminal",
     "agent_tools",
     "store",
-    "durable",
+    "journal",
     "web",
 )
 

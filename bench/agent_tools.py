@@ -10,11 +10,10 @@ from collections.abc import Callable
 
 from bench.measuring import Result
 from multi_llm_chat.client import create_provider
-from multi_llm_chat.client.agent_async import AgentRun
-from multi_llm_chat.client.agent_sync import SyncAgentRun
 from multi_llm_chat.events import Finish
 from multi_llm_chat.handlers import EventSystem, EventTools, serve_tools
 from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.runs.agent_run import AgentRun, SyncAgentRun
 from multi_llm_chat.testing.simulator import Call, RecordedRequest, Reply, Say, Simulator
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.runner import ToolRunner

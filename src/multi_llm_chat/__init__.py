@@ -17,15 +17,7 @@ if TYPE_CHECKING:
         Reply,
         create_provider,
     )
-    from multi_llm_chat.client.agent_async import AgentRun
     from multi_llm_chat.client.agent_context import Compression
-    from multi_llm_chat.client.agent_events import AgenticLoopResult, HistoryCompressed
-    from multi_llm_chat.client.agent_sync import SyncAgentRun
-    from multi_llm_chat.client.agentic import (
-        execute_with_tools,
-        execute_with_tools_stream,
-        execute_with_tools_sync,
-    )
     from multi_llm_chat.context import (
         CompressionNote,
         Window,
@@ -56,6 +48,7 @@ if TYPE_CHECKING:
     )
     from multi_llm_chat.events import (
         Finish,
+        HistoryCompressed,
         TextDelta,
         ThinkingDelta,
         ToolCallDelta,
@@ -104,6 +97,12 @@ if TYPE_CHECKING:
     from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
     from multi_llm_chat.repair.policy import Note, RepairPolicy
     from multi_llm_chat.request import Options, ToolDefinition
+    from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
+    from multi_llm_chat.runs.agentic import (
+        execute_with_tools,
+        execute_with_tools_stream,
+        execute_with_tools_sync,
+    )
     from multi_llm_chat.service.chat import ChatService
     from multi_llm_chat.store import Store, open_store
     from multi_llm_chat.tools import ToolRegistry
@@ -127,11 +126,9 @@ _HOMES = {
         "Reply",
         "create_provider",
     ),
-    "client.agent_async": ("AgentRun",),
     "client.agent_context": ("Compression",),
-    "client.agent_events": ("AgenticLoopResult", "HistoryCompressed"),
-    "client.agent_sync": ("SyncAgentRun",),
-    "client.agentic": (
+    "runs.agent_run": ("AgentRun", "AgenticLoopResult", "SyncAgentRun"),
+    "runs.agentic": (
         "execute_with_tools",
         "execute_with_tools_stream",
         "execute_with_tools_sync",
@@ -150,6 +147,7 @@ _HOMES = {
     "transport": ("Timeouts",),
     "events": (
         "Finish",
+        "HistoryCompressed",
         "TextDelta",
         "ThinkingDelta",
         "ToolCallDelta",

@@ -1,34 +1,75 @@
-"""What a reply is made of while it arrives.
+"""Everything that happens in a run, as one tagged union.
+
+``ResponseEvent`` is what a provider streams. ``Event`` adds what the run, its tools and its conversation do. Journal
+rows, ``--jsonl`` and the Python API are encodings of this one union (``event_codec``).
 
 Rules:
 1. A reply is any number of deltas, then at most one ``Usage``, then exactly one ``Finish``.
-2. Every ``ToolCallStart`` that is not cut off is closed by one ``ToolCallEnd`` with the same
-   ``index``; only the ``ToolCallEnd`` carries a call that may be run.
-3. A broken reply has no ``Finish`` and no ``ToolCallEnd`` for a call that was still open.
+2. Every ``ToolCallStart`` that is not cut off is closed by one ``ToolCallEnd`` with the same ``index``; only the
+   ``ToolCallEnd`` carries a call that may be run. A broken reply has neither a ``Finish`` nor a ``ToolCallEnd`` for
+   the call that was still open.
+3. A run is ``RunStarted`` (or ``RunResumed``), its events, then exactly one of ``RunFinished`` and ``RunFailed``.
+   ``RunResumed`` takes back every delta since the last ``TurnFinished`` or ``ToolFinished``.
+4. A message is ``MessageSaved``, the events of its runs in any order among each other, then ``MessageFinished``.
+5. ``run`` and ``speaker`` name the run an event belongs to. They are empty on events that a provider streams.
 """
 
-from typing import Literal, TypeAlias
+import re
+from decimal import Decimal
+from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "safety", "other"]
 
+#: Why a run ended.
+StopReason: TypeAlias = Literal[
+    "answered",
+    "iterations",
+    "time",
+    "tokens",
+    "repetition",
+    "cancelled",
+    "error",
+    "refusal",
+    "length",
+]
 
-class TextDelta(Struct, frozen=True):
+#: What a run waits for: the store accepts no writes, the provider's rate limit, a person's decision, another try.
+WaitReason: TypeAlias = Literal["store", "rate", "approval", "retry"]
+
+_CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def _tag(name: str) -> str:
+    return _CAPITAL.sub("_", name).lower()
+
+
+class _Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag=_tag, tag_field="type"):
+    """The run an event belongs to and who speaks in it."""
+
+    run: str = ""
+    speaker: str = ""
+
+
+# What a provider streams.
+
+
+class TextDelta(_Event, frozen=True):
     """More words of the answer."""
 
     text: str
 
 
-class ThinkingDelta(Struct, frozen=True):
+class ThinkingDelta(_Event, frozen=True):
     """More words of the model's reasoning."""
 
     text: str
 
 
-class ToolCallStart(Struct, frozen=True):
+class ToolCallStart(_Event, frozen=True):
     """A tool call begins; its arguments follow."""
 
     index: int
@@ -36,21 +77,21 @@ class ToolCallStart(Struct, frozen=True):
     name: str
 
 
-class ToolCallDelta(Struct, frozen=True):
+class ToolCallDelta(_Event, frozen=True):
     """A piece of the JSON text of a call's arguments."""
 
     index: int
     arguments: str
 
 
-class ToolCallEnd(Struct, frozen=True):
+class ToolCallEnd(_Event, frozen=True):
     """A tool call is complete."""
 
     index: int
     call: ToolCall
 
 
-class Usage(Struct, frozen=True):
+class Usage(_Event, frozen=True):
     """Tokens as the provider counted them; ``input_tokens`` includes cached ones."""
 
     input_tokens: int = 0
@@ -60,17 +101,261 @@ class Usage(Struct, frozen=True):
     thinking_tokens: int = 0
 
     def __add__(self, other: "Usage") -> "Usage":
-        names = self.__struct_fields__
-        return Usage(*(getattr(self, name) + getattr(other, name) for name in names))
+        return Usage(
+            *(mine + theirs for mine, theirs in zip(self.counts, other.counts, strict=True))
+        )
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers, in the order of ``TOKEN_COUNTS``."""
+        return tuple(getattr(self, name) for name in TOKEN_COUNTS)
 
 
-class Finish(Struct, frozen=True):
+#: The fields of ``Usage`` that are counts.
+TOKEN_COUNTS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "thinking_tokens",
+)
+
+
+class Finish(_Event, frozen=True):
     """The reply is complete; ``raw`` is the provider's own word for why."""
 
     reason: FinishReason
     raw: str = ""
 
 
-Event: TypeAlias = (
+ResponseEvent: TypeAlias = (
     TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd | Usage | Finish
 )
+
+
+# Values that events carry.
+
+
+class Cut(Struct, frozen=True):
+    """How far a history is shortened, by positions of turns; it only moves forward.
+
+    Exchanges that end at or before ``gone`` are not sent, before ``words`` by the user's words only, before
+    ``talk`` by the user's words and the final answers. ``results`` is how many characters a tool result of
+    the newest exchange may have. ``summary`` describes what is gone.
+    """
+
+    talk: int = 0
+    words: int = 0
+    gone: int = 0
+    results: int | None = None
+    summary: str | None = None
+
+
+class CompressionNote(Struct, frozen=True):
+    """What a request left out of its history, and why; the history itself is not changed.
+
+    ``left_out`` are positions of turns that are not sent at all, ``shortened`` of turns that are
+    sent in part, and ``turn_ids`` are the ids of both, where turns have one. The counts are of
+    exchanges. ``summary`` is sent instead, ``trouble`` is why there is none although one was wanted.
+    ``cut`` is where the next request continues; to undo the compression, forget it and ask with
+    a larger window or with none.
+    """
+
+    cut: Cut
+    reason: Literal["window", "refused"]
+    tokens_before: int
+    tokens_after: int
+    budget: int
+    fits: bool
+    is_estimate: bool
+    left_out: tuple[int, ...]
+    shortened: tuple[int, ...]
+    turn_ids: tuple[str, ...] = ()
+    exchanges_gone: int = 0
+    exchanges_as_words: int = 0
+    exchanges_without_tools: int = 0
+    results_cut: int = 0
+    first: str = ""
+    last: str = ""
+    summary: str | None = None
+    summary_usage: Usage | None = None
+    trouble: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The note in one line, for people."""
+        what = self.describe("summarised" if self.summary else "not sent")
+        size = f"{self.tokens_before:,} → {self.tokens_after:,} tokens of {self.budget:,}"
+        ending = "" if self.fits else "; it is still too long"
+        why = "to fit the window" if self.reason == "window" else "as it was refused as too long"
+        trouble = f"; no summary: {self.trouble}" if self.trouble else ""
+        return f"History shortened {why} ({size}{ending}): {what}{trouble}."
+
+    def describe(self, gone: str) -> str:
+        """What is left out or shortened; ``gone`` says what happened to exchanges that are not sent."""
+        found: list[str] = []
+        if self.exchanges_gone:
+            when = f" ({self.first} to {self.last})" if self.first else ""
+            found.append(f"{gone}: {_counted(self.exchanges_gone, 'earlier exchange')}{when}")
+        if self.exchanges_as_words:
+            found.append(
+                f"of {_counted(self.exchanges_as_words, 'exchange')} only the user's words remain"
+            )
+        if self.exchanges_without_tools:
+            found.append(
+                f"of {_counted(self.exchanges_without_tools, 'exchange')} "
+                "the user's words and the final answers remain"
+            )
+        if self.results_cut:
+            found.append(
+                f"cut in the middle: {_counted(self.results_cut, 'turn')} of long tool results"
+            )
+        return "; ".join(found) or "nothing could be left out"
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+class ErrorRecord(Struct, frozen=True, omit_defaults=True):
+    """Why a run failed; shown to the user, never sent to a model as its own words."""
+
+    kind: str
+    message: str
+    provider: str | None = None
+    status: int | None = None
+    code: str | None = None
+
+
+# What a run does.
+
+
+class RunStarted(_Event, frozen=True):
+    """A speaker starts to answer, with this model."""
+
+    model: str = ""
+
+
+class RunResumed(_Event, frozen=True):
+    """Another attempt continues the run: what it said since its last finished turn or tool no longer counts."""
+
+    attempt: int
+
+
+class RunWaiting(_Event, frozen=True):
+    """The run waits; ``until`` is Unix time where the end of the wait is known, ``text`` says what for."""
+
+    reason: WaitReason
+    text: str = ""
+    until: float | None = None
+
+
+class RunPaused(_Event, frozen=True):
+    """The run waits for ``resume``; ``results`` can still be edited or requested again."""
+
+    results: tuple[ToolResult, ...] = ()
+
+
+class RunFinished(_Event, frozen=True):
+    """The run is over; ``cost`` is in US dollars, None where the price is not known."""
+
+    stop_reason: StopReason
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+    seconds: float = 0.0
+
+
+class RunFailed(_Event, frozen=True):
+    """The run gave no whole answer; what was said before the failure is kept."""
+
+    error: ErrorRecord
+    usage: Usage = Usage()
+    cost: Decimal | None = None
+    seconds: float = 0.0
+
+
+class ToolStarted(_Event, frozen=True):
+    """A tool starts; its start is recorded."""
+
+    call: ToolCall
+
+
+class ToolFinished(_Event, frozen=True):
+    """A tool has its result, ``seconds`` after it started."""
+
+    call: ToolCall
+    result: ToolResult
+    seconds: float
+
+
+class ApprovalRequested(_Event, frozen=True):
+    """A tool runs only if a person allows it; ``interrupted`` if an earlier attempt may have run it already."""
+
+    call: ToolCall
+    source: str = ""
+    description: str = ""
+    interrupted: bool = False
+
+
+class ApprovalDecided(_Event, frozen=True):
+    """A person, or the lack of one, decided about a call."""
+
+    call: ToolCall
+    allowed: bool
+    reason: str = ""
+
+
+class TurnFinished(_Event, frozen=True):
+    """A turn was added to the history: the model's, or that of the tools it called.
+
+    ``usage`` is what the model's turn took, where the provider counted it. A turn that is not whole is what was said
+    before the run failed or was stopped. ``saved`` is false while only this process has the turn.
+    """
+
+    turn: Turn
+    usage: Usage | None = None
+    is_whole: bool = True
+    saved: bool = True
+
+
+class HistoryCompressed(_Event, frozen=True):
+    """The next request leaves out a part of the history; the history itself stays as it is."""
+
+    note: CompressionNote
+
+
+# What a conversation does.
+
+
+class MessageSaved(_Event, frozen=True):
+    """The user's words are saved; a memo addresses nobody."""
+
+    conversation: str
+    turn: Turn
+    addressed: tuple[str, ...] = ()
+
+
+class MessageFinished(_Event, frozen=True):
+    """Every run that the message started is over."""
+
+    conversation: str
+    answered: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+
+RunEvent: TypeAlias = (
+    RunStarted
+    | RunResumed
+    | RunWaiting
+    | RunPaused
+    | RunFinished
+    | RunFailed
+    | ToolStarted
+    | ToolFinished
+    | ApprovalRequested
+    | ApprovalDecided
+    | TurnFinished
+    | HistoryCompressed
+)
+
+Event: TypeAlias = ResponseEvent | RunEvent | MessageSaved | MessageFinished

@@ -18,19 +18,19 @@ from msgspec.structs import replace
 
 from multi_llm_chat import render
 from multi_llm_chat.client import LLMProvider, create_provider
-from multi_llm_chat.client.agent_async import AgentRun
-from multi_llm_chat.client.agent_events import (
-    AgenticLoopResult,
+from multi_llm_chat.events import (
+    Finish,
+    RunFailed,
+    RunFinished,
     ToolFinished,
     ToolStarted,
     TurnFinished,
 )
-from multi_llm_chat.client.agent_sync import SyncAgentRun
-from multi_llm_chat.events import Finish
 from multi_llm_chat.exchange.retrying import ONCE
 from multi_llm_chat.history.values import Part, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.providers import ROWS
+from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
 from multi_llm_chat.testing import validate
 from multi_llm_chat.testing.simulator import (
     Call,
@@ -186,6 +186,8 @@ class Listener:
     def take(self, event: Any) -> bool:
         """Keep the event; whether to cancel now."""
         is_finished = isinstance(event, ToolFinished)
+        if isinstance(event, RunFinished | RunFailed):
+            event = (type(event), event.usage)  # without its seconds
         if is_finished:
             self.finished.append((event.call, event.result))
         elif isinstance(event, TurnFinished):

@@ -7,7 +7,7 @@ import asyncio
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -19,17 +19,16 @@ from tests.store.processes import PRELOADED, context
 
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.config.values import RateSettings, Settings
-from multi_llm_chat.durable.embedded import resume_all
-from multi_llm_chat.durable.following import follow
-from multi_llm_chat.durable.holding import LEASE, Holder, holder_of
-from multi_llm_chat.durable.nudges import pause_for
-from multi_llm_chat.durable.replaying import UNKNOWN
-from multi_llm_chat.durable.stream import Ended, Resumed, StreamEvent, told_text
+from multi_llm_chat.events import Event, RunFailed, RunFinished, RunResumed, TextDelta, TurnFinished
 from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text, ToolResult, Turn
+from multi_llm_chat.runs.follow import follow
+from multi_llm_chat.runs.leases import LEASE, RunHost
+from multi_llm_chat.runs.recovery import resume_runs
+from multi_llm_chat.runs.replay import UNKNOWN
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import Call, RunInfo, Store, calls, list_runs, open_store, path
 from multi_llm_chat.store.values import RunStatus
@@ -44,8 +43,8 @@ PRELOADED.extend(
     [
         "multi_llm_chat.transport.aio",
         "multi_llm_chat.transport.sync",
-        "multi_llm_chat.service.resuming",
-        "multi_llm_chat.durable.dbos_engine",
+        "multi_llm_chat.service.resolver",
+        "multi_llm_chat.runs.dbos_queue",
         "multi_llm_chat.testing.simulator",
         "genai_prices.data",
         "genai_prices.validation",
@@ -125,18 +124,19 @@ def provider(scene: Scene, **settings: Any) -> LLMProvider:
     )  # fmt: skip
 
 
-def reviver(
+def resolver(
     scene: Scene, speaker: LLMProvider, rates: Mapping[str, RateSettings] | None = None
-) -> Reviver:
+) -> RunResolver:
     tools = registry(scene.ledger, scene.tool_seconds)
     settings = Settings(rates=dict(rates or {}))
-    return Reviver(Planner(settings, given_speakers({"robot": speaker}), tools))
+    return RunResolver(Planner(settings, given_speakers({"robot": speaker}), tools))
 
 
 async def say(scene: Scene, store: Store) -> None:
     """Ask, and listen to the end."""
     tools = registry(scene.ledger, scene.tool_seconds)
-    service = ChatService([provider(scene)], store=store, tools=tools)
+    host = RunHost(store, lease=scene.lease)
+    service = ChatService([provider(scene)], store=store, tools=tools, host=host)
     service.conversation = CONVERSATION
     async with service:
         async for _ in service.process_message("Is everything in order?"):
@@ -144,17 +144,16 @@ async def say(scene: Scene, store: Store) -> None:
 
 
 async def resume(
-    scene: Scene, store: Store, holder: Holder | None = None
+    scene: Scene, store: Store, host: RunHost | None = None
 ) -> dict[str, RunStatus | None]:
     """Go on with what was interrupted."""
     async with provider(scene) as speaker:
-        return await resume_all(store, holder or holder_of(store), reviver(scene, speaker))
+        return await resume_runs(host or RunHost(store), resolver(scene, speaker))
 
 
 def say_in_process(scene: Scene, kill: Kill | None) -> None:
     """What the process does that is killed first."""
     with open_killing(scene.place, kill) as store:
-        store.beside["holder"] = Holder(store, lease=scene.lease)
         asyncio.run(say(scene, store))
 
 
@@ -209,9 +208,27 @@ def finish(scene: Scene) -> RunInfo:
         return info
 
 
-async def stream_of(store: Store, run_id: str) -> list[StreamEvent]:
-    events = follow(store, run_id, pause=pause_for(store, run_id))
-    return [event async for _, event in events]
+async def stream_of(store: Store, run_id: str) -> list[Event]:
+    """The events of a run, from its first to its last."""
+    return [event async for _, event in follow(RunHost(store), run_id)]
+
+
+def words_by_turn(events: Iterable[Event]) -> dict[str, str]:
+    """The words of each turn, by its id, as a follower has them."""
+    words: dict[str, str] = {}
+    said: list[str] = []
+    for event in events:
+        match event:
+            case TextDelta():
+                said.append(event.text)
+            case RunResumed():
+                said = []
+            case TurnFinished():
+                words[event.turn.id or ""] = "".join(said)
+                said = []
+            case _:
+                pass
+    return words
 
 
 def check(scene: Scene, before: Snapshot) -> RunInfo:
@@ -228,12 +245,14 @@ def check(scene: Scene, before: Snapshot) -> RunInfo:
     for key in before.done:
         assert after[key] == before.executed[key], "a recorded call was run again"
     _check_tools(turns, journal, after)
-    told = told_text(events)
+    told = words_by_turn(events)
     assert {key: words for key, words in told.items() if not key.endswith(".tools")} == {
         turn.id: text_of(turn) for turn in turns if turn.role == "robot"
     }
-    assert [type(event) is Ended for event in events] == [False] * (len(events) - 1) + [True]
-    marks = [event for event in events if isinstance(event, Resumed)]
+    assert [isinstance(event, RunFinished | RunFailed) for event in events] == [False] * (
+        len(events) - 1
+    ) + [True]
+    marks = [event for event in events if isinstance(event, RunResumed)]
     assert len(marks) <= info.epoch - 1
     return info
 

@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.durable.acting import CONVERSATION, Scene, registry, run_process, say_in_process
@@ -11,12 +11,13 @@ from tests.durable.killing import Kill
 
 from multi_llm_chat.client import create_provider
 from multi_llm_chat.config.values import RateSettings, Settings
-from multi_llm_chat.durable.driving import drive
-from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.events import Event, RunWaiting
 from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text, ToolResult, Turn
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import (
     RunInfo,
@@ -52,6 +53,23 @@ def only(store: Store) -> RunInfo:
     return info
 
 
+class Waits:
+    """A sink that only wants to know when a run waits for the store."""
+
+    in_step = False
+
+    def __init__(self, on_trouble: Callable[[str], object]) -> None:
+        self._on_trouble = on_trouble
+
+    def put(self, events: Sequence[Event]) -> None:
+        for event in events:
+            if isinstance(event, RunWaiting) and event.reason == "store":
+                self._on_trouble(event.text)
+
+    async def ready(self) -> None:
+        pass
+
+
 async def driven(
     scene: Scene,
     store: Store,
@@ -59,9 +77,10 @@ async def driven(
     tools: ToolRunner | None = None,
     attempts: int = 1,
     rates: Mapping[str, RateSettings] | None = None,
-    **settings: Any,
+    dead: str | None = None,
+    on_trouble: Callable[[str], object] = lambda _text: None,
 ) -> Any:
-    """Go on with a run, to its end."""
+    """Drive a run to its end; ``on_trouble`` gets what it waits for."""
     speaker = create_provider(
         "openai-chat", api_key="key", base_url=scene.url, speaker="robot",
         retry=RetryPolicy(attempts=attempts, first_wait=0.01),
@@ -72,7 +91,9 @@ async def driven(
         tools or registry(scene.ledger, 0),
     )
     async with speaker:
-        return await drive(store, holder_of(store), run_id, Reviver(planner), **settings)
+        return await drive_run(
+            RunHost(store), run_id, RunResolver(planner), dead=dead, sink=Waits(on_trouble)
+        )
 
 
 def results(store: Store) -> list[ToolResult]:

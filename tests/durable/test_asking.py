@@ -21,14 +21,13 @@ from tests.store.processes import SLOW
 
 from multi_llm_chat.cli.asking import LaterQuestions
 from multi_llm_chat.config.values import Settings
-from multi_llm_chat.durable.embedded import resume_all
-from multi_llm_chat.durable.following import follow_plainly
-from multi_llm_chat.durable.holding import Holder
-from multi_llm_chat.durable.replaying import UNKNOWN
-from multi_llm_chat.durable.stream import Ended
+from multi_llm_chat.events import RunFinished
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.recovery import resume_runs
+from multi_llm_chat.runs.replay import UNKNOWN
 from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.service.tools import SomeTools
 from multi_llm_chat.store import Call, Store, calls, open_store, path, run_info
@@ -180,11 +179,11 @@ def test_while_the_user_is_asked_other_interrupted_answers_go_on(new_scene: NewS
         async with provider(scene) as speaker:
             planner = Planner(Settings(), given_speakers({"robot": speaker}), tools)
             resuming = asyncio.create_task(
-                resume_all(store, Holder(store, lease=0.4), Reviver(planner))
+                resume_runs(RunHost(store, lease=0.4), RunResolver(planner))
             )
             await asked.wait()
             other = await asyncio.to_thread(begin, store, 2)
-            assert isinstance((await stream_of(store, other))[-1], Ended)
+            assert isinstance((await stream_of(store, other))[-1], RunFinished)
             assert store.run(run_info, other).status == "done"
             assert not resuming.done()
             resuming.cancel()
@@ -253,7 +252,8 @@ def test_the_user_is_asked_at_the_terminal_after_the_program_has_died(tmp_path: 
             second.wait_for("was interrupted and may have done its work. Run it again?")
             second.send("y")
             with open_store(file) as store:
-                assert any(isinstance(event, Ended) for _, event in follow_plainly(store, info.id))
+                events = asyncio.run(stream_of(store, info.id))
+                assert isinstance(events[-1], RunFinished)
                 assert only(store).status == "done"
                 turns = store.run(path, info.conversation)
             if command == "chat":

@@ -25,8 +25,8 @@ from tests.durable.killing import Kill
 from tests.durable.working import begin, new_database, submit
 from tests.store.processes import SLOW
 
-from multi_llm_chat.durable.dbos_engine import DbosEngine
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.runs.dbos_queue import DbosQueue
 from multi_llm_chat.store import (
     ErrorRecord,
     Store,
@@ -131,7 +131,7 @@ def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
     assert worker.stderr is not None
     assert b"Working" in worker.stderr.readline()
     try:
-        queue = DbosEngine(engine)
+        queue = DbosQueue(engine)
         with open_store(postgres) as store:
             run_id = submit(store, queue, 1)
             asyncio.run(stream_of(store, run_id))

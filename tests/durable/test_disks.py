@@ -77,15 +77,16 @@ def _fill_a_small_disk(scene: Scene) -> None:
     own_mounts()
     mount_small(folder, SMALL)
 
-    def trouble(error: StoreError) -> None:
-        troubles.append(error.reason)
+    def trouble(text: str) -> None:
+        troubles.append(text)
         ballast.unlink(missing_ok=True)
 
     with open_store(scene.place) as store:
         tools = Spoiling(registry(scene.ledger, 0), lambda: fill(ballast))
         run_id = begun(store)
         assert asyncio.run(driven(scene, store, run_id, tools, on_trouble=trouble)) == "done"
-    assert set(troubles) == {"full"}
+    assert len(troubles) == 1
+    assert "disk is full" in troubles[0]
     check(scene, snapshot(scene))
 
 
@@ -100,8 +101,8 @@ def _break_the_disk(scene: Scene, told: "Connection") -> None:
     own_mounts()
     mount_image(folder.with_name("image"), folder)
 
-    def trouble(error: StoreError) -> None:
-        told.send(error.reason)
+    def trouble(text: str) -> None:
+        told.send(text)
 
     with open_store(scene.place) as store:
         tools = Spoiling(registry(scene.ledger, 0), lambda: break_disk(folder))
@@ -127,7 +128,7 @@ def test_a_run_waits_while_its_disk_can_only_be_read_and_goes_on_when_it_is_moun
     process = context().Process(target=_break_the_disk, args=(scene, tell))
     process.start()
     # The first write that fails does not know why yet; nothing else happens until somebody ends it.
-    assert [hear.recv() for _ in range(2)][-1] == "read-only"
+    assert "read-only" in [hear.recv() for _ in range(2)][-1]
     process.kill()
     ended(process)
     assert run_process(_look_at_the_disk, scene) == 0
@@ -138,7 +139,7 @@ def test_a_run_waits_until_files_may_grow_again(tmp_path: Path):
     place = tmp_path / "chats.db"
     limits: list[AbstractContextManager[Callable[[], None]]] = []
     lifts: list[Callable[[], None]] = []
-    troubles: list[StoreError] = []
+    troubles: list[str] = []
 
     def full(request: RecordedRequest) -> Say:
         """The disk is full from the second question on."""
@@ -148,8 +149,8 @@ def test_a_run_waits_until_files_may_grow_again(tmp_path: Path):
             lifts.append(limits[0].__enter__())
         return said
 
-    def trouble(error: StoreError) -> None:
-        troubles.append(error)
+    def trouble(text: str) -> None:
+        troubles.append(text)
         lifts[0]()
 
     with simulator(full) as server:
@@ -157,7 +158,7 @@ def test_a_run_waits_until_files_may_grow_again(tmp_path: Path):
         with open_store(scene.place) as store:
             run_id = begun(store)
             assert asyncio.run(driven(scene, store, run_id, on_trouble=trouble)) == "done"
-        assert {error.reason for error in troubles} == {"full"}
+        assert all("disk is full" in text for text in troubles)
         check(scene, snapshot(scene))
 
 

@@ -17,22 +17,24 @@ from tests.durable.acting import (
     ended,
     finish,
     provider,
-    reviver,
+    resolver,
     rounds,
     run_process,
     say,
     say_in_process,
     simulator,
+    stream_of,
     text_of,
+    words_by_turn,
 )
 from tests.durable.conftest import FEWER, places
 from tests.durable.starting import begun, die_in_a_tool, driven, killed, only
 
-from multi_llm_chat.durable.driving import MOST_ATTEMPTS, drive
-from multi_llm_chat.durable.following import follow_plainly
-from multi_llm_chat.durable.holding import Holder, holder_of
-from multi_llm_chat.durable.stream import Ended, StreamEvent, read_stream_event, told_text
+from multi_llm_chat.event_codec import read_row
+from multi_llm_chat.events import Event, RunFinished
 from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.recovery import MOST_ATTEMPTS, drive_run
 from multi_llm_chat.store import (
     Store,
     append,
@@ -48,6 +50,7 @@ from multi_llm_chat.store import (
     run_info,
     stop_run,
 )
+from multi_llm_chat.store.json_text import read_json
 from multi_llm_chat.testing.simulator import Cut, Gate, Hang, Say, Simulator, Status
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
@@ -115,7 +118,7 @@ def test_a_stream_that_is_loaded_again_a_hundred_times_is_whole_each_time(
     new_place: Callable[[], str], tmp_path: Path
 ):
     chance, reloads, after = random.Random(3), 0, 0
-    told: list[StreamEvent | None] = []
+    told: list[Event | None] = []
     gate = Gate(after_frames=4)
 
     def held(request: RecordedRequest) -> Say:
@@ -131,20 +134,20 @@ def test_a_stream_that_is_loaded_again_a_hundred_times_is_whole_each_time(
             while not store.run(list_runs, None):
                 process.join(0.005)
             run_id = only(store).id
-            while not (told and isinstance(told[-1], Ended)):
+            while not (told and isinstance(told[-1], RunFinished)):
                 reloads += only(store).status == "running"
                 if reloads == RELOADS:
                     gate.open()
                 new = store.run(read_events, run_id, after, limit=chance.randint(1, 3)).events
-                told += [read_stream_event(payload) for _, payload in new]
+                told += [read_row(read_json(payload)) for _, payload in new]
                 after = new[-1][0] if new else after
                 # Whoever comes only now, and reads from the beginning, has the same.
                 whole = store.run(read_events, run_id, limit=max(1, after)).events[:after]
-                assert told == [read_stream_event(payload) for _, payload in whole]
+                assert told == [read_row(read_json(payload)) for _, payload in whole]
             assert ended(process) == 0
             words = [text_of(turn) for turn in store.run(path, CONVERSATION) if turn.role == "robot"]  # fmt: skip
     assert reloads >= RELOADS
-    heard = told_text([event for event in told if event is not None])
+    heard = words_by_turn([event for event in told if event is not None])
     assert [heard[key] for key in heard if not key.endswith(".tools")] == words == list(WORDS)
 
 
@@ -169,10 +172,10 @@ def test_a_stop_that_comes_before_anybody_has_the_run_ends_it(new_scene: NewScen
     scene = new_scene()
     with open_store(scene.place) as store:
         run_id = begun(store)
-        holder = Holder(store, lease=30)
+        host = RunHost(store, lease=30)
         assert store.run(stop_run, run_id) == "stopped"
         assert asyncio.run(driven(scene, store, run_id)) is None
-        assert holder.runs == ()
+        assert host.runs == ()
 
 
 def test_a_model_that_breaks_off_ends_the_run_with_what_it_said(
@@ -231,8 +234,8 @@ def test_a_drive_that_is_cancelled_gives_the_run_back(new_place: Callable[[], st
             assert info.is_free
             assert info.attempts == 0
             assert asyncio.run(driven(scene, store, run_id)) == "done"
-            events = [event for _, event in follow_plainly(store, run_id)]
-            assert "".join(told_text(events).values()) == "All."
+            events = asyncio.run(stream_of(store, run_id))
+            assert "".join(words_by_turn(events).values()) == "All."
             gate.open()
 
 
@@ -260,7 +263,7 @@ def test_a_stalled_model_is_given_up_when_its_time_is_over(
 
         async def go(store: Store, run_id: str) -> Any:
             async with provider(scene, timeouts=Timeouts(read=0.1)) as speaker:
-                return await drive(store, holder_of(store), run_id, reviver(scene, speaker))
+                return await drive_run(RunHost(store), run_id, resolver(scene, speaker))
 
         with open_store(scene.place) as store:
             assert asyncio.run(go(store, begun(store))) == "failed"
@@ -275,6 +278,6 @@ def test_an_answer_of_the_service_is_followed_by_another_process(new_scene: NewS
     with open_store(scene.place) as store, open_store(scene.place) as elsewhere:
         asyncio.run(say(scene, store))
         info = only(elsewhere)
-        events = [event for _, event in follow_plainly(elsewhere, info.id)]
-    assert "".join(told_text(events).values()) == "".join(WORDS)
+        events = asyncio.run(stream_of(elsewhere, info.id))
+    assert "".join(words_by_turn(events).values()) == "".join(WORDS)
     assert finish(scene).status == "done"

@@ -30,7 +30,8 @@ from tests.durable.acting import (
 from tests.durable.working import begin
 from tests.store.processes import SLOW
 
-from multi_llm_chat.durable.holding import Holder, is_dead
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.owner import host_name, is_dead
 from multi_llm_chat.store import Transaction, list_runs, open_store, take_run
 from multi_llm_chat.testing.simulator import Gate, Say
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
@@ -105,7 +106,7 @@ def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
         with open_store(scene.place) as store:
             while not store.run(list_runs)[0].is_free:
                 sleeper.join(0.01)
-            told = asyncio.run(resume(scene, store, Holder(store)))
+            told = asyncio.run(resume(scene, store, RunHost(store)))
         assert list(told.values()) == ["done"]
         before = snapshot(scene)
         gate.open()
@@ -146,7 +147,7 @@ def test_a_worker_that_stands_still_in_a_transaction_does_not_keep_its_runs(post
 @pytest.mark.skipif(sys.platform != "linux", reason="how others are told apart is Linux's way")
 def test_a_process_that_has_ended_is_dead_even_if_nobody_has_asked_how():
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = f"{Holder.host()}:{process.pid}:holder/run"
+    owner = f"{host_name()}:{process.pid}:holder/run"
     assert not is_dead(owner)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still listed

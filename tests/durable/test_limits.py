@@ -12,14 +12,12 @@ from tests.durable.disks import files_no_larger_than
 from tests.durable.working import stay_within
 from tests.service.talking import Read, read_async, read_plainly
 
-from multi_llm_chat.client.agent_events import Delayed
 from multi_llm_chat.config.values import RateSettings, Settings
-from multi_llm_chat.durable.limiting import Gate
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import Event, RunFailed, RunFinished, RunWaiting, Usage
 from multi_llm_chat.loop.effects import CallModel
 from multi_llm_chat.request import Options
+from multi_llm_chat.runs.rates import rate_gate
 from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.events import AnswerEvent, AnswerFailed, AnswerFinished, ChatEvent
 from multi_llm_chat.store import Store, open_store
 from multi_llm_chat.store.rates import RateLimit, admit, close_rate
 from multi_llm_chat.testing.simulator import Say, Simulator, Status, always
@@ -51,14 +49,13 @@ def account(server: Simulator) -> str:
         return speaker.account
 
 
-def delays(events: list[ChatEvent]) -> list[Delayed]:
-    told = [each.event for each in events if isinstance(each, AnswerEvent)]
-    return [event for event in told if isinstance(event, Delayed)]
+def delays(events: list[Event]) -> list[RunWaiting]:
+    return [event for event in events if isinstance(event, RunWaiting) and event.reason == "rate"]
 
 
-def stop_plainly(service: ChatService) -> list[ChatEvent]:
+def stop_plainly(service: ChatService) -> list[Event]:
     """Ask, and stop the answer when it tells that it waits."""
-    told: list[ChatEvent] = []
+    told: list[Event] = []
     for event in service.process_message("Hello?"):
         told.append(event)
         if delays([event]):
@@ -66,8 +63,8 @@ def stop_plainly(service: ChatService) -> list[ChatEvent]:
     return told
 
 
-async def _stop(service: ChatService) -> list[ChatEvent]:
-    told: list[ChatEvent] = []
+async def _stop(service: ChatService) -> list[Event]:
+    told: list[Event] = []
     async for event in service.process_message("Hello?"):
         told.append(event)
         if delays([event]):
@@ -75,13 +72,13 @@ async def _stop(service: ChatService) -> list[ChatEvent]:
     return told
 
 
-def stop_async(service: ChatService) -> list[ChatEvent]:
+def stop_async(service: ChatService) -> list[Event]:
     return asyncio.run(_stop(service))
 
 
 @pytest.mark.parametrize("stop", [stop_plainly, stop_async], ids=["plain", "async"])
 def test_an_answer_that_waits_for_its_turn_tells_so_and_can_be_stopped(
-    store: Store, stop: Callable[[ChatService], list[ChatEvent]]
+    store: Store, stop: Callable[[ChatService], list[Event]]
 ):
     with Simulator(always(Say("Hello."))) as server:
         key = account(server)
@@ -91,10 +88,9 @@ def test_an_answer_that_waits_for_its_turn_tells_so_and_can_be_stopped(
             told = stop(service)
         assert len(server.requests) == 0
     (delayed,) = delays(told)
-    assert delayed.provider == "openai-chat"
-    assert LONG_MS / 2000 < delayed.seconds <= LONG_MS / 1000 + 1
-    assert f"{delayed.seconds:.0f} s" in delayed.text
-    assert isinstance(told[-2], AnswerFinished)
+    assert "the limit of openai-chat is used up" in delayed.text
+    assert LONG_MS / 2000 < (delayed.until or 0) - time.time() <= LONG_MS / 1000 + 1
+    assert isinstance(told[-2], RunFinished)
     assert told[-2].stop_reason == "cancelled"
 
 
@@ -102,10 +98,10 @@ def test_a_provider_that_wants_everybody_to_wait_is_left_alone_by_the_next_answe
     later = Status(429, headers={"retry-after": str(LONG_MS // 1000)})
     with Simulator([later, Say("x")]) as server:
         with service_of(server, store) as first:
-            assert any(isinstance(each, AnswerFailed) for each in first.process_message("Hello?"))
+            assert any(isinstance(each, RunFailed) for each in first.process_message("Hello?"))
         with service_of(server, store) as second:
             (delayed,) = delays(stop_plainly(second))
-        assert delayed.seconds > LONG_MS / 2000
+        assert (delayed.until or 0) - time.time() > LONG_MS / 2000
         assert len(server.requests) == 1
 
 
@@ -143,11 +139,11 @@ def test_an_answer_goes_on_where_nothing_can_be_counted_and_a_worker_waits(store
     question = CallModel((), offer_tools=False, options=Options(), iteration=0)
     limits = {"openai-chat": RateLimit(600)}
     with provider(Scene("", "http://127.0.0.1:1", "")) as speaker:
-        live = Gate(store, speaker, limits).admit
-        working = Gate(store, speaker, limits, patience=3.0).admit
+        live = rate_gate(store, speaker, limits)
+        working = rate_gate(store, speaker, limits, patience=3.0)
         assert live is not None
         assert working is not None
         with files_no_larger_than(1024):
-            assert live(question).result() == 0.0
-            assert working(question).result() == 3.0
-        assert Gate(store, speaker, {}).admit is None
+            assert asyncio.run(live.admit(question)) == 0.0
+            assert asyncio.run(working.admit(question)) == 3.0
+        assert rate_gate(store, speaker, {}) is None

@@ -14,7 +14,7 @@ import pytest
 from tests.durable.acting import (
     Scene,
     provider,
-    reviver,
+    resolver,
     rounds,
     simulator,
 )
@@ -23,8 +23,8 @@ from tests.store.postgres_server import binaries, restart, start, stop
 from tests.store.processes import SLOW
 
 from multi_llm_chat.config.values import RateSettings
-from multi_llm_chat.durable.driving import drive
-from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import Store, open_store, run_info, take_run
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
@@ -48,8 +48,9 @@ def own_server() -> Iterator[Path]:
 async def _drive_all(scene: Scene, store: Store, runs: list[str]) -> list[object]:
     async with provider(scene) as speaker:
         # With a limit that nobody reaches: what is counted there must come through the outage as well.
-        revive = reviver(scene, speaker, rates={speaker.name: RateSettings(requests=1_000_000)})
-        drives = (drive(store, holder_of(store), run_id, revive) for run_id in runs)
+        resolve = resolver(scene, speaker, rates={speaker.name: RateSettings(requests=1_000_000)})
+        host = RunHost(store)
+        drives = (drive_run(host, run_id, resolve) for run_id in runs)
         return list(await asyncio.gather(*drives))
 
 

@@ -29,16 +29,16 @@ from tests.service.talking import Read, read_async, read_plainly
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.values import Settings, SpeakerSettings
-from multi_llm_chat.durable.dbos_engine import DbosEngine
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.events import (
-    AnswerEvent,
-    AnswerFinished,
-    AnswerResumed,
+from multi_llm_chat.events import (
     MessageFinished,
-    TurnSaved,
+    RunFinished,
+    RunResumed,
+    TextDelta,
+    TurnFinished,
 )
-from multi_llm_chat.service.resuming import resume_unfinished
+from multi_llm_chat.runs.dbos_queue import DbosQueue
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo, list_runs, open_store
 from multi_llm_chat.testing.simulator import Gate, Simulator
@@ -56,9 +56,13 @@ def read(request: pytest.FixtureRequest) -> Read:
     return request.param
 
 
-def service_of(scene: Scene, store: Any, conversation: str | None = None) -> ChatService:
+def service_of(
+    scene: Scene, store: Any, conversation: str | None = None, host: RunHost | None = None
+) -> ChatService:
     tools = registry(scene.ledger, scene.tool_seconds)
-    return ChatService([provider(scene)], store=store, tools=tools, conversation=conversation)
+    return ChatService(
+        [provider(scene)], store=store, tools=tools, conversation=conversation, host=host
+    )
 
 
 def test_a_second_process_attaches_to_an_answer(new_scene: NewScene, read: Read):
@@ -76,10 +80,10 @@ def test_a_second_process_attaches_to_an_answer(new_scene: NewScene, read: Read)
     assert words == list(WORDS)
     assert isinstance(events[-1], MessageFinished)
     if len(events) > 1:  # it may have ended before we came
-        assert isinstance(events[-2], AnswerFinished)
-        assert [text_of(each.turn) for each in events if isinstance(each, TurnSaved)][-1] == WORDS[
-            2
-        ]
+        assert isinstance(events[-2], RunFinished)
+        assert [text_of(each.turn) for each in events if isinstance(each, TurnFinished)][
+            -1
+        ] == WORDS[2]
 
 
 def workspace_of(scene: Scene, folder: Path) -> Workspace:
@@ -101,7 +105,7 @@ def test_a_workspace_goes_on_with_what_was_interrupted(new_scene: NewScene, tmp_
     with workspace_of(scene, tmp_path) as workspace:
         tools = registry(scene.ledger, 0)
         workspace.__dict__["tools"] = tools
-        resume_unfinished(workspace, on_found=found.append).join()
+        workspace.resume_in_background(on_found=found.append).join()
     assert [info.speaker for info in found] == ["robot"]
     check(scene, before)
 
@@ -123,7 +127,7 @@ def test_closing_a_workspace_leaves_the_rest_for_the_next_start(
         armed.append(gate)
         with workspace_of(scene, tmp_path) as workspace:
             workspace.__dict__["tools"] = registry(scene.ledger, 0)
-            resume_unfinished(workspace)
+            workspace.resume_in_background()
             gate.wait_reached()
         gate.open()
         with open_store(scene.place) as store:
@@ -132,45 +136,45 @@ def test_closing_a_workspace_leaves_the_rest_for_the_next_start(
 
 
 @pytest.fixture
-def queue(postgres_server: str) -> Iterator[tuple[str, DbosEngine]]:
+def queue(postgres_server: str) -> Iterator[tuple[str, DbosQueue]]:
     address = new_engine(postgres_server)
-    engine = DbosEngine(address)
+    engine = DbosQueue(address)
     yield address, engine
     engine.close()
 
 
 def test_workers_answer_in_place_of_the_service(
-    postgres: str, model: Simulator, tmp_path: Path, queue: tuple[str, DbosEngine], read: Read
+    postgres: str, model: Simulator, tmp_path: Path, queue: tuple[str, DbosQueue], read: Read
 ):
     address, engine = queue
     scene = Scene(postgres, model.base_url("openai-chat"), str(tmp_path / "l"), lease=1.0)
     with workers(1, scene, address), open_store(postgres) as store:
-        store.beside["engine"] = engine
-        with service_of(scene, store) as service:
+        host = RunHost(store, queue=engine)
+        with service_of(scene, store, host=host) as service:
             events = read(service.process_message("Is everything in order?"))
             assert [text_of(turn) for turn in service.turns if turn.role == "robot"] == list(WORDS)
-    assert isinstance(events[-2], AnswerFinished)
+    assert isinstance(events[-2], RunFinished)
     assert events[-2].usage.output_tokens > 0
     kinds = {type(event) for event in events}
-    assert AnswerEvent in kinds
-    assert AnswerResumed not in kinds
+    assert TextDelta in kinds
+    assert RunResumed not in kinds
 
 
 def test_an_answer_of_a_worker_is_stopped_and_kept(
-    postgres: str, tmp_path: Path, queue: tuple[str, DbosEngine]
+    postgres: str, tmp_path: Path, queue: tuple[str, DbosQueue]
 ):
     address, engine = queue
     gate = Gate(after_frames=3)
     with simulator(lambda request: rounds(request).having(faults=[gate])) as server:
         scene = Scene(postgres, server.base_url("openai-chat"), str(tmp_path / "l"), lease=0.5)
         with workers(1, scene, address), open_store(postgres) as store:
-            store.beside["engine"] = engine
-            with service_of(scene, store) as service:
+            host = RunHost(store, queue=engine)
+            with service_of(scene, store, host=host) as service:
                 events: list[Any] = []
                 for event in service.process_message("Is everything in order?"):
                     events.append(event)
-                    if isinstance(event, AnswerEvent):
+                    if isinstance(event, TextDelta):
                         service.stop()
         gate.open()
-    assert isinstance(events[-2], AnswerFinished)
+    assert isinstance(events[-2], RunFinished)
     assert events[-2].stop_reason == "cancelled"

@@ -9,39 +9,41 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import trace
-from tests.durable.acting import NAMES, Scene, say
+from tests.durable.acting import NAMES, Scene, say, words_by_turn
 
-from multi_llm_chat.client.agent_events import Delayed, ToolFinished, ToolStarted
-from multi_llm_chat.durable.following import follow
-from multi_llm_chat.durable.health import answer, metrics
-from multi_llm_chat.durable.holding import Hands, Holder
-from multi_llm_chat.durable.nudges import pause_for
-from multi_llm_chat.durable.stream import (
-    Begun,
-    Compressed,
-    Ended,
-    Resumed,
-    StreamEvent,
-    TurnKept,
-    joined,
-    json_of,
-    read_stream_event,
-    told_text,
-    write_stream_event,
-)
+from multi_llm_chat.event_codec import read_row, write_event, write_row
 from multi_llm_chat.events import (
+    CompressionNote,
+    Cut,
+    ErrorRecord,
+    Event,
     Finish,
+    HistoryCompressed,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    RunWaiting,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
     Usage,
 )
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.runs.follow import follow
+from multi_llm_chat.runs.health import answer, metrics
+from multi_llm_chat.runs.leases import Lease, RunHost
+from multi_llm_chat.runs.notifications import Notifications
 from multi_llm_chat.store import (
     Events,
+    Fence,
     Store,
+    append,
     append_events,
     begin_run,
     create,
@@ -52,6 +54,7 @@ from multi_llm_chat.store import (
     stop_run,
     take_run,
 )
+from multi_llm_chat.store.json_text import read_json, write_json
 from multi_llm_chat.testing.simulator import Simulator
 
 CALLS = st.builds(
@@ -64,7 +67,21 @@ RESULTS = st.builds(
     ToolResult, st.text(), st.text() | st.lists(st.text()), st.text(), is_error=st.booleans()
 )
 COUNTS = st.integers(0, 10**9)
-EVENTS: st.SearchStrategy[StreamEvent] = st.one_of(
+NOTES = st.builds(
+    CompressionNote,
+    st.builds(Cut, COUNTS, COUNTS, COUNTS, st.none() | COUNTS, st.none() | st.text()),
+    st.sampled_from(["window", "refused"]),
+    COUNTS,
+    COUNTS,
+    COUNTS,
+    st.booleans(),
+    st.booleans(),
+    st.tuples(COUNTS),
+    st.just(()),
+    summary_usage=st.none() | st.just(Usage(3, 4)),
+)
+COSTS = st.none() | st.decimals(0, 10, places=6)
+EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(TextDelta, st.text()),
     st.builds(ThinkingDelta, st.text()),
     st.builds(ToolCallStart, COUNTS, st.text(), st.text()),
@@ -74,36 +91,44 @@ EVENTS: st.SearchStrategy[StreamEvent] = st.one_of(
     st.builds(ToolFinished, CALLS, RESULTS, st.floats(0, 1e6)),
     st.builds(Usage, COUNTS, COUNTS, COUNTS, COUNTS, COUNTS),
     st.builds(Finish, st.sampled_from(["stop", "length"]), st.text()),
-    st.builds(Begun, st.text(), st.text()),
-    st.builds(Delayed, st.text(), st.floats(0, 1e6)),
-    st.builds(Resumed, COUNTS),
-    st.builds(TurnKept, st.text(), st.text(), st.booleans()),
-    st.builds(Compressed, st.text()),
-    st.builds(Ended, st.just("done"), st.text(), st.just(Usage(1, 2)), st.none(), st.floats(0, 9)),
+    st.builds(RunStarted, st.text()),
+    st.builds(
+        RunWaiting, st.sampled_from(["rate", "store"]), st.text(), st.none() | st.floats(0, 1e9)
+    ),
+    st.builds(RunResumed, COUNTS),
+    st.builds(
+        TurnFinished,
+        st.builds(Turn, st.text(), id=st.text()),
+        st.none() | st.just(Usage(1, 2)),
+        st.booleans(),
+    ),
+    st.builds(HistoryCompressed, NOTES),
+    st.builds(RunFinished, st.just("answered"), st.just(Usage(1, 2)), COSTS, st.floats(0, 9)),
+    st.builds(RunFailed, st.builds(ErrorRecord, st.text(), st.text(), st.none() | st.text())),
 )
 
 
 @given(EVENTS)
-def test_an_event_is_read_as_it_was_written(event: StreamEvent):
-    assert read_stream_event(write_stream_event(event)) == event
-    assert json_of(event)["type"]
+def test_an_event_is_read_as_it_was_written(event: Event):
+    row = write_row(event)
+    assert read_row(read_json(write_json(row))) == event
+    assert write_event(event)["type"] == row["type"]
 
 
 def test_a_kind_of_event_that_is_not_known_is_passed_over():
-    assert read_stream_event('["from the future",1,2]') is None
+    assert read_row({"type": "from the future", "field": 1}) is None
 
 
 @given(st.lists(EVENTS))
-def test_joining_events_says_the_same(events: list[StreamEvent]):
-    short: list[StreamEvent] = []
-    for event in events:
-        both = joined(short[-1], event) if short else None
-        if both is None:
-            short.append(event)
-        else:
-            short[-1] = both
-    assert told_text(short) == told_text(events)
-    assert len(short) <= len(events)
+def test_events_that_wait_together_say_the_same(events: list[Event]):
+    with open_store(":memory:") as store:
+        host = RunHost(store)
+        lease = Lease(host, Fence("run", 1))
+        lease.append(events)
+        rows = lease.bind(RunFinished("answered"))
+    short = [event for _, text in rows if (event := read_row(read_json(text))) is not None]
+    assert words_by_turn(short[:-1]) == words_by_turn(events)
+    assert len(short) <= len(events) + 1
 
 
 class SpansSeen(trace.TracerProvider, trace.Tracer):
@@ -172,40 +197,42 @@ def test_the_figures_tell_runs_and_no_words(tmp_path: Path):
     assert asyncio.run(answer(store, "/metrics")) == (503, "closed\n")
 
 
-def test_events_of_many_runs_are_written_together_and_a_stop_is_heard(tmp_path: Path):
+def test_events_of_many_runs_are_written_together_and_a_stop_arrives(tmp_path: Path):
     with open_store(tmp_path / "c.db") as store:
-        holder = Holder(store)
+        host = RunHost(store)
         runs = [_taken(store) for _ in range(3)]
+        leases = [Lease(host, taken.fence) for taken in runs]
         stopped = threading.Event()
-        for taken in runs:
-            holder.expect(taken.fence)
-            holder.hold(taken.fence.run_id, Hands(stop=stopped.set))
-        assert set(holder.runs) == {taken.fence.run_id for taken in runs}
+        for lease in leases:
+            lease.on_stop = stopped.set
+            lease.hold()
+        assert set(host.runs) == {taken.fence.run_id for taken in runs}
         store.run(stop_run, runs[0].fence.run_id)
         for number in range(100):
-            for taken in runs:
-                holder.tell(taken.fence.run_id, TextDelta(f"{number} "))
+            for lease in leases:
+                lease.append([TextDelta(f"{number} ")])
         assert stopped.wait(30)
-        for taken in runs:
-            told = store.run(read_events, taken.fence.run_id)
-            words = [read_stream_event(payload) for _, payload in told.events]
+        for lease in leases:
+            rows = store.run(read_events, lease.fence.run_id).events
+            words = [read_row(read_json(payload)) for _, payload in rows]
             assert "".join(each.text for each in words if isinstance(each, TextDelta)) == "".join(f"{n} " for n in range(100))  # fmt: skip
             assert len(words) < 100
-            holder.let_go(taken.fence.run_id)
+            lease.release()
 
 
-def test_who_loses_a_run_hears_of_it_at_once(tmp_path: Path):
+def test_a_driver_that_loses_its_run_learns_it_at_once(tmp_path: Path):
     with open_store(tmp_path / "c.db") as store:
-        holder = Holder(store)
+        host = RunHost(store)
         taken = _taken(store)
         lost = threading.Event()
-        holder.expect(taken.fence)
-        holder.hold(taken.fence.run_id, Hands(lost=lost.set))
+        lease = Lease(host, taken.fence)
+        lease.on_lost = lost.set
+        lease.hold()
         info = store.run(take_run, taken.fence.run_id, "other", 1000, dead=_owner(store))
         assert info is not None
-        holder.tell(taken.fence.run_id, TextDelta("nobody reads this"))
+        lease.append([TextDelta("nobody reads this")])
         assert lost.wait(30)
-        assert holder.runs == ()
+        assert host.runs == ()
         assert store.run(read_events, taken.fence.run_id).events == ()
 
 
@@ -215,56 +242,61 @@ def _owner(store: Store) -> str:
 
 
 @given(st.lists(st.tuples(st.integers(1, 12), st.integers(0, 12))), st.integers(0, 8))
-def test_what_is_handed_over_goes_on_without_a_gap_or_the_store_is_asked(
+def test_rows_are_handed_over_without_a_gap_or_the_store_is_read(
     batches: list[tuple[int, int]], after: int
 ):
-    async def heard() -> tuple[tuple[int, str], ...]:
-        with open_store(":memory:") as store, pause_for(store, "run") as ear:
+    async def received() -> tuple[tuple[int, str], ...]:
+        with (
+            open_store(":memory:") as store,
+            Notifications(store).subscribe("run") as subscription,
+        ):
             for first, size in batches:
-                ear.hear(tuple((number, f"event {number}") for number in range(first, first + size)))  # fmt: skip
-            ear.hear(())
-            return await ear.next(after)
+                subscription.receive(tuple((number, f"event {number}") for number in range(first, first + size)))  # fmt: skip
+            subscription.receive(())
+            return await subscription.next(after)
 
     numbers = {number for first, size in batches for number in range(first, first + size)}
-    found = asyncio.run(heard())
+    found = asyncio.run(received())
     wanted = tuple(sorted(number for number in numbers if number > after))
     is_whole = wanted == tuple(range(after + 1, after + 1 + len(wanted)))
     assert found == (tuple((number, f"event {number}") for number in wanted) if is_whole else ())
 
 
-def test_who_follows_in_the_same_process_is_handed_each_event_once(tmp_path: Path):
-    """Words are told in one thread, turns saved in another, and all is read in a third, from two places."""
+def test_a_follower_in_the_same_process_gets_each_event_once(tmp_path: Path):
+    """One thread emits words, another saves turns, a third reads all of it, from two places."""
     words = [f"{number} " for number in range(300)]
 
-    async def read(store: Store, run_id: str, after: int) -> list[tuple[int, StreamEvent]]:
-        return [each async for each in follow(store, run_id, after)]
+    async def read(host: RunHost, run_id: str, after: int) -> list[tuple[int, Event]]:
+        return [each async for each in follow(host, run_id, after)]
 
-    async def both(store: Store, run_id: str) -> list[list[tuple[int, StreamEvent]]]:
-        return list(await asyncio.gather(read(store, run_id, 0), read(store, run_id, 3)))
+    async def both(host: RunHost, run_id: str) -> list[list[tuple[int, Event]]]:
+        return list(await asyncio.gather(read(host, run_id, 0), read(host, run_id, 3)))
 
     with open_store(tmp_path / "c.db") as store:
         taken = _taken(store)
         run_id = taken.fence.run_id
-        holder = Holder(store, flush=0.001)
-        holder.expect(taken.fence)
-        holder.hold(run_id)
+        host = RunHost(store, flush=0.001)
+        lease = Lease(host, taken.fence)
+        lease.hold()
 
-        def tell() -> None:
+        def emit() -> None:
             for number, word in enumerate(words):
-                holder.tell(run_id, TextDelta(word))
+                lease.append([TextDelta(word)])
                 if number % 10 == 0:
-                    told = holder.told(run_id, TurnKept(f"turn {number}", "robot"))
-                    store.run(append_events, [Events(taken.fence, told)])
-                    holder.landed(run_id, told)
-            told = holder.told(run_id, Ended("done", "answered", Usage(), None, 1.0))
-            store.run(finish_run, taken.fence, "done", events=told)
-            holder.landed(run_id, told)
-            holder.let_go(run_id)
+                    turn = Turn("robot", (Text(word),), id=f"turn {number}")
+                    rows = lease.bind(TurnFinished(turn))
+                    store.run(append, taken.conversation, [turn])
+                    store.run(append_events, [Events(taken.fence, rows)])
+                    lease.landed(rows)
+            rows = lease.bind(RunFinished("answered"))
+            store.run(finish_run, taken.fence, "done", events=rows)
+            lease.landed(rows)
+            lease.release()
 
-        telling = threading.Thread(target=tell)
-        telling.start()
-        whole, later = asyncio.run(both(store, run_id))
-        telling.join()
+        emitting = threading.Thread(target=emit)
+        emitting.start()
+        whole, later = asyncio.run(both(host, run_id))
+        emitting.join()
     assert [number for number, _ in whole] == list(range(1, len(whole) + 1))
     assert later == whole[3:]
     text = "".join(event.text for _, event in whole if isinstance(event, TextDelta))

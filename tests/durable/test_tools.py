@@ -17,7 +17,7 @@ from tests.store.processes import SLOW
 
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.values import Settings
-from multi_llm_chat.durable.embedded import RunnerLock
+from multi_llm_chat.runs.recovery import RunnerLock
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import calls, open_store, path
 from multi_llm_chat.testing.simulator import Simulator

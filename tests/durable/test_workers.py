@@ -16,6 +16,7 @@ from tests.durable.acting import (
     run_process,
     simulator,
     stream_of,
+    words_by_turn,
 )
 from tests.durable.working import (
     begin,
@@ -28,11 +29,10 @@ from tests.durable.working import (
 from tests.store.processes import SLOW
 
 from multi_llm_chat.config.values import RateSettings
-from multi_llm_chat.durable.dbos_engine import DbosEngine
-from multi_llm_chat.durable.holding import LEASE, holder_of
-from multi_llm_chat.durable.janitor import tidy
-from multi_llm_chat.durable.stream import told_text
 from multi_llm_chat.errors import StoreError
+from multi_llm_chat.runs.dbos_queue import DbosQueue
+from multi_llm_chat.runs.leases import LEASE, RunHost
+from multi_llm_chat.runs.orphans import queue_orphans
 from multi_llm_chat.store import Store, Transaction, list_runs, open_store, run_info, take_run
 from multi_llm_chat.store.running import orphans
 from multi_llm_chat.store.running import workers as known_workers
@@ -53,8 +53,8 @@ def engine(postgres_server: str) -> str:
 
 
 @pytest.fixture
-def queue(engine: str) -> Iterator[DbosEngine]:
-    queue = DbosEngine(engine)
+def queue(engine: str) -> Iterator[DbosQueue]:
+    queue = DbosQueue(engine)
     yield queue
     queue.close()
 
@@ -68,7 +68,7 @@ def scene(postgres: str, model: Simulator, tmp_path: Path) -> Scene:
 async def finished(store: Store, runs: list[str]) -> list[str]:
     """Follow all runs to their ends; how each ended."""
     streams = await asyncio.gather(*(stream_of(store, run_id) for run_id in runs))
-    assert all("".join(told_text(each).values()) == "".join(WORDS) for each in streams)
+    assert all("".join(words_by_turn(each).values()) == "".join(WORDS) for each in streams)
     return [store.run(run_info, run_id).status for run_id in runs]
 
 
@@ -79,7 +79,7 @@ def _clock(transaction: Transaction) -> int:
 
 
 def test_a_killed_workers_runs_are_all_done_by_another_soon_after_its_lease(
-    scene: Scene, engine: str, queue: DbosEngine, tmp_path: Path
+    scene: Scene, engine: str, queue: DbosQueue, tmp_path: Path
 ):
     gate = Gate(after_frames=2)
 
@@ -114,10 +114,11 @@ def test_a_killed_workers_runs_are_all_done_by_another_soon_after_its_lease(
 class DyingQueue:
     """A queue whose janitor dies while it takes over the Nth run: what was queued of it is gone, and nothing is new."""
 
-    def __init__(self, engine: DbosEngine, number: int) -> None:
+    def __init__(self, engine: DbosQueue, number: int) -> None:
         self._engine = engine
         self._left = number
         self.forget = engine.forget
+        self.close = engine.close
 
     def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
         self._left -= 1
@@ -128,7 +129,7 @@ class DyingQueue:
 
 def _die_while_queueing(place: str, engine: str) -> None:
     with open_store(place) as store:
-        tidy(store, DyingQueue(DbosEngine(engine), EIGHT // 2), grace_ms=0)
+        queue_orphans(store, DyingQueue(DbosQueue(engine), EIGHT // 2), grace_ms=0)
 
 
 def _die_while_looking(place: str, engine: str) -> None:
@@ -143,7 +144,7 @@ def _die_while_looking(place: str, engine: str) -> None:
 
 
 def test_what_a_janitor_that_was_killed_in_a_takeover_has_left_another_takes_over(
-    scene: Scene, engine: str, queue: DbosEngine
+    scene: Scene, engine: str, queue: DbosQueue
 ):
     scene = replace(scene, lease=LEASE)  # a lease that no living worker loses
     with open_store(scene.place) as store:
@@ -161,7 +162,7 @@ def test_what_a_janitor_that_was_killed_in_a_takeover_has_left_another_takes_ove
 
 
 def test_a_worker_that_is_told_to_end_finishes_or_gives_back(
-    scene: Scene, engine: str, queue: DbosEngine
+    scene: Scene, engine: str, queue: DbosQueue
 ):
     with open_store(scene.place) as store, workers(1, scene, engine) as (first,):
         runs = [submit(store, queue, number) for number in range(4)]
@@ -176,7 +177,7 @@ def test_a_worker_that_is_told_to_end_finishes_or_gives_back(
 
 
 def test_four_workers_with_one_key_stay_within_its_limit(
-    scene: Scene, engine: str, queue: DbosEngine, tmp_path: Path
+    scene: Scene, engine: str, queue: DbosQueue, tmp_path: Path
 ):
     asked: list[float] = []
 
@@ -193,24 +194,24 @@ def test_four_workers_with_one_key_stay_within_its_limit(
     stay_within(asked, RATE)
 
 
-def test_a_run_that_was_never_queued_is_found(scene: Scene, engine: str, queue: DbosEngine):
+def test_a_run_that_was_never_queued_is_found(scene: Scene, engine: str, queue: DbosQueue):
     with open_store(scene.place) as store, workers(1, scene, engine):
         run_id = begin(store, 1)
-        assert tidy(store, queue, grace_ms=0) <= 1
+        assert queue_orphans(store, queue, grace_ms=0) <= 1
         assert asyncio.run(finished(store, [run_id])) == ["done"]
 
 
-def test_a_run_that_somebody_has_is_not_queued(scene: Scene, queue: DbosEngine):
+def test_a_run_that_somebody_has_is_not_queued(scene: Scene, queue: DbosQueue):
     with open_store(scene.place) as store:
         run_id = begin(store, 1)
-        holder = holder_of(store)
-        assert store.run(take_run, run_id, holder.owner, 60_000) is not None
-        assert tidy(store, queue, grace_ms=0) == 0
-        assert tidy(store, queue, grace_ms=60_000) == 0
+        host = RunHost(store)
+        assert store.run(take_run, run_id, host.owner, 60_000) is not None
+        assert queue_orphans(store, queue, grace_ms=0) == 0
+        assert queue_orphans(store, queue, grace_ms=60_000) == 0
 
 
 def test_an_engine_that_cannot_be_reached_is_told_without_its_password():
     with pytest.raises(StoreError, match="mlc migrate") as caught:
-        DbosEngine("postgresql://somebody:secret@127.0.0.1:1/nowhere")
+        DbosQueue("postgresql://somebody:secret@127.0.0.1:1/nowhere")
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None

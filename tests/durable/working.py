@@ -11,12 +11,12 @@ import psycopg
 from tests.durable.acting import WORDS, Scene, context, executions, provider, registry, text_of
 
 from multi_llm_chat.config.values import RateSettings, Settings
-from multi_llm_chat.durable.dbos_engine import DbosEngine, Worker, migrate_engine
-from multi_llm_chat.durable.holding import Holder
-from multi_llm_chat.durable.janitor import partition_of
 from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.runs.dbos_queue import DbosQueue, Worker, migrate_engine
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import Store, append, begin_run, calls, create, open_store, path, run_info
 
@@ -46,14 +46,14 @@ async def _work(scene: Scene, engine: str, rate: RateSettings | None) -> None:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     settings = Settings(rates={"openai-chat": rate} if rate is not None else {})
     with open_store(scene.place) as store:
-        holder = Holder(store, lease=scene.lease)
+        host = RunHost(store, lease=scene.lease)
         async with provider(scene) as speaker:
             planner = Planner(
                 settings,
                 given_speakers({"robot": speaker}),
                 registry(scene.ledger, scene.tool_seconds),
             )
-            worker = Worker(store, engine, Reviver(planner), holder=holder)
+            worker = Worker(host, engine, RunResolver(planner))
             await worker.run(stop, drain=scene.drain)
 
 
@@ -82,7 +82,7 @@ def begin(store: Store, number: int) -> str:
     return store.run(begin_run, conversation, "robot", base="q", spec={"version": 1})
 
 
-def submit(store: Store, engine: DbosEngine, number: int) -> str:
+def submit(store: Store, engine: DbosQueue, number: int) -> str:
     """Ask, and put the answer into the queue."""
     run_id = begin(store, number)
     engine.enqueue(run_id, partition_of(store.run(run_info, run_id)))

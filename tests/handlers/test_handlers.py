@@ -10,7 +10,6 @@ import pytest
 from tests.handlers.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
 
 from multi_llm_chat.client import create_provider
-from multi_llm_chat.client.agentic import execute_with_tools_sync
 from multi_llm_chat.handlers import (
     ClaudeHandler,
     EventSystem,
@@ -25,6 +24,7 @@ from multi_llm_chat.handlers import (
 from multi_llm_chat.handlers.forms import FORMS
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.providers import provider_row
+from multi_llm_chat.runs.agentic import execute_with_tools_sync
 from multi_llm_chat.testing.simulator import Call, Cut, Say, Simulator, Status
 from multi_llm_chat.tools import ToolRegistry
 

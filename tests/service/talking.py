@@ -7,21 +7,42 @@ from typing import Any, TypeAlias, TypeVar
 
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.config.values import Settings
+from multi_llm_chat.events import (
+    Event,
+    MessageFinished,
+    MessageSaved,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    TurnFinished,
+)
 from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text, Turn
-from multi_llm_chat.service.chat import ChatService, Proceeding
-from multi_llm_chat.service.events import AnswerEvent, ChatEvent, TurnSaved
+from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.testing.simulator import Say, Simulator
 
 #: Reads a proceeding to its end.
-Read: TypeAlias = Callable[[Proceeding], list[ChatEvent]]
+Read: TypeAlias = Callable[[EventStream], list[Event]]
 
 T = TypeVar("T")
 
 ONCE = RetryPolicy(attempts=1)
 
+#: Events that mark the steps of a message.
+STEPS = (
+    MessageSaved,
+    RunStarted,
+    RunResumed,
+    TurnFinished,
+    RunFinished,
+    RunFailed,
+    MessageFinished,
+)
 
-def read_plainly(proceeding: Proceeding) -> list[ChatEvent]:
+
+def read_plainly(proceeding: EventStream) -> list[Event]:
     return list(proceeding)
 
 
@@ -45,8 +66,8 @@ class Loop:
 LOOP = Loop()
 
 
-def read_async(proceeding: Proceeding) -> list[ChatEvent]:
-    async def collect() -> list[ChatEvent]:
+def read_async(proceeding: EventStream) -> list[Event]:
+    async def collect() -> list[Event]:
         return [event async for event in proceeding]
 
     return LOOP.run(collect())
@@ -99,10 +120,10 @@ def words_of(turn: Turn) -> str:
     return "".join(part.content for part in turn.parts if isinstance(part, Text))
 
 
-def kinds(events: Sequence[ChatEvent]) -> list[str]:
-    """The kinds of the events, but for the many of an answer."""
-    return [type(event).__name__ for event in events if not isinstance(event, AnswerEvent)]
+def kinds(events: Sequence[Event]) -> list[str]:
+    """The kinds of the events that mark steps, without the many between them."""
+    return [type(event).__name__ for event in events if isinstance(event, STEPS)]
 
 
-def saved(events: Sequence[ChatEvent]) -> list[Turn]:
-    return [event.turn for event in events if isinstance(event, TurnSaved)]
+def saved(events: Sequence[Event]) -> list[Turn]:
+    return [event.turn for event in events if isinstance(event, TurnFinished)]

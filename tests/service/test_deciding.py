@@ -5,8 +5,8 @@ from collections.abc import Generator
 
 import pytest
 
-from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.service.deciding import (
     deciding_in,
     read_decision,
@@ -24,20 +24,24 @@ ERASE = ToolCall("erase", {"path": "/古い"}, "call_1")
 @pytest.fixture
 def store() -> Generator[Store]:
     with open_store(":memory:") as store:
-        begin(store)
         yield store
 
 
-def begin(store: Store) -> None:
-    """An answer is given in this process."""
-    somebody = store.as_user("somebody")
+def begin(host: RunHost) -> RunHost:
+    """This process drives a run in the conversation."""
+    somebody = host.store.as_user("somebody")
     somebody.run(create, identifier="talk")
     run = somebody.run(begin_run, "talk", "claude", base=None)
-    assert somebody.run(take_run, run, holder_of(store).owner, 60_000) is not None
+    assert somebody.run(take_run, run, host.owner, 60_000) is not None
+    return host
 
 
 def tools_of(store: Store) -> ScopedTools:
-    registry = ToolRegistry(approve=deciding_in(lambda: store))
+    return tools_in(begin(RunHost(store)))
+
+
+def tools_in(host: RunHost) -> ScopedTools:
+    registry = ToolRegistry(approve=deciding_in(lambda: host))
 
     @registry.tool(approval="ask")
     def erase(path: str) -> str:
@@ -103,8 +107,9 @@ def test_who_is_stopped_asks_nothing_any_more(store: Store):
 def test_a_conversation_that_is_not_there_yet_is_waited_for():
     async def run() -> None:
         with open_store(":memory:") as store:
-            calling = asyncio.ensure_future(tools_of(store).execute(ERASE))
-            begin(store)
+            host = RunHost(store)
+            calling = asyncio.ensure_future(tools_in(host).execute(ERASE))
+            begin(host)
             question = await asked(store)
             await store.as_user("somebody").arun(
                 answer_question, "talk", question.id, write_decision(Allow())
@@ -115,7 +120,7 @@ def test_a_conversation_that_is_not_there_yet_is_waited_for():
 
 
 def test_tools_of_no_conversation_ask_nobody(store: Store):
-    registry = ToolRegistry(approve=deciding_in(lambda: store))
+    registry = ToolRegistry(approve=deciding_in(lambda: RunHost(store)))
     registry.tool(name="erase", approval="ask")(str.upper)
     result = asyncio.run(registry.execute(ToolCall("erase", {"self": "x"}, "1"), conversation="c"))
     assert result.is_error

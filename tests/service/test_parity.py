@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.service.talking import Read, read_async, read_plainly, stage
 
-from multi_llm_chat.client.agent_events import HistoryCompressed
 from multi_llm_chat.config.values import ContextSettings, Settings
-from multi_llm_chat.service.events import AnswerEvent, AnswerFailed, AnswerFinished, ChatEvent
+from multi_llm_chat.events import Event, HistoryCompressed, RunFailed, RunFinished
 from multi_llm_chat.testing.simulator import Call, Cut, Say, Status
 from multi_llm_chat.tools import ToolRegistry
 
@@ -38,17 +37,15 @@ replies = st.sampled_from(
 messages = st.sampled_from(["@claude hi", "memo", "@all hello", "@gemini you"])
 
 
-def shape(event: ChatEvent) -> Any:
+def shape(event: Event) -> Any:
     """An event without what differs from run to run: ids, times, addresses."""
     match event:
-        case AnswerEvent():
-            return (event.speaker, type(event.event).__name__)
-        case AnswerFinished():
+        case RunFinished():
             return (event.speaker, "finished", event.stop_reason)
-        case AnswerFailed():
+        case RunFailed():
             return (event.speaker, "failed", event.error.kind)
         case _:
-            return type(event).__name__
+            return (event.speaker, type(event).__name__)
 
 
 def happens(
@@ -82,10 +79,10 @@ def test_a_long_conversation_is_compressed_visibly_and_that_can_be_undone(read: 
     small = Settings(context=ContextSettings(windows={"*": 6_000}))
     with stage(small, claude=["ok"] * 30) as scene:
         service = scene.service
-        events: list[ChatEvent] = []
+        events: list[Event] = []
         for number in range(12):
             events = read(service.process_message(f"number {number} " + "word " * 600))
-        notes = [e.event for e in events if isinstance(e, AnswerEvent) and isinstance(e.event, HistoryCompressed)]  # fmt: skip
+        notes = [event for event in events if isinstance(event, HistoryCompressed)]
         sent = json.dumps(scene.body("claude"))
         assert "number 11 " in sent
         assert "number 0 " not in sent

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.service.talking import Read, kinds, read_plainly, stage
+from tests.service.talking import Read, read_plainly, stage
 
 from multi_llm_chat.archive.writing import Format
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.service.display import logic_history_to_display
-from multi_llm_chat.service.events import NotSaved, TurnSaved
 from multi_llm_chat.service.transfer import export_conversations, import_conversations
 from multi_llm_chat.store import list_conversations, open_store, path, search
 
@@ -33,26 +32,22 @@ def files_no_larger_than(size: int) -> Generator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_full_disk_is_told_once_and_the_conversation_is_saved_when_there_is_space(
+def test_a_message_that_cannot_be_saved_is_refused_and_nothing_is_asked(
     read: Read, tmp_path: Path
 ) -> None:
     place = tmp_path / "c.db"
     with stage(store=place, claude=["A", "B", "C"]) as scene:
         service = scene.service
         read(service.process_message("one"))
-        with files_no_larger_than(400_000):
-            events = read(service.process_message("two " * 200_000))
-        told = [event for event in events if isinstance(event, NotSaved)]
-        assert len(told) == 1
-        assert "disk is full" in told[0].error
-        assert [event.is_saved for event in events if isinstance(event, TurnSaved)] == [False]
-        assert not service.is_saved
-        assert [role for role, _ in scene.words()] == ["user", "claude", "user", "claude"]
-        assert len(service.store.run(path, service.conversation)) == 2
-        events = read(service.process_message("three"))
-        assert kinds(events).count("NotSaved") == 0
+        with files_no_larger_than(400_000), pytest.raises(StoreError, match="disk is full"):
+            read(service.process_message("two " * 200_000))
+        assert [role for role, _ in scene.words()] == ["user", "claude"]
+        assert len(scene.simulators["claude"].requests) == 1
+        assert service.answering == ()
+        read(service.process_message("three"))
         assert service.is_saved
         assert service.store.run(path, service.conversation) == list(service.turns)
+        assert len(service.turns) == 4
 
 
 @pytest.mark.parametrize("form", ["json", "markdown", "text"])

@@ -12,8 +12,7 @@ import httpx2
 import msgspec
 from tests.web.house import House, house
 
-from multi_llm_chat.client.agent_events import ToolFinished, ToolStarted
-from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart
+from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFinished, ToolStarted
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
@@ -184,18 +183,18 @@ def test_a_call_that_is_begun_anew_keeps_its_card():
     one, two = ToolCall("look", {}, "one"), ToolCall("look", {}, "two")
     answer = LiveAnswer(AnswerView("run", "claude", 0))
     for at, call in enumerate((one, two)):
-        answer.heard(ToolCallStart(at, "look", call.tool_call_id))
-        answer.heard(ToolCallEnd(at, call))
+        answer.take(ToolCallStart(at, "look", call.tool_call_id))
+        answer.take(ToolCallEnd(at, call))
     answer.turn_saved()
-    answer.heard(ToolStarted(one))
-    answer.heard(ToolStarted(two))
-    answer.heard(ToolFinished(one, ToolResult("look", "seen", "one"), 0.1))
-    answer.heard(TextDelta("half a thought"))
+    answer.take(ToolStarted(one))
+    answer.take(ToolStarted(two))
+    answer.take(ToolFinished(one, ToolResult("look", "seen", "one"), 0.1))
+    answer.take(TextDelta("half a thought"))
     answer.resumed()
     assert [card.state for card in answer.view.segments if isinstance(card, Tool)] == ["done", "running"]  # fmt: skip
-    answer.heard(ToolStarted(two))
-    answer.heard(ToolFinished(two, ToolResult("look", "seen", "two"), 0.1))
-    answer.heard(TextDelta("Whole."))
+    answer.take(ToolStarted(two))
+    answer.take(ToolFinished(two, ToolResult("look", "seen", "two"), 0.1))
+    answer.take(TextDelta("Whole."))
     answer.flush()
     cards = [segment for segment in answer.view.segments if isinstance(segment, Tool)]
     assert [(card.state, card.result) for card in cards] == [("done", "seen"), ("done", "seen")]

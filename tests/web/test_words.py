@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import multi_llm_chat.web
-from multi_llm_chat.loop.limits import StopReason
+from multi_llm_chat.events import StopReason
 from multi_llm_chat.web.words import LANGUAGES, Words, catalogue, chosen_language
 
 HERE = Path(multi_llm_chat.web.__file__ or "").parent

@@ -30,11 +30,11 @@ from multi_llm_chat.cli.showing import show
 from multi_llm_chat.cli.telling import read_input
 from multi_llm_chat.cli.terminal import Questions, open_board, stopped_by_interrupt
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.event_codec import write_event
+from multi_llm_chat.events import Event
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.encoding import write_event
-from multi_llm_chat.service.events import ChatEvent
 from multi_llm_chat.service.outcome import Outcome
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
@@ -89,12 +89,12 @@ def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
         if wishes["system"]:
             service.configure(system_prompt=wishes["system"])
         to = _addressed(service, text, wishes["to"])
-        proceeding = service.process_message(
+        stream = service.process_message(
             text, media=attached.media, to=to, council=wishes["council"], schema=schema
         )
         outcome = Outcome(service.conversation)
         stopper = _Stopper(service)
-        with stopped_by_interrupt(stopper.stop), closing(iter(proceeding)) as events:
+        with stopped_by_interrupt(stopper.stop), closing(iter(stream)) as events:
             _print(outcome.following(events), approval, wishes, several=len(to) > 1)
         if wishes["as_json"]:
             click.echo(json.dumps(outcome.document, ensure_ascii=False, indent=2))
@@ -140,7 +140,7 @@ def _schema(told: str | None) -> JsonObject | None:
 
 
 def _print(
-    events: Iterator[ChatEvent], approval: "_Approval", wishes: dict[str, Any], *, several: bool
+    events: Iterator[Event], approval: "_Approval", wishes: dict[str, Any], *, several: bool
 ) -> None:
     if wishes["as_lines"]:
         for event in events:

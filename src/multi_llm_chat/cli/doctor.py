@@ -6,8 +6,8 @@ import json
 import click
 
 from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.event_codec import write_value
 from multi_llm_chat.service.doctor import diagnose
-from multi_llm_chat.service.encoding import write_value
 
 _SIGNS = {"ok": ("✓", "green"), "missing": ("·", "bright_black"), "wrong": ("✗", "red")}
 

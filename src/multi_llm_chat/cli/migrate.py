@@ -23,9 +23,7 @@ def migrate(engine: str | None, db: str | None) -> None:
     tell("The conversations are up to date.")
     if engine is not None:
         try:
-            module: Any = import_module(
-                "multi_llm_chat.durable.dbos_engine"
-            )  # a heavy part of its own
+            module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a heavy part of its own
         except ImportError:
             raise UsageError(
                 "Workers need more packages: pip install 'multi_llm_chat[scale]'"

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.runs.leases import LEASE
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import Store, Summary, find, list_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback
@@ -23,10 +24,10 @@ def store_option(command: _Command) -> _Command:
 
 @contextmanager
 def open_workspace(
-    db: str | None = None, approve: ApprovalCallback | None = None
+    db: str | None = None, approve: ApprovalCallback | None = None, *, lease: float = LEASE
 ) -> Generator[Workspace]:
     """The user's speakers, tools and conversations, closed in the end."""
-    with Workspace(place=db, approve=approve) as workspace:
+    with Workspace(place=db, approve=approve, lease=lease) as workspace:
         yield workspace
 
 

@@ -11,13 +11,13 @@ import click
 from multi_llm_chat.cli.opening import open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
-from multi_llm_chat.durable.driving import drive
-from multi_llm_chat.durable.holding import holder_of, is_dead
-from multi_llm_chat.durable.janitor import partition_of
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.runs.orphans import partition_of
+from multi_llm_chat.runs.owner import is_dead
+from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.service.deciding import read_request
 from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import (
     RunInfo,
@@ -118,7 +118,7 @@ def resume_command(run: str, engine: str | None, db: str | None) -> None:
             raise UsageError(f"This answer is {info.status}: there is nothing to go on with.")
         info = workspace.store.run(run_info, info.id)
         if engine is not None:
-            workspace.use_engine(engine).enqueue(info.id, partition_of(info), info.epoch)
+            workspace.use_queue(engine).enqueue(info.id, partition_of(info), info.epoch)
             tell("It waits for a worker.")
             return
         workspace.start_tools()
@@ -134,10 +134,9 @@ def _approve(request: ApprovalRequest) -> Decision:
 
 async def _drive(workspace: Workspace, info: RunInfo) -> object:
     planner = Planner(workspace.settings, workspace.speakers, workspace.tools)
-    store = workspace.store
     try:
         gone = info.owner if is_dead(info.owner or "") else None
-        return await drive(store, holder_of(store), info.id, Reviver(planner), dead=gone)
+        return await drive_run(workspace.host, info.id, RunResolver(planner), dead=gone)
     finally:
         await workspace.speakers.aclose()
 

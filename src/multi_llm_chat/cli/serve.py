@@ -60,7 +60,7 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     def opening(approve: ApprovalCallback) -> Workspace:
         workspace = Workspace(place=options["db"], approve=approve)
         if options["engine"]:
-            workspace.use_engine(options["engine"])
+            workspace.use_queue(options["engine"])
         return workspace
 
     hub = hub_module.Hub(opening)

@@ -3,36 +3,33 @@
 from multi_llm_chat import errors
 from multi_llm_chat.cli.terminal import Board, Summary
 from multi_llm_chat.errors import ConnectionFailed, MultiLLMChatError, ProviderError
-from multi_llm_chat.service.events import (
-    AnswerEvent,
-    AnswerFailed,
-    AnswerFinished,
-    AnswerResumed,
-    AnswerStarted,
-    ChatEvent,
-    NotSaved,
+from multi_llm_chat.events import (
+    ErrorRecord,
+    Event,
+    MessageFinished,
+    MessageSaved,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    RunStarted,
 )
-from multi_llm_chat.store import ErrorRecord
 
 
-def show(board: Board, event: ChatEvent, *, once: bool = False) -> None:
-    """Show what happens; what needs no showing is passed over. Asked ``once``, nobody can give a command afterwards."""
+def show(board: Board, event: Event, *, once: bool = False) -> None:
+    """Show what happens. Asked ``once``, nobody can give a command afterwards."""
     match event:
-        case AnswerStarted():
-            board.begin(event.speaker, event.model)
-        case AnswerEvent():
-            board.event(event.speaker, event.event)
-        case AnswerResumed():
-            board.resume(event.speaker)
-        case AnswerFinished():
-            cost = None if event.cost is None else event.cost.total
-            board.end(event.speaker, Summary(event.usage, cost, event.stop_reason))
-        case AnswerFailed():
-            board.fail(event.speaker, as_error(event.error), once=once)
-        case NotSaved():
-            board.notice(event.error)
-        case _:
+        case MessageSaved() | MessageFinished():
             pass
+        case RunStarted():
+            board.begin(event.speaker, event.model)
+        case RunResumed():
+            board.resume(event.speaker)
+        case RunFinished():
+            board.end(event.speaker, Summary(event.usage, event.cost, event.stop_reason))
+        case RunFailed():
+            board.fail(event.speaker, as_error(event.error), once=once)
+        case _:
+            board.event(event.speaker, event)
 
 
 def as_error(record: ErrorRecord) -> MultiLLMChatError:

@@ -24,7 +24,8 @@ from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
-from multi_llm_chat.service.chat import ChatService, Proceeding
+from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.planning import typed
 from multi_llm_chat.service.transfer import export_conversations, import_conversations
 from multi_llm_chat.service.workspace import Workspace
@@ -44,7 +45,7 @@ class Session:
         self._draft = ""
         self._edited: str | None = None
 
-    def say(self, text: str) -> Proceeding:
+    def say(self, text: str) -> EventStream:
         """Say something, with what was attached; or, after ``/edit``, in place of the last message."""
         files = attach(tuple(self.attached))
         words = "\n\n".join(filter(None, [text, files.text]))
@@ -68,10 +69,10 @@ class Command(Struct, frozen=True):
     """What a command is called with, what it does, and how."""
 
     usage: str
-    run: Callable[[Session, str], Proceeding | None]
+    run: Callable[[Session, str], EventStream | None]
 
 
-def run_command(session: Session, name: str, rest: str) -> Proceeding | None:
+def run_command(session: Session, name: str, rest: str) -> EventStream | None:
     """Run a command; what it gives is to be followed."""
     return COMMANDS[name].run(session, rest)
 
@@ -226,15 +227,15 @@ def _copy(session: Session, _rest: str) -> None:
     tell("The last answer is in the clipboard, if the terminal allows it.")
 
 
-def _retry(session: Session, _rest: str) -> Proceeding:
+def _retry(session: Session, _rest: str) -> EventStream:
     return session.service.retry()
 
 
-def _continue(session: Session, rest: str) -> Proceeding:
+def _continue(session: Session, rest: str) -> EventStream:
     return session.service.continue_answer(rest.removeprefix("@") or None)
 
 
-def _edit(session: Session, rest: str) -> Proceeding | None:
+def _edit(session: Session, rest: str) -> EventStream | None:
     last = next((turn for turn in reversed(session.service.turns) if turn.role == "user"), None)
     if last is None:
         raise UsageError("There is no message to edit yet")
@@ -264,6 +265,36 @@ def _attach(session: Session, rest: str) -> None:
     tell(f"{rest} goes with the next message.")
 
 
+def _outbox(session: Session, rest: str) -> EventStream | None:
+    word, _, rest = rest.partition(" ")
+    waiting = session.service.outbox()
+    if word in ("", "list"):
+        for number, message in enumerate(waiting, 1):
+            tell(f"{number:3} {one_line(message.text)}")
+        if not waiting:
+            tell("No message waits.")
+        return None
+    number, _, text = rest.strip().partition(" ")
+    if word not in ("send", "edit", "withdraw") or not number.isdecimal():
+        raise UsageError("/outbox [list] | send N | edit N TEXT | withdraw N")
+    if not 0 < int(number) <= len(waiting):
+        raise UsageError(f"There is no waiting message {number}; /outbox lists them")
+    message = waiting[int(number) - 1]
+    if word == "send":
+        return session.service.send_queued(message)
+    if word == "edit":
+        session.service.edit_queued(message.id, text)
+    else:
+        session.service.withdraw(message.id)
+    tell("The message is changed." if word == "edit" else "The message is withdrawn.")
+    return None
+
+
+def _queue(session: Session, rest: str) -> None:
+    session.service.queue(rest)
+    tell("The message waits; /outbox send 1 sends the first one.")
+
+
 def _leave(_session: Session, _rest: str) -> None:
     raise Leave
 
@@ -284,6 +315,8 @@ COMMANDS: Final[dict[str, Command]] = {
     "continue": Command("[SPEAKER] let the last speaker go on", _continue),
     "edit": Command("[TEXT] change the last message and ask again", _edit),
     "cost": Command("tokens and cost by speaker", _cost),
+    "queue": Command("TEXT save a message that is sent later", _queue),
+    "outbox": Command("[list] | send N | edit N TEXT | withdraw N: messages that wait", _outbox),
     "quit": Command("leave", _leave),
     "exit": Command("leave", _leave),
 }

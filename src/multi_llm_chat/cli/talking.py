@@ -26,9 +26,8 @@ from multi_llm_chat.cli.terminal import (
     stopped_by_interrupt,
 )
 from multi_llm_chat.errors import MultiLLMChatError
-from multi_llm_chat.service.chat import Proceeding
-from multi_llm_chat.service.events import ChatEvent, MessageSaved
-from multi_llm_chat.service.resuming import resume_unfinished
+from multi_llm_chat.events import Event, MessageSaved
+from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
@@ -46,7 +45,7 @@ class Wishes(Struct, frozen=True):
 
 
 def _tell_interrupted(info: RunInfo) -> None:
-    tell(f"Going on with an answer of @{info.speaker} that was interrupted.")
+    tell(f"Continuing an interrupted answer of @{info.speaker}.")
 
 
 class Talk:
@@ -62,11 +61,13 @@ class Talk:
         self.session = Session(self.workspace, service)
         if service.turns:
             tell(f"Going on after {len(service.turns)} turns.")
+        if waiting := service.outbox():
+            tell(f"{len(waiting)} messages wait to be sent; /outbox lists them.")
         self._starting = threading.Thread(
             target=self.workspace.start_tools, kwargs={"elicit": self.elicit}, daemon=True
         )
         self._starting.start()
-        resume_unfinished(self.workspace, self._starting.join, on_found=_tell_interrupted)
+        self.workspace.resume_in_background(self._starting.join, on_found=_tell_interrupted)
 
     def __enter__(self) -> Self:
         return self
@@ -99,9 +100,9 @@ class Talk:
         while self.workspace.problems:
             tell(self.workspace.problems.pop(0))
         try:
-            proceeding = self._meaning(line)
-            if proceeding is not None:
-                self._follow(proceeding)
+            stream = self._meaning(line)
+            if stream is not None:
+                self._follow(stream)
         except Leave:
             return False
         except MultiLLMChatError as error:
@@ -133,7 +134,7 @@ class Talk:
             return find_conversation(store, self._wishes.conversation).id
         return last_conversation(store).id if self._wishes.continued else None
 
-    def _meaning(self, line: str) -> Proceeding | None:
+    def _meaning(self, line: str) -> EventStream | None:
         """What a line asks for: a command, or words to be said."""
         word, _, rest = line.strip().partition(" ")
         if word.startswith("/") and word[1:] in COMMANDS:
@@ -143,14 +144,14 @@ class Talk:
             return None
         return self.session.say(line.strip())
 
-    def _follow(self, proceeding: Proceeding) -> None:
+    def _follow(self, stream: EventStream) -> None:
         names = self.session.service.names
         with (
             open_board(
                 plain=self._wishes.plain, columns=len(names) if self._wishes.columns else 0
             ) as board,
             stopped_by_interrupt(self.session.service.stop),
-            closing(iter(proceeding)) as events,
+            closing(iter(stream)) as events,
         ):
             self._questions = Questions(board)
             try:
@@ -160,7 +161,7 @@ class Talk:
                 self._questions = None
 
 
-def _show(board: Board, event: ChatEvent, names: tuple[str, ...]) -> None:
+def _show(board: Board, event: Event, names: tuple[str, ...]) -> None:
     if isinstance(event, MessageSaved) and not event.addressed:
         known = ", ".join(f"@{name}" for name in names)
         board.notice(f"(noted; address somebody to get an answer: {known}, @all)")

@@ -10,12 +10,12 @@ import click
 
 from multi_llm_chat.cli.opening import open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
-from multi_llm_chat.durable.health import serve_health
-from multi_llm_chat.durable.holding import LEASE, Holder
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.runs.health import serve_health
+from multi_llm_chat.runs.leases import LEASE
 from multi_llm_chat.service.deciding import deciding_in
 from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resuming import Reviver
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.tools import scoped
 from multi_llm_chat.service.workspace import Workspace
 
@@ -40,23 +40,17 @@ def worker(
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        module: Any = import_module("multi_llm_chat.durable.dbos_engine")  # a heavy part of its own
+        module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a heavy part of its own
     except ImportError:
         raise UsageError(
             "Workers need more packages: pip install 'multi_llm_chat[scale]'"
         ) from None
-    with open_workspace(db, deciding_in(lambda: workspace.store)) as workspace:
+    with open_workspace(db, deciding_in(lambda: workspace.host), lease=lease) as workspace:
         if workspace.store.file is not None:
             raise UsageError("Workers need a database that all reach: --db postgresql://…")
-        holder = Holder(workspace.store, lease=lease)
-        workspace.store.beside["holder"] = holder
         planner = Planner(workspace.settings, workspace.speakers, workspace.tools)
         made = module.Worker(
-            workspace.store,
-            engine,
-            Reviver(planner, scoped),
-            holder=holder,
-            concurrency=concurrency,
+            workspace.host, engine, RunResolver(planner, scoped), concurrency=concurrency
         )
         asyncio.run(_work(workspace, made, drain, health))
 

@@ -16,18 +16,17 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.client.agent_events import HistoryCompressed
 from multi_llm_chat.client.chain import FallbackProvider
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.context.compressing import summary_room
 from multi_llm_chat.context.counting import Counter
 from multi_llm_chat.context.fitting import beside_turns, fit
-from multi_llm_chat.context.notes import WHOLE, CompressionNote, Cut, Reason
+from multi_llm_chat.context.notes import WHOLE, Reason
 from multi_llm_chat.context.summarising import INSTRUCTIONS, limited, summary_request
 from multi_llm_chat.context.windows import Window, window_of
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.metering.tokenizers import counter_for
 from multi_llm_chat.request import Options, ToolDefinition
@@ -123,8 +122,8 @@ class Fitting:
         """Go on without a summary."""
         self._drop(f"{type(error).__name__}: {error}"[:200])
 
-    def told(self) -> HistoryCompressed | None:
-        """The event that tells of a cut, if this request needed a new one; once."""
+    def news(self) -> HistoryCompressed | None:
+        """The event that announces a cut, if this request needed a new one; once."""
         note, self._counted = self._note, self._count()
         if note is None:
             return None

@@ -264,16 +264,19 @@ class LLMProvider:
         return listing.models
 
     def close(self) -> None:
-        """Close the connections that calls without ``async`` have left open, and any in use."""
+        """Close all connections, also those in use; from any thread."""
         if self._sync is not None:
             self._sync.close()
             self._sync = None
+        if self._async is not None:
+            self._async.close()
+            self._async = None
 
     async def aclose(self) -> None:
-        """Close all connections."""
+        """Like ``close``; returns when the connections of this event loop are closed."""
+        transport, self._async = self._async, None
         self.close()
-        if self._async is not None:
-            transport, self._async = self._async, None
+        if transport is not None:
             await transport.aclose()
 
     def __enter__(self) -> Self:

@@ -124,15 +124,21 @@ class AsyncReplyStream(_Course):
         """Stop reading and close the socket."""
         await self._events.aclose()
 
-    async def _run(self) -> AsyncGenerator[Event]:
+    async def batches(self) -> AsyncGenerator[list[Event]]:
+        """The events in the lists in which they arrive; instead of iterating over the stream itself."""
         while True:
             try:
                 async with aclosing(self._asked.ask_async()) as batches:
                     async for events in batches:
                         if type(events[-1]) is Finish:
                             self._finish(events)
-                        for event in events:
-                            yield event
+                        yield events
                     return
             except ProviderError as failure:
                 self._hand_over(failure)
+
+    async def _run(self) -> AsyncGenerator[Event]:
+        async with aclosing(self.batches()) as batches:
+            async for events in batches:
+                for event in events:
+                    yield event

@@ -6,10 +6,9 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.errors import MultiLLMChatError
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.handlers.review import ToolRound
 from multi_llm_chat.history.values import JsonObject, Turn
-from multi_llm_chat.loop.limits import StopReason
 
 #: Told while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
 Output: TypeAlias = Callable[[Sequence[JsonObject]], object]

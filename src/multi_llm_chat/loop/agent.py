@@ -14,7 +14,7 @@ from collections.abc import Generator, Sequence
 from msgspec import Struct
 
 from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.loop.effects import (
     CallModel,
@@ -26,7 +26,7 @@ from multi_llm_chat.loop.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.loop.limits import LoopLimits, StopReason
+from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.loop.repetition import Repetition
 from multi_llm_chat.loop.thinking import ThinkingRation
 from multi_llm_chat.request import Options

@@ -1,20 +1,6 @@
 """How far a run may go."""
 
-from typing import Literal, TypeAlias
-
 from msgspec import Struct
-
-StopReason: TypeAlias = Literal[
-    "answered",
-    "iterations",
-    "time",
-    "tokens",
-    "repetition",
-    "cancelled",
-    "error",
-    "refusal",
-    "length",
-]
 
 
 class ThinkingBudget(Struct, frozen=True):

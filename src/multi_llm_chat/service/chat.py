@@ -1,18 +1,17 @@
 """A conversation with many speakers.
 
 Rules:
-1. Whom a message addresses answers; with nobody addressed the only speaker does, or the default one, or
-   nobody: then it is a memo.
-2. All who are addressed answer at the same time, from one snapshot: the history up to the message.
-3. The user's words are saved before anybody is asked, together with who is asked; each turn before it is told as
-   complete.
-4. What is edited, retried or regenerated becomes another branch; nothing is changed or lost. Answers that
-   are being given are stopped first.
-5. What happens is told by a ``Proceeding``, to be read with ``for`` or ``async for``: the events are the same.
+1. The speakers that a message addresses answer it; a message that addresses none is answered by the only speaker, or
+   the default one, or stays a memo.
+2. All addressed speakers answer at the same time, from one snapshot: the history up to the message.
+3. One transaction saves a message and begins its runs. A message that cannot be saved is refused with a ``StoreError``.
+4. An edit, a retry or another answer becomes another branch; nothing is changed or lost. It first stops the runs that
+   go on.
+5. Every action returns an ``EventStream``, to be read with ``for`` or ``async for``: the events are the same.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from os import PathLike
 from typing import Any, Self
 
@@ -20,36 +19,48 @@ from msgspec.structs import replace
 
 from multi_llm_chat.client import LLMProvider
 from multi_llm_chat.config.values import Settings
-from multi_llm_chat.context.notes import WHOLE, Cut
-from multi_llm_chat.durable.holding import holder_of
-from multi_llm_chat.durable.saving import Save
-from multi_llm_chat.durable.saving import together as saved_together
-from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.context.notes import WHOLE
+from multi_llm_chat.errors import MultiLLMChatError, UsageError
+from multi_llm_chat.events import Cut, MessageFinished, MessageSaved
+from multi_llm_chat.history.reading import read_part
 from multi_llm_chat.history.values import JsonObject, Media, Turn
-from multi_llm_chat.service.answering import Answer, Step, spec_of
+from multi_llm_chat.history.writing import write_part
+from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.driver import STORE_PATIENCE, RunDriver
+from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.runs.follow import is_interrupted
+from multi_llm_chat.runs.journal import Journal
+from multi_llm_chat.runs.leases import RunHost, report_unsaved
+from multi_llm_chat.runs.records import Write, queue_run
+from multi_llm_chat.runs.recovery import resume_runs
+from multi_llm_chat.runs.spec import recorded_spec
+from multi_llm_chat.service.active_runs import ActiveRun, ActiveRuns, in_loop
+from multi_llm_chat.service.branch import Branch, new_id
 from multi_llm_chat.service.display import display_turns
-from multi_llm_chat.service.events import ChatEvent, MessageFinished, MessageSaved
-from multi_llm_chat.service.handing import Followed, queue_of, runs_of
-from multi_llm_chat.service.keeping import Keeping, new_id
 from multi_llm_chat.service.looking import NEW, Found, read_shown, switch_to
 from multi_llm_chat.service.planning import COUNCIL, Planner, addressed_by
-from multi_llm_chat.service.proceeding import Proceeding
+from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.rounds import Round, answered_again, continued, edited, retried
-from multi_llm_chat.service.running import Given, Running
-from multi_llm_chat.service.saving import Said, save_message
+from multi_llm_chat.service.saving import Said, save_round
 from multi_llm_chat.service.speakers import Speakers, speakers_from
 from multi_llm_chat.store import (
     Placed,
+    QueuedMessage,
     Run,
     RunInfo,
     Store,
+    edit_queued,
+    list_outbox,
     list_runs,
     move_head,
     open_store,
+    queue_message,
     runs,
     set_settings,
+    take_queued,
 )
 from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools.portal import wait_for
 from multi_llm_chat.tools.runner import ToolRunner
 
 
@@ -61,7 +72,8 @@ class ChatService:
         store: Where conversations are kept: a ``Store``, or its place; in memory if not given.
         tools: What the models may use.
         settings: Groups, default speaker, system prompt, prices and the like.
-        conversation: The id of the conversation to go on with; a new one if not given.
+        conversation: The id of the conversation to continue; a new one if not given.
+        host: What drives the runs of this process in the store; its own if not given.
     """
 
     def __init__(
@@ -72,10 +84,13 @@ class ChatService:
         tools: ToolRunner | None = None,
         settings: Settings | None = None,
         conversation: str | None = None,
+        host: RunHost | None = None,
     ) -> None:
         self.speakers = speakers_from(speakers)
         self._owns_store = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else open_store(store)
+        self._owns_host = host is None
+        self.host = host or RunHost(self.store)
         self._planner = Planner(settings or Settings(), self.speakers, tools or ToolRegistry())
         self.conversation = conversation or new_id()
         self._begin(is_new=conversation is None)
@@ -84,25 +99,25 @@ class ChatService:
         self._is_new = is_new
         self._own: JsonObject = {}
         self._cuts: dict[str, Cut] = {}
-        self._keeping = Keeping()
-        self._running = Running(self.store, self._keeping)
+        self._branch = Branch()
+        self._active = ActiveRuns(self.host, self.store, self._branch)
 
     # What there is.
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The history of the branch that is shown, as far as it was read or said here."""
-        return self._keeping.turns
+        return self._branch.turns
 
     @property
     def placed(self) -> list[Placed]:
         """The same with each turn's parent and run."""
-        return self._keeping.placed
+        return self._branch.placed
 
     @property
     def display_history(self) -> list[list[str | None]]:
         """Pairs of what the user and what the models said, also of what is being said."""
-        said = [(answer.name, answer.words) for answer in self._running.current]
+        said = [(active.speaker, active.words) for active in self._active.current]
         return display_turns(self.turns, said)
 
     @property
@@ -121,28 +136,28 @@ class ChatService:
 
     @property
     def answering(self) -> tuple[str, ...]:
-        """Who is answering at the moment."""
-        return tuple(answer.name for answer in self._running.current)
+        """The speakers that are answering at the moment."""
+        return tuple(active.speaker for active in self._active.current)
 
     @property
-    def giving(self) -> frozenset[str]:
-        """The runs of the answers that are given here, or are about to be, or are listened to."""
-        return frozenset(self._running.runs)
+    def run_ids(self) -> frozenset[str]:
+        """The runs that this process drives or follows here, or is about to."""
+        return frozenset(self._active.ids)
 
     @property
     def mark(self) -> int:
         """Another number whenever another turn is there."""
-        return self._keeping.version
+        return self._branch.version
 
     @property
     def total(self) -> int:
         """How many turns the conversation has on all branches, as far as it is known here."""
-        return self._keeping.total
+        return self._branch.total
 
     @property
     def is_saved(self) -> bool:
         """Whether the store has everything that was said."""
-        return self._keeping.is_saved
+        return not self.host.unsaved
 
     # What can be done.
 
@@ -154,7 +169,7 @@ class ChatService:
         to: Sequence[str] | None = None,
         council: str | bool | None = None,
         schema: JsonObject | None = None,
-    ) -> Proceeding:
+    ) -> EventStream:
         """Say something; whoever is addressed answers.
 
         Args:
@@ -170,9 +185,74 @@ class ChatService:
             last_word = self._planner.council(council, message.addressed)
             return Round(message.addressed, message.turn, council=last_word, schema=schema)
 
-        return self._proceeding(decide)
+        return self._stream(decide)
 
-    def edit(self, turn: str, text: str, *, media: Sequence[Media] | None = None) -> Proceeding:
+    # The outbox: messages that wait for their turn.
+
+    def queue(
+        self, text: str, *, media: Sequence[Media] = (), to: Sequence[str] | None = None
+    ) -> QueuedMessage:
+        """Save a message that is sent later, when the answers before it are complete."""
+        message = self._queued(text, media, to)
+        self.store.run(queue_message, self.conversation, message)
+        return message
+
+    async def aqueue(
+        self, text: str, *, media: Sequence[Media] = (), to: Sequence[str] | None = None
+    ) -> QueuedMessage:
+        """Like ``queue``, to be awaited."""
+        message = self._queued(text, media, to)
+        await self.store.arun(queue_message, self.conversation, message)
+        return message
+
+    def outbox(self) -> tuple[QueuedMessage, ...]:
+        """The messages that wait, the next one first."""
+        return () if self._is_new else self.store.run(list_outbox, self.conversation)
+
+    async def aoutbox(self) -> tuple[QueuedMessage, ...]:
+        """Like ``outbox``, to be awaited."""
+        return () if self._is_new else await self.store.arun(list_outbox, self.conversation)
+
+    def edit_queued(self, identifier: str, text: str) -> None:
+        """Change the text of a message that waits.
+
+        Raises:
+            UsageError: It was sent or withdrawn.
+        """
+        self.store.run(edit_queued, self.conversation, identifier, text)
+
+    def withdraw(self, identifier: str) -> None:
+        """Take back a message that waits.
+
+        Raises:
+            UsageError: It was sent or withdrawn.
+        """
+        self.store.run(take_queued, self.conversation, identifier)
+
+    def send_queued(self, message: QueuedMessage) -> EventStream:
+        """Send a message that waits; it leaves the outbox in the transaction that saves it."""
+
+        def decide() -> Round:
+            to = message.request.get("to")
+            media = [part for part in map(_read_media, message.request.get("media", ())) if part]
+            planned = self._planner.message(message.text, media, self._own, to)
+            last_word = self._planner.council(None, planned.addressed)
+            return Round(planned.addressed, planned.turn, council=last_word, queued=message.id)
+
+        return self._stream(decide)
+
+    def _queued(self, text: str, media: Sequence[Media], to: Sequence[str] | None) -> QueuedMessage:
+        if self._is_new:
+            raise UsageError("The conversation has no message yet: send this one instead")
+        planned = self._planner.message(
+            text, media, self._own, to
+        )  # what cannot be sent is refused now
+        request: JsonObject = {"media": [write_part(part) for part in media]}
+        if to is not None:
+            request["to"] = list(to)
+        return QueuedMessage(planned.turn.id or "", text, request)
+
+    def edit(self, turn: str, text: str, *, media: Sequence[Media] | None = None) -> EventStream:
         """Say something else in place of an earlier message, on another branch.
 
         Without a mention in the new text those are asked who were addressed before.
@@ -186,64 +266,77 @@ class ChatService:
             said = replace(message.turn, meta=message.turn.meta | {"addressed": list(names)})
             return edited(self.placed, turn, said if names else message.turn, names)
 
-        return self._proceeding(decide, stops=True)
+        return self._stream(decide, stops=True)
 
-    def retry(self) -> Proceeding:
-        """Ask those again who failed to answer the last message, or all if nobody failed."""
-        return self._proceeding(lambda: retried(self.placed, None), stops=True)
+    def retry(self) -> EventStream:
+        """Ask those again who failed to answer the last message, or all if nobody failed.
 
-    def regenerate(self, turn: str) -> Proceeding:
+        Interrupted answers to it are continued, not asked for again.
+        """
+
+        async def produce(sink: EventSink) -> None:
+            self.stop()
+            if await self._interrupted(self.conversation):
+                await self._resume(sink, self.conversation)
+            else:
+                await self._perform(lambda: retried(self.placed, None), sink)
+
+        return EventStream(produce, self.stop)
+
+    def regenerate(self, turn: str) -> EventStream:
         """Let the speaker of a turn answer again, on another branch; the others' answers stay."""
-        return self._proceeding(lambda: answered_again(self.placed, turn, None), stops=True)
+        return self._stream(lambda: answered_again(self.placed, turn, None), stops=True)
 
-    def continue_answer(self, speaker: str | None = None) -> Proceeding:
+    def continue_answer(self, speaker: str | None = None) -> EventStream:
         """Let the last speaker, or the one named, go on."""
 
         def decide() -> Round:
             return continued(self.placed, self._planner.known(speaker) if speaker else None)
 
-        return self._proceeding(decide)
+        return self._stream(decide)
 
-    def attach(self) -> Proceeding:
-        """Listen to the answers that other processes are giving in this conversation, until they end."""
+    def attach(self) -> EventStream:
+        """Follow the runs that other processes drive in this conversation, until they end."""
 
-        def found(runs: Iterable[RunInfo]) -> list[Given]:
-            known = {answer.run for answer in self._running.current}
-            return [
-                Followed(self.conversation, each.speaker, self._keeping, run=each.id)
-                for each in runs_of(runs, self.store.user, self.conversation)
-                if each.id not in known
-            ]
-
-        def attached() -> Generator[ChatEvent]:
-            self.load()
-            answers = found(self.store.run(list_runs))
-            yield from self._running.answers(answers)
-            yield self._finished(answers)
-
-        async def attached_async() -> AsyncGenerator[ChatEvent]:
+        async def produce(sink: EventSink) -> None:
             await self.aload()
-            answers = found(await self.store.arun(list_runs))
-            async for event in self._running.aanswers(answers, asyncio.Lock()):
-                yield event
-            yield self._finished(answers)
+            found = [
+                ActiveRun(info.id, info.speaker, is_attached=True)
+                for info in await self.store.arun(list_runs)
+                if self._is_followed(info)
+            ]
+            await self._active.perform(found, sink)
+            sink.put([self._finished(found)])
 
-        return Proceeding(attached, attached_async)
+        return EventStream(produce, self.stop)
 
-    def follow(self, run: str, speaker: str) -> Proceeding:
-        """Listen to one answer that is given elsewhere, from its beginning to its end."""
-        answer = Followed(self.conversation, speaker, self._keeping, run=run)
-        return Proceeding(
-            lambda: self._running.answers([answer]),
-            lambda: self._running.aanswers([answer], asyncio.Lock()),
-        )
+    def _is_followed(self, info: RunInfo) -> bool:
+        is_ours = (info.user, info.conversation) == (self.store.user, self.conversation)
+        is_driven = self.host.queue is not None or not is_interrupted(info)
+        return is_ours and is_driven and info.id not in self._active.ids
+
+    def follow(self, run: str, speaker: str) -> EventStream:
+        """Follow one run that another process drives, from its beginning to its end."""
+
+        async def produce(sink: EventSink) -> None:
+            await self._active.perform([ActiveRun(run, speaker, is_attached=True)], sink)
+
+        return EventStream(produce, self.stop)
+
+    def resume(self, conversation: str | None = None) -> EventStream:
+        """Continue the runs whose process has ended, with this program's own speakers and tools.
+
+        Args:
+            conversation: Only those of this conversation; all that these speakers began in the store if not given.
+        """
+        return EventStream(lambda sink: self._resume(sink, conversation), self.stop)
 
     def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
         """Stop the answers of a speaker, or of all; what was said is kept. From any thread or task.
 
-        Answers that were begun elsewhere, and are only listened to, are stopped if it is to be ``everywhere``.
+        Runs that another process drives are stopped if it is to be ``everywhere``.
         """
-        self._running.stop(speaker, everywhere=everywhere)
+        self._active.stop(speaker, everywhere=everywhere)
 
     # Going elsewhere.
 
@@ -259,16 +352,18 @@ class ChatService:
         """Read everything that is shown anew, also while answers come; False where something was just being said."""
         before = self.mark
         found = await self.store.arun(read_shown, self.conversation, None)
-        if found is None or self.mark != before or not self._keeping.is_saved:
+        if found is None or self.mark != before:
             return False
         there = {each.turn.id for each in found.placed}
         # What was said a moment ago may not have reached the store.
         mine = [
-            each for each in self.placed if each.run_id in self.giving and each.turn.id not in there
+            each
+            for each in self.placed
+            if each.run_id in self.run_ids and each.turn.id not in there
         ]
         self._is_new = False
         self._own = found.own
-        self._keeping.take((*found.placed, *mine), found.total + len(mine))
+        self._branch.take((*found.placed, *mine), found.total + len(mine))
         return True
 
     def open(self, conversation: str | None = None) -> None:
@@ -333,18 +428,26 @@ class ChatService:
     # Leaving.
 
     def close(self) -> None:
-        """Stop all answers and close what this service has opened."""
+        """Stop all answers and close what this service has opened.
+
+        Raises:
+            StoreError: The store accepted no writes for five seconds; the text says what is not saved.
+        """
         self.stop()
-        self.speakers.close()
+        wait_for(self.speakers.aclose())
+        unsaved = self.host.close() if self._owns_host else 0
         if self._owns_store:
             self.store.close()
+        report_unsaved(unsaved)
 
     async def aclose(self) -> None:
         """Like ``close``, to be awaited."""
         self.stop()
         await self.speakers.aclose()
+        unsaved = await asyncio.to_thread(self.host.close) if self._owns_host else 0
         if self._owns_store:
             await asyncio.to_thread(self.store.close)
+        report_unsaved(unsaved)
 
     def __enter__(self) -> Self:
         return self
@@ -365,130 +468,193 @@ class ChatService:
         self.conversation = conversation or new_id()
         self._begin(is_new=conversation is None)
 
-    def _proceeding(self, decide: Callable[[], Round], *, stops: bool = False) -> Proceeding:
-        return Proceeding(
-            lambda: self._proceed(decide, stops=stops), lambda: self._aproceed(decide, stops=stops)
-        )
+    def _stream(self, decide: Callable[[], Round], *, stops: bool = False) -> EventStream:
+        async def produce(sink: EventSink) -> None:
+            if stops:
+                self.stop()
+            await self._perform(decide, sink)
 
-    def _proceed(self, decide: Callable[[], Round], *, stops: bool) -> Generator[ChatEvent]:
-        if stops:
-            self.stop()
-        self.load()
-        chosen = decide()
-        steps, answers, trouble = self._prepare(chosen)
-        yield from self._running.do(steps)
-        if trouble is not None:
-            raise trouble
-        yield from self._running.answers(answers)
-        last_word = self._last_word(chosen)
-        yield from self._running.answers(last_word)
-        yield self._finished([*answers, *last_word])
+        return EventStream(produce, self.stop)
 
-    async def _aproceed(
-        self, decide: Callable[[], Round], *, stops: bool
-    ) -> AsyncGenerator[ChatEvent]:
-        if stops:
-            self.stop()
+    async def _perform(self, decide: Callable[[], Round], sink: EventSink) -> None:
+        """Save what is decided, then drive or follow its runs to their end."""
         await self.aload()
         chosen = decide()
-        saving = asyncio.Lock()
-        steps, answers, trouble = self._prepare(chosen)
-        async for event in self._running.ado(steps, saving):
-            yield event
+        planned, trouble = self._plan(chosen)
+        try:
+            await self._save(chosen, planned)
+        except MultiLLMChatError:
+            self._active.forget(planned)
+            raise
+        if chosen.message is not None:
+            sink.put([MessageSaved(self.conversation, chosen.message, chosen.ask)])
         if trouble is not None:
             raise trouble
-        async for event in self._running.aanswers(answers, saving):
-            yield event
-        last_word = self._last_word(chosen)
-        async for event in self._running.aanswers(last_word, saving):
-            yield event
-        yield self._finished([*answers, *last_word])
+        await self._active.perform(planned, sink)
+        last_word = await self._last_word(chosen)
+        await self._active.perform(last_word, sink)
+        sink.put([self._finished([*planned, *last_word])])
 
-    def _prepare(
-        self, chosen: Round
-    ) -> tuple[Sequence[Step], list[Given], MultiLLMChatError | None]:
-        """Keep what was said together with the beginning of the answers: a message is never left without them."""
-        steps = self._keep(chosen)
+    def _plan(self, chosen: Round) -> tuple[list[ActiveRun], MultiLLMChatError | None]:
+        """The runs that follow; or, where they cannot begin, why. The message is saved in either case."""
+        branch = self._branch.copy()
+        _apply(chosen, branch)
+        history, base = branch.turns, branch.last
+        if chosen.base is not None:
+            end = next(at for at, turn in enumerate(history) if turn.id == chosen.base)
+            history, base = history[: end + 1], chosen.base
+        cuts = {} if chosen.back is not None else self._cuts
+        planned: list[ActiveRun] = []
         try:
-            answers = self._answers(chosen)
+            planned.extend(
+                self._plan_run(name, history, base, cuts, schema=chosen.schema)
+                for name in chosen.ask
+            )
         except MultiLLMChatError as error:
-            return steps, [], error
-        if steps and isinstance(steps[0], Save):
-            save = saved_together([steps[0], *(answer.start() for answer in answers)])
-            steps = [save, *steps[1:]]
-        return steps, answers, None
+            self._active.forget(planned)
+            return [], error
+        return planned, None
 
-    def _keep(self, chosen: Round) -> Sequence[Step]:
-        """Go back, keep what stays and what was said."""
+    async def _save(self, chosen: Round, planned: Sequence[ActiveRun]) -> None:
+        """Save the message together with the beginning of its runs, in one transaction."""
+        said = _said(chosen)
+        message = None
+        if chosen.back is not None or said:
+            message = (said, chosen.back, self._own)
+        starts = [self._start(active, chosen.schema) for active in planned]
+        if message is not None or starts:
+            await self.store.arun(save_round, self.conversation, message, starts, chosen.queued)
+        if message is not None:
+            self._is_new = False
+        _apply(chosen, self._branch)
         if chosen.back is not None:
-            self._keeping.back_to(chosen.back.turn)
             self._cuts = {}
-        message = [Said(chosen.message)] if chosen.message is not None else []
-        said = (*chosen.stays, *message)
-        for each in said:
-            self._keeping.add(each.turn, each.run)
-        if chosen.back is None and not said:
-            return []
-        self._is_new = False
-        save = Save(save_message, (self.conversation, said, chosen.back, self._own))
-        if chosen.message is None:
-            return [save]
-        return [save, MessageSaved(self.conversation, chosen.message, chosen.ask)]
+        for start in starts:
+            start.landed()
 
-    def _answers(self, chosen: Round) -> list[Given]:
-        history = self.turns
-        base = self._keeping.last
-        if chosen.heard is not None:
-            end = next(at for at, turn in enumerate(history) if turn.id == chosen.heard)
-            history, base = history[: end + 1], chosen.heard
-        return [self._answer(name, history, base, schema=chosen.schema) for name in chosen.ask]
+    def _start(self, active: ActiveRun, schema: JsonObject | None, **meta: bool) -> Write:
+        """How the beginning of a run is recorded."""
+        if active.journal is not None:
+            return active.journal.start()
+        spec = recorded_spec(meta, schema)
+        arguments = (self.conversation, active.run, active.speaker, active.base, spec)
+        return Write(queue_run, arguments)
 
-    def _last_word(self, chosen: Round) -> list[Given]:
+    async def _last_word(self, chosen: Round) -> list[ActiveRun]:
+        """The run that weighs the answers of the others, begun."""
         if chosen.council is None:
             return []
         history = (*self.turns, self._planner.council_turn())
-        return [self._answer(chosen.council, history, self._keeping.last, {COUNCIL: True})]
+        last = self._plan_run(
+            chosen.council, history, self._branch.last, self._cuts, meta={COUNCIL: True}
+        )
+        start = self._start(last, None, **{COUNCIL: True})
+        await self.store.arun(save_round, self.conversation, None, [start])
+        start.landed()
+        return [last]
 
-    def _answer(
+    def _plan_run(
         self,
         name: str,
         history: tuple[Turn, ...],
         base: str | None,
+        cuts: Mapping[str, Cut],
+        *,
         meta: JsonObject | None = None,
         schema: JsonObject | None = None,
-    ) -> Given:
-        if queue_of(self.store) is not None:
-            name = self._planner.known(name)
-            spec = spec_of(meta or {}, schema)
-            handed = Followed(self.conversation, name, self._keeping, base=base, spec=spec)
-            return self._running.expect(handed)
-        cut = self._cuts.get(name, WHOLE)
-        inquiry = self._planner.inquiry(
-            name, history, self._own, base=base, cut=cut, meta=meta, schema=schema
+    ) -> ActiveRun:
+        run = new_id()
+        if self.host.queue is not None:
+            return self._active.expect(ActiveRun(run, self._planner.known(name), base=base))
+        spec = self._planner.spec(
+            name,
+            history,
+            self._own,
+            conversation=self.conversation,
+            run=run,
+            base=base,
+            cut=cuts.get(name, WHOLE),
+            meta=meta,
+            schema=schema,
         )
-        answer = Answer(self.conversation, inquiry, self._keeping, holder_of(self.store))
-        return self._running.expect(answer)
+        journal = Journal(spec, self.store, self.host)
+        return self._active.expect(ActiveRun(run, name, base=base, journal=journal))
 
-    def _finished(self, answers: Sequence[Given]) -> ChatEvent:
-        for answer in answers:
-            if answer.note is not None:
-                self._cuts[answer.name] = answer.note.cut
+    async def _interrupted(self, conversation: str) -> list[RunInfo]:
+        return [
+            info
+            for info in await self.store.arun(list_runs)
+            if self._is_resumable(info, conversation) and is_interrupted(info)
+        ]
+
+    def _is_resumable(self, info: RunInfo, conversation: str | None) -> bool:
+        is_known = info.user == self.store.user and info.speaker in self.speakers
+        return is_known and conversation in (None, info.conversation)
+
+    async def _resume(self, sink: EventSink, conversation: str | None) -> None:
+        resumed: dict[str, ActiveRun] = {}
+
+        def control(driver: RunDriver) -> None:
+            spec = driver.spec
+            active = resumed[spec.run] = ActiveRun(spec.run, spec.speaker)
+            self._active.add(active, in_loop(driver.cancel))
+
+        try:
+            ended = await resume_runs(
+                self.host,
+                RunResolver(self._planner),
+                wanted=lambda info: self._is_resumable(info, conversation),
+                sink=sink,
+                store_patience=STORE_PATIENCE,
+                on_driver=control,
+                wait=self.host.lease_ms / 1000,
+            )
+        finally:
+            self._active.forget(list(resumed.values()))
+        for run, active in resumed.items():
+            active.failed = ended.get(run) not in {"done", "cancelled"}
+        await self.aload()
+        sink.put([self._finished(list(resumed.values()))])
+
+    def _finished(self, performed: Sequence[ActiveRun]) -> MessageFinished:
+        for active in performed:
+            if active.note is not None:
+                self._cuts[active.speaker] = active.note.cut
         return MessageFinished(
             self.conversation,
-            tuple(answer.name for answer in answers if not answer.failed),
-            tuple(answer.name for answer in answers if answer.failed),
+            tuple(active.speaker for active in performed if not active.failed),
+            tuple(active.speaker for active in performed if active.failed),
         )
 
     @property
     def _known(self) -> str | None:
         """The last turn that is known here, unless nothing needs to be read."""
-        return NEW if self._is_new or not self._keeping.is_saved else self._keeping.last
+        return NEW if self._is_new else self._branch.last
 
     def _take(self, found: Found | None) -> None:
         if found is not None:
             self._own = found.own
-            self._keeping.take(found.placed, found.total)
+            self._branch.take(found.placed, found.total)
 
     def _change(self, changes: JsonObject) -> None:
         merged = self._own | changes
         self._own = {name: value for name, value in merged.items() if value is not None}
+
+
+def _said(chosen: Round) -> tuple[Said, ...]:
+    """What a round adds to the branch."""
+    message = [Said(chosen.message)] if chosen.message is not None else []
+    return (*chosen.stays, *message)
+
+
+def _apply(chosen: Round, branch: Branch) -> None:
+    """Go back, add what stays and what was said."""
+    if chosen.back is not None:
+        branch.back_to(chosen.back.turn)
+    for each in _said(chosen):
+        branch.add(each.turn, each.run)
+
+
+def _read_media(entry: object) -> Media | None:
+    part = read_part(entry, None, 0)
+    return part if isinstance(part, Media) else None

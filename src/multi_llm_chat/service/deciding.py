@@ -15,10 +15,10 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
-from multi_llm_chat.durable.holding import holder_of
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.service.tools import in_scope
 from multi_llm_chat.store import Store
 from multi_llm_chat.store.questions import Question, ask, read_answer, withdraw
@@ -29,11 +29,11 @@ PACE: Final = 0.5
 
 
 async def decide_in_store(
-    store: Store, conversation: str, key: str, request: ApprovalRequest
+    store: Store, owner: str, conversation: str, key: str, request: ApprovalRequest
 ) -> Decision:
-    """Ask under the key, for as long as nobody decides."""
+    """Ask under the key, in the name of the runs' owner, for as long as nobody decides."""
     body: JsonObject = msgspec.to_builtins(replace(request, conversation=None))
-    question = Question(key, holder_of(store).owner, body)
+    question = Question(key, owner, body)
     is_asked = False
     try:
         while True:
@@ -50,15 +50,17 @@ async def decide_in_store(
             store.submit(withdraw, key)
 
 
-def deciding_in(store: Callable[[], Store]) -> ApprovalCallback:
-    """A callback for tools that are scoped: those are asked who look at the conversation."""
+def deciding_in(host: Callable[[], RunHost]) -> ApprovalCallback:
+    """A callback for tools that are scoped: it asks everyone who looks at the conversation."""
 
     async def approve(request: ApprovalRequest) -> Decision:
         whose = in_scope(request.conversation)
         if whose is None:
             return Deny("nobody can be asked")
         user, conversation = whose
-        return await decide_in_store(store().as_user(user), conversation, new_id(), request)
+        return await decide_in_store(
+            host().store.as_user(user), host().owner, conversation, new_id(), request
+        )
 
     return approve
 

@@ -2,16 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 
-from multi_llm_chat.history.values import JsonObject, Text, Turn
-from multi_llm_chat.service.encoding import write_value
-from multi_llm_chat.service.events import (
-    AnswerFailed,
-    AnswerFinished,
-    AnswerStarted,
-    ChatEvent,
+from multi_llm_chat.event_codec import write_value
+from multi_llm_chat.events import (
+    Event,
     MessageSaved,
-    TurnSaved,
+    RunFailed,
+    RunFinished,
+    RunStarted,
+    TurnFinished,
 )
+from multi_llm_chat.history.values import JsonObject, Text, Turn
 
 
 class Outcome:
@@ -25,26 +25,26 @@ class Outcome:
         self._answers: dict[str, JsonObject] = {}
         self._turns: dict[str, list[Turn]] = {}
 
-    def following(self, events: Iterable[ChatEvent]) -> Iterator[ChatEvent]:
+    def following(self, events: Iterable[Event]) -> Iterator[Event]:
         """The events, noted on their way."""
         for event in events:
             self.note(event)
             yield event
 
-    def note(self, event: ChatEvent) -> None:
+    def note(self, event: Event) -> None:
         """Take an event."""
         match event:
             case MessageSaved():
                 self._message = event.turn
-            case AnswerStarted():
+            case RunStarted():
                 self._answers[event.run] = {"speaker": event.speaker, "model": event.model}
                 self._turns[event.run] = []
-            case TurnSaved():
+            case TurnFinished():
                 self._turns[event.run].append(event.turn)
-            case AnswerFinished():
+            case RunFinished():
                 self.answered.append(event.speaker)
                 self._end(event.run, event, stop_reason=event.stop_reason)
-            case AnswerFailed():
+            case RunFailed():
                 self.failed.append(event.speaker)
                 self._end(event.run, event, error=write_value(event.error))
             case _:
@@ -62,7 +62,7 @@ class Outcome:
             ],
         }  # fmt: skip
 
-    def _end(self, run: str, event: AnswerFinished | AnswerFailed, **told: object) -> None:
+    def _end(self, run: str, event: RunFinished | RunFailed, **told: object) -> None:
         self._answers[run] |= {
             "usage": write_value(event.usage),
             "cost": write_value(event.cost),

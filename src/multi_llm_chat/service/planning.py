@@ -15,16 +15,17 @@ from msgspec import Struct
 
 from multi_llm_chat.client.agent_context import Compression
 from multi_llm_chat.config.values import PriceSettings, Settings
-from multi_llm_chat.context.notes import WHOLE, Cut
+from multi_llm_chat.context.notes import WHOLE
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.events import Cut
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Turn
 from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.mentions import Addressed, read_mentions
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
-from multi_llm_chat.service.answering import Inquiry
-from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.service.speakers import Speaker, Speakers
 from multi_llm_chat.service.tools import tools_for
 from multi_llm_chat.store.rates import RateLimit
@@ -127,33 +128,38 @@ class Planner:
         """What the one who has the last word is asked; it is not kept."""
         return Turn("user", (Text(self._settings.council.prompt),))
 
-    def inquiry(
+    def spec(
         self,
         name: str,
         history: tuple[Turn, ...],
         own: JsonObject,
         *,
+        conversation: str,
+        run: str,
         base: str | None,
         cut: Cut = WHOLE,
         meta: JsonObject | None = None,
         schema: JsonObject | None = None,
-    ) -> Inquiry:
-        """How a speaker is asked to go on from a history."""
+    ) -> RunSpec:
+        """How a speaker answers from a history, in a conversation with these settings of its ``own``."""
         speaker = self._speakers[name]
         foreign: Any = own.get("others")
-        return Inquiry(
-            speaker,
+        return RunSpec(
+            speaker.provider,
             history,
             tools_for(self._tools, speaker.settings.tools),
+            speaker.name,
+            run,
+            conversation,
+            base,
             system_prompt=self._prompt(speaker, own),
             policy=RepairPolicy(foreign=foreign) if foreign else None,
             limits=LoopLimits(iterations=self._settings.tools.max_iterations),
             compression=self._compression(speaker, own, cut),
-            prices=self._prices,
-            base=base,
-            meta=meta or {},
             schema=schema,
+            prices=self._prices,
             rates=self.limits,
+            meta=meta or {},
         )
 
     def _prompt(self, speaker: Speaker, own: JsonObject) -> str | None:

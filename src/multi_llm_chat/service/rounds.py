@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Turn
-from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.service.planning import COUNCIL, addressed_by
 from multi_llm_chat.service.saving import Back, Said
 from multi_llm_chat.store import Placed
@@ -22,17 +22,18 @@ from multi_llm_chat.store import Placed
 class Round(Struct, frozen=True):
     """One round.
 
-    ``heard`` is the turn up to which those who are asked know the history; None means all of it. ``schema`` is what
-    their answers are to follow.
+    ``base`` is the turn up to which the addressed speakers see the history; None means all of it. ``schema`` is what
+    their answers must match, ``queued`` the id under which the message waited.
     """
 
     ask: tuple[str, ...] = ()
     message: Turn | None = None
     back: Back | None = None
     stays: tuple[Said, ...] = ()
-    heard: str | None = None
+    base: str | None = None
     council: str | None = None
     schema: JsonObject | None = None
+    queued: str | None = None
 
 
 def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> Round:

@@ -7,12 +7,14 @@ Rules:
    back to it first, in the same transaction.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from msgspec import Struct
 
 from multi_llm_chat.archive.document import MAIN
 from multi_llm_chat.history.values import JsonObject, Text, Turn
+from multi_llm_chat.runs.records import Write
 from multi_llm_chat.store import (
     Transaction,
     append,
@@ -20,6 +22,7 @@ from multi_llm_chat.store import (
     drop_head,
     move_head,
     rename,
+    take_queued,
 )
 
 _TITLE_LENGTH = 60
@@ -56,6 +59,25 @@ def save_message(
         move_head(transaction, conversation, back.turn)
     for each in said:
         append(transaction, conversation, (each.turn,), run_id=each.run)
+
+
+def save_round(
+    transaction: Transaction,
+    conversation: str,
+    message: tuple[Any, ...] | None,
+    starts: Sequence[Write],
+    queued: str | None = None,
+) -> None:
+    """Keep what was said together with the start of its runs: a message is never left without them.
+
+    ``queued`` is the id under which the message waited: it waits no more.
+    """
+    if queued is not None:
+        take_queued(transaction, conversation, queued)
+    if message is not None:
+        save_message(transaction, conversation, *message)
+    for start in starts:
+        start.operation(transaction, *start.arguments)
 
 
 def title_of(turns: Iterable[Turn]) -> str:

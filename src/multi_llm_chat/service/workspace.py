@@ -8,6 +8,7 @@ Rules:
 
 import asyncio
 import sys
+import threading
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -18,10 +19,15 @@ from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.reading import read_settings
 from multi_llm_chat.config.secrets import open_secrets
 from multi_llm_chat.config.values import Settings
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.runs.leases import LEASE, RunHost, RunQueue, report_unsaved
+from multi_llm_chat.runs.recovery import resume_runs
 from multi_llm_chat.service.chat import ChatService
+from multi_llm_chat.service.planning import Planner
+from multi_llm_chat.service.resolver import RunResolver, Scoped, as_they_are
 from multi_llm_chat.service.speakers import Speakers, configured_speakers
-from multi_llm_chat.store import Store, open_store
+from multi_llm_chat.store import RunInfo, Store, open_store
+from multi_llm_chat.store.values import RunStatus
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
@@ -38,6 +44,7 @@ class Workspace:
         settings: Instead of those in the configuration file.
         place: Where conversations are kept, instead of the configured place.
         approve: Asks the user before a tool runs that needs it.
+        lease: For how many seconds a run belongs to this process without a renewal.
 
     Raises:
         UsageError: The configuration file cannot be used.
@@ -51,12 +58,14 @@ class Workspace:
         settings: Settings | None = None,
         place: str | None = None,
         approve: ApprovalCallback | None = None,
+        lease: float = LEASE,
     ) -> None:
         self.folders = folders or program_folders()
         self.keys = keys or Keys(folders=self.folders)
         self.settings = settings or read_settings(self.folders.config_file)
         self._place = place
         self._approve = approve
+        self._lease = lease
         self._servers: Any = None
         self.problems: list[str] = []
         #: What is to be ended before everything is closed.
@@ -70,6 +79,11 @@ class Workspace:
             self.folders.data.mkdir(mode=0o700, parents=True, exist_ok=True)
             place = str(self.folders.store_file)
         return open_store(place)
+
+    @cached_property
+    def host(self) -> RunHost:
+        """What drives the runs of this process in the store."""
+        return RunHost(self.store, lease=self._lease)
 
     @cached_property
     def speakers(self) -> Speakers:
@@ -95,10 +109,11 @@ class Workspace:
             tools=self.tools,
             settings=self.settings,
             conversation=conversation,
+            host=self.host,
         )
 
-    def use_engine(self, address: str) -> Any:
-        """Let workers give the answers: they are put into the queue at this address, which is given back.
+    def use_queue(self, address: str) -> RunQueue:
+        """Let workers drive new runs: they wait in the queue at this address, which is returned.
 
         Raises:
             UsageError: Something is missing for it.
@@ -107,15 +122,74 @@ class Workspace:
             raise UsageError("Workers need a database that all reach: --db postgresql://…")
         try:
             # The package is an extra, and takes long to load: only who has workers needs it.
-            from multi_llm_chat.durable.dbos_engine import DbosEngine  # noqa: PLC0415
+            from multi_llm_chat.runs.dbos_queue import DbosQueue  # noqa: PLC0415
         except ImportError:
             raise UsageError(
                 "Workers need more packages: pip install 'multi_llm_chat[scale]'"
             ) from None
-        engine = DbosEngine(address)
-        self.store.beside["engine"] = engine
-        self.endings.append(engine.close)
-        return engine
+        queue = DbosQueue(address)
+        self.host.queue = queue
+        self.endings.append(queue.close)
+        return queue
+
+    async def aresume_runs(
+        self,
+        *,
+        on_found: Callable[[RunInfo], object] = lambda _info: None,
+        scoped: Scoped = as_they_are,
+    ) -> dict[str, RunStatus | None]:
+        """Continue all interrupted runs, with connections of their own; how each ended.
+
+        The tools must have been started. Where there are workers, they continue the runs.
+        """
+        if self.host.queue is not None:
+            return {}
+        speakers = configured_speakers(self.settings, self.keys)
+        planner = Planner(self.settings, speakers, self.tools)
+        try:
+            return await resume_runs(self.host, RunResolver(planner, scoped), on_found=on_found)
+        finally:
+            await speakers.aclose()
+
+    def resume_in_background(
+        self,
+        after: Callable[[], object] = lambda: None,
+        *,
+        on_found: Callable[[RunInfo], object] = lambda _info: None,
+    ) -> threading.Thread:
+        """The same in a thread, once ``after`` (such as waiting for the tools) has returned.
+
+        Closing the workspace ends it, and what it had not finished is left for the next start.
+        """
+        ready: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
+        is_ending = threading.Event()
+
+        async def resume() -> None:
+            task = asyncio.current_task()
+            assert task is not None
+            ready.append((asyncio.get_running_loop(), task))
+            if not is_ending.is_set():
+                await self.aresume_runs(on_found=on_found)
+
+        def work() -> None:
+            after()
+            try:
+                asyncio.run(resume())
+            except (asyncio.CancelledError, StoreError):
+                return  # the next start finds what is left
+
+        thread = threading.Thread(target=work, name="multi_llm_chat resume", daemon=True)
+
+        def end() -> None:
+            is_ending.set()
+            for loop, task in ready:
+                if not loop.is_closed():
+                    loop.call_soon_threadsafe(task.cancel)
+            thread.join()
+
+        self.endings.append(end)
+        thread.start()
+        return thread
 
     def configured_servers(self) -> ReadServers:
         """The MCP servers of ``mcp.json``, and our own for the folders that may be read."""
@@ -150,9 +224,12 @@ class Workspace:
         self._end()
         if self._servers is not None:
             self._servers.stop_sync()
-        for part in ("speakers", "store"):
-            if part in self.__dict__:
-                getattr(self, part).close()
+        if "speakers" in self.__dict__:
+            self.speakers.close()
+        unsaved = self.host.close() if "host" in self.__dict__ else 0
+        if "store" in self.__dict__:
+            self.store.close()
+        report_unsaved(unsaved)
 
     async def aclose(self) -> None:
         """Like ``close``, to be awaited."""
@@ -161,8 +238,10 @@ class Workspace:
             await self._servers.stop()
         if "speakers" in self.__dict__:
             await self.speakers.aclose()
+        unsaved = await asyncio.to_thread(self.host.close) if "host" in self.__dict__ else 0
         if "store" in self.__dict__:
             await asyncio.to_thread(self.store.close)
+        report_unsaved(unsaved)
 
     def __enter__(self) -> Self:
         return self

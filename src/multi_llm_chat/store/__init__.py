@@ -43,6 +43,14 @@ from multi_llm_chat.store.journal import (
     take_run,
 )
 from multi_llm_chat.store.opening import LOCAL_USER, Store, open_store
+from multi_llm_chat.store.outbox import (
+    QueuedMessage,
+    edit_queued,
+    list_outbox,
+    queue_message,
+    take_queued,
+    waiting_conversations,
+)
 from multi_llm_chat.store.running import (
     RunInfo,
     count_runs,
@@ -86,6 +94,7 @@ __all__ = [
     "Listing",
     "Page",
     "Placed",
+    "QueuedMessage",
     "Run",
     "RunInfo",
     "Spending",
@@ -108,6 +117,7 @@ __all__ = [
     "create",
     "delete",
     "drop_head",
+    "edit_queued",
     "end_call",
     "end_run",
     "find",
@@ -116,6 +126,7 @@ __all__ = [
     "get_turn",
     "heads",
     "list_conversations",
+    "list_outbox",
     "list_runs",
     "move_head",
     "newest_leaf",
@@ -125,6 +136,7 @@ __all__ = [
     "path_to",
     "prune_events",
     "purge",
+    "queue_message",
     "read_document",
     "read_events",
     "read_standing",
@@ -140,9 +152,11 @@ __all__ = [
     "set_settings",
     "siblings",
     "stop_run",
+    "take_queued",
     "take_run",
     "total",
     "totals",
     "undelete",
+    "waiting_conversations",
     "write_document",
 ]

@@ -9,7 +9,7 @@ Rules:
 from collections.abc import Callable, Sequence
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.store.schema import STEPS, Step, statements
+from multi_llm_chat.store.schema import STEPS, Step, perform
 from multi_llm_chat.store.transaction import DatabaseName, Link
 
 _HAS_VERSION: dict[DatabaseName, str] = {
@@ -83,6 +83,5 @@ def _do(link: Link, version: int, steps: Sequence[Step]) -> None:
         link.execute("CREATE TABLE meta(version INTEGER NOT NULL)")
         link.execute("INSERT INTO meta(version) VALUES (0)")
     for step in steps[version:]:
-        for statement in statements(step, link.database):
-            link.execute(statement)
+        perform(step, link)
     link.execute("UPDATE meta SET version = ?", (len(steps),))

@@ -12,7 +12,7 @@ from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import ParamSpec, Self, TypeVar
 from urllib.parse import unquote
 
 from multi_llm_chat.errors import StoreError, UsageError
@@ -35,14 +35,10 @@ POSTGRES_CONNECTIONS = 3
 class Store:
     """Conversations of one user; close it, or use it in a ``with`` statement."""
 
-    def __init__(
-        self, writing: Lane, reading: Lane, user: str, beside: dict[str, Any] | None = None
-    ) -> None:
+    def __init__(self, writing: Lane, reading: Lane, user: str) -> None:
         self._writing = writing
         self._reading = reading
         self.user = user
-        #: What others keep for this place, by name; the same for all users' views of it.
-        self.beside: dict[str, Any] = {} if beside is None else beside
 
     @property
     def file(self) -> Path | None:
@@ -63,7 +59,7 @@ class Store:
 
     def as_user(self, user: str) -> "Store":
         """Another user's conversations in the same place; closed together with this store."""
-        return Store(self._writing, self._reading, _checked(user), self.beside)
+        return Store(self._writing, self._reading, _checked(user))
 
     def close(self) -> None:
         """Finish what was begun and close the connections; again does no harm."""

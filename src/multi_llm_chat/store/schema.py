@@ -10,11 +10,14 @@ Rules:
    a thousand of them and no more.
 """
 
+from collections.abc import Callable
 from typing import TypeAlias
 
-from multi_llm_chat.store.transaction import DatabaseName
+from multi_llm_chat.store.old_events import rewrite_old_events
+from multi_llm_chat.store.transaction import DatabaseName, Link
 
-Step: TypeAlias = tuple[str, ...]
+#: SQL, and functions for what SQL cannot say.
+Step: TypeAlias = tuple[str | Callable[[Link], None], ...]
 
 APPLICATION_ID = 0x4D4C4368
 
@@ -167,16 +170,28 @@ _QUESTIONS: Step = (
     "CREATE INDEX questions_conversations ON questions(conversation)",
 )
 
+_OUTBOX: Step = (
+    """CREATE TABLE outbox(
+        key {key},
+        conversation {integer} NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        id TEXT NOT NULL,
+        message TEXT NOT NULL,
+        created_ms {integer} NOT NULL,
+        UNIQUE (conversation, id))""",
+    rewrite_old_events,
+)
+
 #: Step number N stands at N - 1.
-STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS)
+STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS, _OUTBOX)
 
 
-def statements(step: Step, database: DatabaseName) -> list[str]:
-    """The step's statements in the database's own words."""
-    written: list[str] = []
+def perform(step: Step, link: Link) -> None:
+    """Do a step, in the database's own words."""
     for statement in step:
-        for word, meaning in WORDS[database].items():
+        if callable(statement):
+            statement(link)
+            continue
+        for word, meaning in WORDS[link.database].items():
             statement = statement.replace(word, meaning)
         if statement:
-            written.append(statement)
-    return written
+            link.execute(statement)

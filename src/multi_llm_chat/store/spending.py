@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import TOKEN_COUNTS, Usage
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.store.conversations import checked_id, key_of
 from multi_llm_chat.store.transaction import Row, Transaction, reading
@@ -18,7 +18,7 @@ from multi_llm_chat.store.turns import turn_key
 from multi_llm_chat.store.values import Spending, Total
 
 _NANO = 9
-_TOKENS = Usage.__struct_fields__
+_TOKENS = TOKEN_COUNTS
 _COLUMNS = ", ".join(_TOKENS)
 
 Grouping: TypeAlias = Literal["turn", "speaker", "model"]

@@ -5,7 +5,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import ErrorRecord, Usage
 from multi_llm_chat.history.values import JsonObject, Turn
 
 
@@ -55,16 +55,6 @@ class Conflict(Struct, frozen=True):
     """Nothing was saved: the branch does not end where the caller expected, but at ``head``."""
 
     head: str | None
-
-
-class ErrorRecord(Struct, frozen=True, omit_defaults=True):
-    """Why a run failed; told to the user, never to a model as its own words."""
-
-    kind: str
-    message: str
-    provider: str | None = None
-    status: int | None = None
-    code: str | None = None
 
 
 RunStatus: TypeAlias = Literal["running", "done", "failed", "cancelled"]

@@ -19,7 +19,7 @@ from multi_llm_chat.errors import UsageError
 
 _Value = TypeVar("_Value")
 
-_THREAD: Final = "multi_llm_chat-tools"
+_THREAD: Final = "multi_llm_chat loop"
 _lock = threading.Lock()
 _running: "dict[int, asyncio.AbstractEventLoop]" = {}
 
@@ -49,15 +49,27 @@ def submit(work: Coroutine[Any, Any, _Value]) -> "concurrent.futures.Future[_Val
 
 def wait_for(work: Coroutine[Any, Any, _Value]) -> _Value:
     """Run the coroutine in the background loop and wait for it, from a thread without a loop."""
-    if threading.current_thread().name == _THREAD:
+    try:
+        not_in_portal()
+    except UsageError:
         work.close()
-        raise UsageError("this would wait for itself: use the async method here")
+        raise
     future = submit(work)
     try:
         return future.result()
     except BaseException:
         future.cancel()  # Ctrl-C while waiting: the work is not wanted any more
         raise
+
+
+def not_in_portal() -> None:
+    """Refuse to wait for the background loop in its own thread.
+
+    Raises:
+        UsageError: This is its thread.
+    """
+    if threading.current_thread().name == _THREAD:
+        raise UsageError("this would wait for itself: use the async method here")
 
 
 async def through_portal(work: Coroutine[Any, Any, _Value]) -> _Value:

@@ -97,8 +97,7 @@ class AsyncTransport:
         return f"AsyncTransport({self._settings!r})"
 
     def __del__(self) -> None:
-        for connections in self._connections.values():
-            connections.abandon()
+        self.close()
 
     @contextlib.asynccontextmanager
     async def send(self, request: HttpRequest) -> AsyncGenerator[AsyncReply]:
@@ -118,6 +117,13 @@ class AsyncTransport:
         finally:
             connections.bodies.discard(content)
             response.close()
+
+    def close(self) -> None:
+        """Close all connections from any thread, each in its own loop, without waiting for it."""
+        self._closed = True
+        all_connections, self._connections = self._connections, {}
+        for connections in all_connections.values():
+            connections.abandon()
 
     async def aclose(self) -> None:
         """Close all connections; replies that are being read end with ``ConnectionFailed``."""

@@ -11,15 +11,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from multi_llm_chat.client.agent_events import (
-    AgentEvent,
-    Delayed,
+from multi_llm_chat.events import (
+    Event,
     HistoryCompressed,
+    RunWaiting,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEnd,
+    ToolCallStart,
     ToolFinished,
     ToolStarted,
-    TurnFinished,
 )
-from multi_llm_chat.events import TextDelta, ThinkingDelta, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.approval import ApprovalRequest
 from multi_llm_chat.web.oplog import Change
@@ -50,8 +52,7 @@ class LiveAnswer:
             ToolStarted: self._started,
             ToolFinished: self._finished,
             HistoryCompressed: self._compressed,
-            Delayed: self._delayed,
-            TurnFinished: self._turn_finished,
+            RunWaiting: self._waits,
         }
 
     @property
@@ -70,7 +71,7 @@ class LiveAnswer:
         last = self._segments[-1] if self._segments else None
         return len(last.tail) if isinstance(last, Words) else 0
 
-    def heard(self, event: AgentEvent) -> list[Change]:
+    def take(self, event: Event) -> list[Change]:
         """What an event changes."""
         handler = self._handlers.get(type(event))
         return [] if handler is None else handler(event)
@@ -191,16 +192,12 @@ class LiveAnswer:
     def _compressed(self, event: HistoryCompressed) -> list[Change]:
         return [*self._closed(), self._add(Note(self._new_id, event.note.text))]
 
-    def _delayed(self, event: Delayed) -> list[Change]:
+    def _waits(self, event: RunWaiting) -> list[Change]:
         changes = self._closed()
         last = len(self._segments) - 1
         if last >= 0 and isinstance(self._segments[last], Note):
             return [*changes, self._put(last, text=event.text)]
         return [*changes, self._add(Note(self._new_id, event.text))]
-
-    def _turn_finished(self, _event: TurnFinished) -> list[Change]:
-        self._calls = {}
-        return self._closed()
 
     def _call_begun(self, event: ToolCallStart) -> list[Change]:
         changes = self._closed()

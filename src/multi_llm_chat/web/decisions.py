@@ -9,10 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from multi_llm_chat.durable.holding import holder_of
+from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.deciding import decide_in_store, read_request, write_decision
-from multi_llm_chat.service.keeping import new_id
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
 from multi_llm_chat.web.answers import LiveAnswer
@@ -46,7 +45,7 @@ class Decisions:
         key, service = new_id(), self._service
         here = self._here[key] = asyncio.get_running_loop().create_future()
         elsewhere = asyncio.ensure_future(
-            decide_in_store(service.store, service.conversation, key, request)
+            decide_in_store(service.store, service.host.owner, service.conversation, key, request)
         )
         try:
             self._publish(answer.ask(request, key))
@@ -59,7 +58,7 @@ class Decisions:
 
     def asked(self, questions: Sequence[Question]) -> None:
         """Show what is asked about calls that are made elsewhere, and nothing that is not asked any more."""
-        own = holder_of(self._service.store).owner
+        own = self._service.host.owner
         told = {each.id: each for each in questions if each.asker != own}
         for key in self._elsewhere - set(told):
             self._settle(key)

@@ -17,10 +17,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
-from multi_llm_chat.durable.holding import is_dead
 from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.events import Event
+from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.events import ChatEvent
 from multi_llm_chat.store import Standing, UnderWay, read_standing
 from multi_llm_chat.store.questions import Question
 
@@ -47,7 +47,7 @@ class Shown(Protocol):
         """An answer is followed from now on."""
         ...
 
-    def heard(self, event: ChatEvent) -> None:
+    def heard(self, event: Event) -> None:
         """Something happens in an answer that is followed."""
         ...
 
@@ -136,7 +136,7 @@ class Elsewhere:
 
     @property
     def _here(self) -> frozenset[str]:
-        return self._service.giving | frozenset(self._following)
+        return self._service.run_ids | frozenset(self._following)
 
     def _knows(self, standing: Standing, here: frozenset[str]) -> bool:
         """Whether everything that is said is here, or will be told by an answer that is here."""

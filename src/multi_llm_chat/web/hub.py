@@ -19,11 +19,10 @@ from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.metering.prices import cost_of
 from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.resuming import aresume_unfinished
 from multi_llm_chat.service.speakers import Speakers
 from multi_llm_chat.service.tools import ScopedTools, in_scope, scope_of, scoped
 from multi_llm_chat.service.workspace import Workspace
-from multi_llm_chat.store import RunInfo, Store
+from multi_llm_chat.store import RunInfo, Store, waiting_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.live import Live
@@ -75,9 +74,11 @@ class Hub:
 
     async def _resume_all(self) -> None:
         try:
-            await aresume_unfinished(self.workspace, on_found=self._found, scoped=scoped)
+            for waiting in await self.workspace.store.arun(waiting_conversations):
+                self.live(waiting.user, waiting.conversation).send_waiting()
+            await self.workspace.aresume_runs(on_found=self._found, scoped=scoped)
         except MultiLLMChatError as error:
-            _LOGGER.warning("interrupted answers cannot be gone on with: %s", error)
+            _LOGGER.warning("interrupted runs cannot be resumed: %s", error)
 
     def _found(self, info: RunInfo) -> None:
         """Show at once what is gone on with, to those who look."""
@@ -124,6 +125,7 @@ class Hub:
                 tools=ScopedTools(self.workspace.tools, scope),
                 settings=self.workspace.settings,
                 conversation=None if is_new else conversation,
+                host=self.workspace.host,
             )
             service.conversation = conversation
             self._lives[scope] = Live(service, lambda: self._list_changed(user), self._resume)

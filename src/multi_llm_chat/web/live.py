@@ -16,26 +16,27 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
+from decimal import Decimal
 from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
-from multi_llm_chat.client.agent_events import ToolStarted
 from multi_llm_chat.errors import MultiLLMChatError
-from multi_llm_chat.history.values import ToolCall
-from multi_llm_chat.metering.prices import Cost
-from multi_llm_chat.service.chat import ChatService, Proceeding
-from multi_llm_chat.service.events import (
-    AnswerEvent,
-    AnswerFailed,
-    AnswerFinished,
-    AnswerResumed,
-    AnswerStarted,
-    ChatEvent,
+from multi_llm_chat.events import (
+    Event,
+    MessageFinished,
     MessageSaved,
-    NotSaved,
-    TurnSaved,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    RunWaiting,
+    ToolStarted,
+    TurnFinished,
 )
+from multi_llm_chat.history.values import Media, ToolCall
+from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
@@ -93,15 +94,17 @@ class Live:
         self._flush: asyncio.TimerHandle | None = None
         self._called = asyncio.Event()
         self._exchange = ""
+        self._is_sending = False
+        self._is_closing = False
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
             MessageSaved: self._message,
-            AnswerStarted: self._answer_started,
-            AnswerEvent: self._answer_event,
-            AnswerResumed: self._answer_resumed,
-            TurnSaved: self._turn_saved,
-            AnswerFinished: self._answer_finished,
-            AnswerFailed: self._answer_failed,
-            NotSaved: self._not_saved,
+            MessageFinished: lambda _event: [],
+            RunStarted: self._run_started,
+            RunResumed: self._run_resumed,
+            RunWaiting: self._run_waiting,
+            TurnFinished: self._turn_finished,
+            RunFinished: self._run_finished,
+            RunFailed: self._run_failed,
         }
 
     @property
@@ -156,7 +159,7 @@ class Live:
 
     # What is done.
 
-    async def proceed(self, proceeding: Proceeding, *, resets: bool) -> None:
+    async def proceed(self, stream: EventStream, *, resets: bool) -> None:
         """Let something happen; return when it has begun, or when it waits for its turn.
 
         Raises:
@@ -165,15 +168,47 @@ class Live:
         begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if resets:
             self.stop()
-        queued = self.is_busy and not resets
+        queued = (
+            self.is_busy and not resets
+        )  # "continue" waits for its turn; messages wait in the outbox
         self._waiting += 1
-        task = asyncio.create_task(self._run(proceeding, begun, resets=resets))
+        task = asyncio.create_task(self._run(stream, begun, resets=resets))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if queued:
             begun.add_done_callback(self._told_late)
             return
         await begun
+
+    async def say(self, text: str, media: Sequence[Media], to: Sequence[str] | None) -> None:
+        """Send a message now, or put it into the outbox while answers come."""
+        if self.is_busy:
+            await self.service.aqueue(text, media=media, to=to)
+            self.send_waiting()
+            return
+        await self.proceed(self.service.process_message(text, media=media, to=to), resets=False)
+
+    def send_waiting(self) -> None:
+        """Send the messages of the outbox, one after the other, when the answers before them are complete."""
+        if not self._is_sending:
+            self._is_sending = True
+            task = asyncio.create_task(self._send_waiting())
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+
+    async def _send_waiting(self) -> None:
+        try:
+            while not self._is_closing and (waiting := await self.service.aoutbox()):
+                begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                begun.add_done_callback(self._told_late)
+                self._waiting += 1
+                await self._run(self.service.send_queued(waiting[0]), begun, resets=False)
+                if begun.exception() is not None:
+                    return  # it stays in the outbox, to be edited or withdrawn
+        except MultiLLMChatError as error:
+            self.log.publish({"op": "notice", "text": str(error)})
+        finally:
+            self._is_sending = False
 
     async def move(self, action: Callable[[], Awaitable[T]]) -> T:
         """Go to another branch."""
@@ -190,18 +225,19 @@ class Live:
 
     async def close(self) -> None:
         """Stop everything that was begun here and end all streams."""
+        self._is_closing = True
         await self.elsewhere.close()
         self.service.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.log.close()
 
     async def _run(
-        self, proceeding: Proceeding, begun: "asyncio.Future[None]", *, resets: bool
+        self, stream: EventStream, begun: "asyncio.Future[None]", *, resets: bool
     ) -> None:
         try:
             async with self._turn:
                 await self.elsewhere.over()
-                async for event in proceeding:
+                async for event in stream:
                     if resets:
                         resets = False
                         self.anew()
@@ -252,7 +288,7 @@ class Live:
         hue = hue_of(speaker, self.service.names)
         self._answers[run] = LiveAnswer(AnswerView(run, speaker, hue, is_live=True))
 
-    def heard(self, event: ChatEvent) -> None:
+    def heard(self, event: Event) -> None:
         """Something happens in an answer that is given elsewhere."""
         self._publish(self._changes(event))
 
@@ -270,39 +306,41 @@ class Live:
         """The list of conversations has changed."""
         self.log.publish({"op": "list"})
 
-    # What is heard.
+    # What events change.
 
-    def _changes(self, event: ChatEvent) -> list[Change]:
-        """What an event changes; the end of a round changes nothing by itself."""
-        handler = self._handlers.get(type(event))
-        return [] if handler is None else handler(event)
+    def _changes(self, event: Event) -> list[Change]:
+        """What an event changes on the page."""
+        return self._handlers.get(type(event), self._run_event)(event)
 
-    def _answer_event(self, event: AnswerEvent) -> list[Change]:
+    def _run_event(self, event: Event) -> list[Change]:
         self._flush_soon()
-        changes = self._answers[event.run].heard(event.event)
-        if isinstance(event.event, ToolStarted):
+        changes = self._answers[event.run].take(event)
+        if isinstance(event, ToolStarted):
             self._called.set()
             self._called = asyncio.Event()
         return changes
 
-    def _answer_resumed(self, event: AnswerResumed) -> list[Change]:
+    def _run_resumed(self, event: RunResumed) -> list[Change]:
         answer = self._answers[event.run]
         answer.resumed()
         return [{"op": "replace", "id": event.run, "html": answer.view}]
 
-    def _turn_saved(self, event: TurnSaved) -> list[Change]:
+    def _run_waiting(self, event: RunWaiting) -> list[Change]:
+        changes = self._run_event(event)
+        if event.reason == "store":
+            changes.append({"op": "notice", "text": event.text})
+        return changes
+
+    def _turn_finished(self, event: TurnFinished) -> list[Change]:
         return self._answers[event.run].turn_saved()
 
-    def _answer_finished(self, event: AnswerFinished) -> list[Change]:
+    def _run_finished(self, event: RunFinished) -> list[Change]:
         footer = Footer(event.usage, _told(event.cost), event.seconds, str(event.stop_reason))
         return self._answer_over(event.run, footer)
 
-    def _answer_failed(self, event: AnswerFailed) -> list[Change]:
+    def _run_failed(self, event: RunFailed) -> list[Change]:
         footer = Footer(event.usage, _told(event.cost), event.seconds, error=event.error)
         return self._answer_over(event.run, footer)
-
-    def _not_saved(self, event: NotSaved) -> list[Change]:
-        return [{"op": "notice", "text": event.error}]
 
     def _message(self, event: MessageSaved) -> list[Change]:
         self._exchange = event.turn.id or ""
@@ -317,7 +355,7 @@ class Live:
             changes.append({"op": "notice", "text": Phrase("memo_hint")})
         return changes
 
-    def _answer_started(self, event: AnswerStarted) -> list[Change]:
+    def _run_started(self, event: RunStarted) -> list[Change]:
         there = self._answers.get(event.run)
         if there is not None:
             there.named(event.model)
@@ -381,5 +419,5 @@ class Live:
         return [name for answer in self._answers.values() for name in answer.running]
 
 
-def _told(cost: Cost | None) -> str | None:
-    return None if cost is None else money(cost.total)
+def _told(cost: Decimal | None) -> str | None:
+    return None if cost is None else money(cost)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.service.keeping import together
+from multi_llm_chat.service.branch import by_run
 from multi_llm_chat.service.planning import COUNCIL, addressed_by, typed
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
 from multi_llm_chat.web.addresses import address_of
@@ -91,7 +91,7 @@ class Shower:
     def exchanges(self, placed: Sequence[Placed]) -> list[Exchange]:
         """All exchanges of these turns, oldest first."""
         groups: list[list[Placed]] = []
-        for each in together(placed):
+        for each in by_run(placed):
             if each.turn.role == "user" or not groups:
                 groups.append([])
             groups[-1].append(each)

@@ -7,9 +7,16 @@ from decimal import Decimal
 from pathlib import Path
 
 from multi_llm_chat.cli import terminal
-from multi_llm_chat.client.agent_events import ToolFinished, ToolStarted
 from multi_llm_chat.errors import RateLimited
-from multi_llm_chat.events import Finish, TextDelta, ThinkingDelta, ToolCallEnd, Usage
+from multi_llm_chat.events import (
+    Finish,
+    TextDelta,
+    ThinkingDelta,
+    ToolCallEnd,
+    ToolFinished,
+    ToolStarted,
+    Usage,
+)
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.tools.approval import ApprovalRequest
 from multi_llm_chat.tools.mcp.values import Elicitation

@@ -25,22 +25,20 @@ from multi_llm_chat.cli.terminal.words import (
     seconds_text,
     usage_text,
 )
-from multi_llm_chat.client.agent_events import (
-    HistoryCompressed,
-    RunPaused,
-    ToolFinished,
-    ToolStarted,
-    TurnFinished,
-)
 from multi_llm_chat.context.notes import CompressionNote, Cut
 from multi_llm_chat.errors import AuthError, ContextTooLong, RateLimited, UsageError
 from multi_llm_chat.events import (
     Finish,
+    HistoryCompressed,
+    RunPaused,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
     Usage,
 )
 from multi_llm_chat.history.values import Media, Text, ToolCall, ToolResult, Turn

@@ -25,7 +25,7 @@ from multi_llm_chat.cli.terminal.screen import Screen
 from multi_llm_chat.cli.terminal.sections import Clock
 from multi_llm_chat.cli.terminal.view import AnswerView
 from multi_llm_chat.cli.terminal.words import Summary
-from multi_llm_chat.client.agent_events import AgentEvent
+from multi_llm_chat.events import Event
 
 _FRAME: Final = 0.1
 #: Drawing may take one part in so many of the time.
@@ -69,7 +69,7 @@ class AnswerBoard:
         if self._painter.ident is None:
             self._painter.start()
 
-    def event(self, speaker: str, event: AgentEvent) -> None:
+    def event(self, speaker: str, event: Event) -> None:
         """The speaker, or a tool it called, tells something."""
         view = self._views[speaker]
         self._tell(lambda: view.take(event))

@@ -10,7 +10,7 @@ from multi_llm_chat.cli.terminal.capabilities import capabilities_of
 from multi_llm_chat.cli.terminal.words import Summary
 
 if TYPE_CHECKING:
-    from multi_llm_chat.client.agent_events import AgentEvent
+    from multi_llm_chat.events import Event
 
 
 class Board(Protocol):
@@ -20,7 +20,7 @@ class Board(Protocol):
         """The speaker was asked."""
         ...
 
-    def event(self, speaker: str, event: "AgentEvent") -> None:
+    def event(self, speaker: str, event: "Event") -> None:
         """The speaker, or a tool it called, tells something."""
         ...
 

@@ -27,13 +27,15 @@ from multi_llm_chat.cli.terminal.words import (
     stop_text,
     usage_text,
 )
-from multi_llm_chat.client.agent_events import (
-    AgentEvent,
-    Delayed,
+from multi_llm_chat.events import (
+    Event,
+    Finish,
     HistoryCompressed,
+    RunWaiting,
+    TextDelta,
     ToolFinished,
+    Usage,
 )
-from multi_llm_chat.events import Finish, TextDelta, Usage
 
 
 class _Note(Struct, frozen=True):
@@ -43,7 +45,7 @@ class _Note(Struct, frozen=True):
     is_last: bool = False
 
 
-_Told = AgentEvent | Summary | _Note
+_Told = Event | Summary | _Note
 
 
 class PlainBoard:
@@ -70,7 +72,7 @@ class PlainBoard:
             answer = self._answers[speaker] = _Answer(speaker, model)
             self._order.append(answer)
 
-    def event(self, speaker: str, event: AgentEvent) -> None:
+    def event(self, speaker: str, event: Event) -> None:
         """The speaker, or a tool it called, tells something."""
         self._take(speaker, event)
 
@@ -145,7 +147,7 @@ class PlainBoard:
                 self._note(finish_text(told.reason), answer)
             case HistoryCompressed():
                 self._note(told.note.text, answer)
-            case Delayed():
+            case RunWaiting():
                 self._note(told.text, answer)
             case Summary():
                 self._end(answer, told)

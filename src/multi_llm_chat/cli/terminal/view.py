@@ -8,7 +8,7 @@ Rules:
 """
 
 from collections import deque
-from typing import TypeAlias, assert_never
+from typing import Final, TypeAlias, assert_never
 
 from multi_llm_chat.cli.terminal.cards import failure, header, notice, status, usage
 from multi_llm_chat.cli.terminal.rendering import Renderer
@@ -20,26 +20,33 @@ from multi_llm_chat.cli.terminal.words import (
     stop_text,
     usage_text,
 )
-from multi_llm_chat.client.agent_events import (
-    AgentEvent,
-    Delayed,
-    HistoryCompressed,
-    RunPaused,
-    ToolFinished,
-    ToolStarted,
-    TurnFinished,
-)
 from multi_llm_chat.context.counting import estimate_tokens
 from multi_llm_chat.events import (
+    Event,
     Finish,
+    HistoryCompressed,
+    RunPaused,
+    RunWaiting,
     TextDelta,
     ThinkingDelta,
     ToolCallDelta,
     ToolCallEnd,
     ToolCallStart,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
     Usage,
+    WaitReason,
 )
 from multi_llm_chat.history.values import ToolCall
+
+#: What the status line says while a run waits.
+_WAITS: Final[dict[WaitReason, str]] = {
+    "store": "waiting for the store",
+    "rate": "waiting for the rate limit",
+    "approval": "waiting for approval",
+    "retry": "waiting for another try",
+}
 
 _Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd
 
@@ -61,7 +68,7 @@ class AnswerView:
         self._kind = ""
         self._sections: deque[Section] = deque([Remark(renderer, header(speaker, model), "header")])
 
-    def take(self, event: AgentEvent) -> None:
+    def take(self, event: Event) -> None:
         """Take what the model or its tools tell."""
         match event:
             case Usage():
@@ -81,10 +88,18 @@ class AnswerView:
                 self._notice("Paused: the results can be changed before the model sees them.")
             case HistoryCompressed():
                 self._notice(event.note.text)
-            case Delayed():
-                self._doing = f"waiting for the limit of {event.provider}"
-            case _:
+            case RunWaiting():
+                self._wait(event)
+            case TextDelta() | ThinkingDelta() | ToolCallStart() | ToolCallDelta() | ToolCallEnd():
                 self._hear(event)
+            case _:
+                pass  # nothing to be shown
+
+    def _wait(self, event: RunWaiting) -> None:
+        """Show why the run does not go on; a store that refuses writes is also said above the status line."""
+        self._doing = _WAITS[event.reason]
+        if event.reason == "store":
+            self._notice(f"Not saved: {event.text}")
 
     def _hear(self, delta: _Delta) -> None:
         """Take more of what the model writes."""

@@ -25,9 +25,8 @@ from multi_llm_chat.errors import (
     StoreError,
     StreamBroken,
 )
-from multi_llm_chat.events import FinishReason, Usage
+from multi_llm_chat.events import FinishReason, StopReason, Usage
 from multi_llm_chat.history.values import Media, Text, ToolCall, ToolResult
-from multi_llm_chat.loop.limits import StopReason
 
 _LONGEST_VALUE: Final = 60
 _SECONDS_AN_HOUR: Final = 3600

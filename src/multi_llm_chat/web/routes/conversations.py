@@ -38,8 +38,7 @@ async def say(request: Request) -> Response:
             for each in files
         ]
     live = await told.live()
-    proceeding = live.service.process_message(text, media=media, to=names or None)
-    await live.proceed(proceeding, resets=False)
+    await live.say(text, media, names or None)
     return JSONResponse({})
 
 

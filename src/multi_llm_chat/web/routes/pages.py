@@ -15,7 +15,7 @@ from starlette.responses import (
 )
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.service.keeping import new_id
+from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.store import (
     Hit,
     Listing,

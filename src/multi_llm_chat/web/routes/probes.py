@@ -3,7 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
-from multi_llm_chat.durable.health import answer
+from multi_llm_chat.runs.health import answer
 from multi_llm_chat.web.routes.asking import asking
 
 

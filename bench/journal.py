@@ -1,8 +1,8 @@
 """Fifty sessions at a hundred tokens a second through the persisted stream.
 
-Every token is told to the holder of the run, written to the store by the group commit, and compared with the moment at which a
+Every token is appended to the run's lease, written to the store by the group commit, and compared with the moment at which a
 follower has it: from end to end. Followers in the process that writes, as those of a web page, are handed what was committed;
-followers elsewhere read it from the store. The writer's share is the CPU time of the thread that collects and of the thread
+followers in other processes read it from the store. The writer's share is the CPU time of the thread that collects and of the thread
 that commits.
 """
 
@@ -13,12 +13,10 @@ import time
 from pathlib import Path
 
 from bench.measuring import Result
-from multi_llm_chat.durable.following import follow
-from multi_llm_chat.durable.holding import Holder
-from multi_llm_chat.durable.nudges import pause_for
-from multi_llm_chat.durable.stream import Ended
-from multi_llm_chat.events import TextDelta, Usage
+from multi_llm_chat.events import RunFinished, TextDelta
 from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.runs.follow import follow
+from multi_llm_chat.runs.leases import Lease, RunHost
 from multi_llm_chat.store import Store, append, begin_run, create, open_store, take_run
 from multi_llm_chat.store.transaction import Transaction
 
@@ -41,8 +39,8 @@ def _begin(store: Store, number: int) -> str:
     return store.run(begin_run, conversation, "bench", base="q", spec={"version": 1})
 
 
-async def _tell(holder: Holder, until: float, told: dict[str, list[float]]) -> None:
-    """Tell a token of each session each ten milliseconds, catching up where the machine was late."""
+async def _emit(leases: dict[str, Lease], until: float, told: dict[str, list[float]]) -> None:
+    """Emit a token of each session each ten milliseconds, catching up where the machine was late."""
     number = 0
     began = time.monotonic()
     while time.monotonic() < until:
@@ -50,15 +48,15 @@ async def _tell(holder: Holder, until: float, told: dict[str, list[float]]) -> N
         await asyncio.sleep(max(0.0, due - time.monotonic()))
         for run_id, moments in told.items():
             moments.append(time.monotonic())
-            holder.tell(run_id, TextDelta(f"{number:>4} "))
+            leases[run_id].append([TextDelta(f"{number:>4} ")])
         number += 1
-    for run_id in told:
-        holder.tell(run_id, Ended("done", "answered", Usage(), None, SECONDS))
+    for lease in leases.values():
+        lease.append([RunFinished("answered")])
 
 
-async def _follow(store: Store, run_id: str, heard: list[float]) -> None:
+async def _follow(host: RunHost, run_id: str, heard: list[float]) -> None:
     """Note when each token arrives; they are five characters each."""
-    async for _, event in follow(store, run_id, pause=pause_for(store, run_id)):
+    async for _, event in follow(host, run_id):
         if isinstance(event, TextDelta):
             now = time.monotonic()
             heard.extend(now for _ in range(len(event.text) // 5))
@@ -66,27 +64,29 @@ async def _follow(store: Store, run_id: str, heard: list[float]) -> None:
 
 async def _measure(store: Store, read: Store) -> tuple[list[float], float, float]:
     """Waits in milliseconds, the writer's cores and the seconds it took; ``read`` is where followers look."""
-    holder = Holder(store)
+    host = RunHost(store)
+    reading = host if read is store else RunHost(read)
+    leases: dict[str, Lease] = {}
     runs = [_begin(store, number) for number in range(SESSIONS)]
     told: dict[str, list[float]] = {run_id: [] for run_id in runs}
     heard: dict[str, list[float]] = {run_id: [] for run_id in runs}
     for run_id in runs:
-        taken = store.run(take_run, run_id, holder.owner, holder.lease_ms)
+        taken = store.run(take_run, run_id, host.owner, host.lease_ms)
         assert taken is not None
-        holder.expect(taken.fence)
-        holder.hold(run_id)
+        leases[run_id] = Lease(host, taken.fence)
+        leases[run_id].hold()
     commits = store.run(_thread_cpu)
-    collects = holder.cpu_seconds
+    collects = host.cpu_seconds
     began = time.monotonic()
     until = began + SECONDS
     await asyncio.gather(
-        _tell(holder, until, told),
-        *(_follow(read, run_id, heard[run_id]) for run_id in runs),
+        _emit(leases, until, told),
+        *(_follow(reading, run_id, heard[run_id]) for run_id in runs),
     )
     elapsed = time.monotonic() - began
-    cpu = store.run(_thread_cpu) - commits + holder.cpu_seconds - collects
-    for run_id in runs:
-        holder.let_go(run_id)
+    cpu = store.run(_thread_cpu) - commits + host.cpu_seconds - collects
+    for lease in leases.values():
+        lease.release()
     waits = [
         (there - said) * 1000
         for run_id in runs

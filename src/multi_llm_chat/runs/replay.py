@@ -1,10 +1,10 @@
-"""What an interrupted run has done, read from its journal.
+"""What an interrupted run did before, read from its journal.
 
 Rules:
-1. A model's turn that is kept is not asked for again; a tool's result that is kept is told again, not found out again.
-2. A round of tools is replayed as a whole when every call of it has its result; otherwise the loop runs it, and who
-   runs the tools gives the results there are.
-3. A tool that was begun and has no result was interrupted: nobody knows what became of it.
+1. A recorded turn of the model is not requested again; a recorded result of a tool is sent again, not computed again.
+2. A round of tools is replayed as a whole when every call of it has its result; otherwise the loop runs the round, and
+   the driver answers with the results there are.
+3. A tool that was started and has no result was interrupted: its outcome is unknown.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,14 +12,14 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from multi_llm_chat.durable.stream import read_result
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.loop.effects import ModelAnswered, Outcome, ToolsRan
 from multi_llm_chat.store import Call, Transaction, calls, reading
+from multi_llm_chat.store.rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run
 
-#: What the model is told in place of a result that nobody knows.
+#: What the model reads in place of a result that nobody knows.
 UNKNOWN: Final = (
     "[outcome unknown: the program was interrupted while this tool was running. It may have done its work or not. "
     "Find out before you call it again, or tell the user.]"
@@ -28,11 +28,11 @@ UNKNOWN: Final = (
 _OVER: Final = frozenset({"done", "unknown"})
 
 
-class Recorded(Struct, frozen=True):
+class Replay(Struct, frozen=True):
     """What the journal of a run has.
 
     ``results`` and ``interrupted`` are by the numbers of calls, ``turns`` by their ids. ``next_model`` is the number of the
-    question that is asked next, if the run stands before one.
+    next call of the model, if the run is about to make one.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -43,17 +43,22 @@ class Recorded(Struct, frozen=True):
     asks_model: bool = True
 
 
-NOTHING: Final = Recorded()
+NOTHING: Final = Replay()
 
 
 @reading
-def read_recorded(transaction: Transaction, conversation: str, run_id: str) -> Recorded:
-    """What a run has done."""
+def read_replay(transaction: Transaction, conversation: str, run_id: str) -> Replay:
+    """What a run did."""
     turns = {turn.id or "": turn for turn in turns_of_run(transaction, conversation, run_id)}
-    return _recorded(calls(transaction, run_id), turns)
+    return _replay(calls(transaction, run_id), turns)
 
 
-def _recorded(journal: Sequence[Call], turns: Mapping[str, Turn]) -> Recorded:
+def read_result(text: str) -> ToolResult:
+    """A tool's result as the journal keeps it."""
+    return cast("ToolResult", read_part_row("tool_result", text, None))
+
+
+def _replay(journal: Sequence[Call], turns: Mapping[str, Turn]) -> Replay:
     outcomes: list[Outcome] = []
     by_number = {call.number: call for call in journal}
     tools = [call for call in journal if call.kind == "tool"]
@@ -74,13 +79,13 @@ def _recorded(journal: Sequence[Call], turns: Mapping[str, Turn]) -> Recorded:
             break
         outcomes.append(_ran([by_number[each] for each in numbers]))
         number += count + 1
-    return Recorded(tuple(outcomes), turns, results, interrupted, number, asks_model)
+    return Replay(tuple(outcomes), turns, results, interrupted, number, asks_model)
 
 
 def _answered(call: Call, turn: Turn) -> ModelAnswered:
-    told = cast("dict[str, Any]", call.result)
-    usage = Usage() if told["usage"] is None else Usage(*told["usage"])
-    return ModelAnswered(turn, told["finish"], usage, told["elapsed"])
+    kept = cast("dict[str, Any]", call.result)
+    usage = Usage() if kept["usage"] is None else Usage(*kept["usage"])
+    return ModelAnswered(turn, kept["finish"], usage, kept["elapsed"])
 
 
 def _ran(rounds: Sequence[Call]) -> ToolsRan:

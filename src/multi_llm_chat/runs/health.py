@@ -11,8 +11,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from multi_llm_chat.durable.holding import counts
 from multi_llm_chat.errors import StoreError
+from multi_llm_chat.runs.leases import counts
 from multi_llm_chat.store import Store, count_runs, list_runs
 from multi_llm_chat.store.running import workers
 

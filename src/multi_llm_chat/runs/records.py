@@ -1,8 +1,8 @@
-"""What a run writes, one transaction each.
+"""What a run writes to the store, one transaction each.
 
 Rules:
-1. Every transaction does the same twice as once, and writes nothing once the run is not ours any more.
-2. The end of a call, the turn it made, what it cost and what was told before are one transaction.
+1. Every transaction does the same twice as once, and writes nothing once another process owns the run.
+2. The end of a call, the turn it made, what it cost and the events before it are one transaction.
 3. A turn goes to the end of the branch that is shown, as long as that branch holds the message it answers; otherwise
    it follows its own run's last turn, on a branch of the run's own.
 """
@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from multi_llm_chat.archive.document import MAIN
 from multi_llm_chat.errors import RunLost
+from multi_llm_chat.events import ErrorRecord
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.store import (
     CallStart,
-    ErrorRecord,
     Fence,
     Spending,
     Transaction,
@@ -34,18 +34,17 @@ from multi_llm_chat.store.turns import follows
 from multi_llm_chat.store.values import CallState, RunStatus
 
 #: Events of one run with their numbers, as text.
-Numbered: TypeAlias = tuple[tuple[int, str], ...]
+NumberedRows: TypeAlias = tuple[tuple[int, str], ...]
 
-
-#: Reasons of failures that pass: what could not be saved is saved later.
-TROUBLE: Final = frozenset({"full", "unreachable", "busy", "read-only"})
+#: Reasons of store failures that pass: the write is tried again.
+TRANSIENT: Final = frozenset({"full", "unreachable", "busy", "read-only"})
 
 
 def _nothing() -> None:
-    """Nobody waits for it."""
+    """No one waits for the commit."""
 
 
-class Save(Struct, frozen=True):
+class Write(Struct, frozen=True):
     """One operation on the store; ``landed`` is called once it is committed."""
 
     operation: Callable[..., Any]
@@ -53,23 +52,8 @@ class Save(Struct, frozen=True):
     landed: Callable[[], None] = _nothing
 
 
-def together(saves: Sequence[Save]) -> Save:
-    """All of them in one transaction."""
-
-    def landed() -> None:
-        for save in saves:
-            save.landed()
-
-    return Save(_save_all, (tuple(saves),), landed)
-
-
-def _save_all(transaction: Transaction, saves: Sequence[Save]) -> None:
-    for save in saves:
-        save.operation(transaction, *save.arguments)
-
-
-class Outcome(Struct, frozen=True):
-    """How a call has ended."""
+class CallOutcome(Struct, frozen=True):
+    """How a call of a model or a tool ended."""
 
     number: int
     state: CallState
@@ -77,13 +61,13 @@ class Outcome(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where the turns of a run go: behind ``after`` (the run's last turn, or what it answers) in any case."""
+    """Where the next turn of a run goes: behind ``after``, the run's last turn or the one it answers."""
 
     conversation: str
     after: str | None
 
 
-def save_start(
+def start_run(
     transaction: Transaction,
     conversation: str,
     run: str,
@@ -94,7 +78,7 @@ def save_start(
     lease_ms: int,
     first: CallStart,
 ) -> None:
-    """A run begins, and is ours; its first call is about to be made."""
+    """Begin a run, own it, and begin its first call."""
     begin_run(transaction, conversation, speaker, base=base, spec=spec, identifier=run)
     taken = take_run(transaction, run, owner, lease_ms)
     if taken is None:
@@ -102,28 +86,37 @@ def save_start(
     begin_calls(transaction, taken.fence, [first])
 
 
-def save_begin(transaction: Transaction, fence: Fence, starts: Sequence[CallStart]) -> None:
-    """Calls are about to be made."""
-    begin_calls(transaction, fence, starts)
+def queue_run(
+    transaction: Transaction,
+    conversation: str,
+    run: str,
+    speaker: str,
+    base: str | None,
+    spec: JsonObject,
+) -> None:
+    """Begin a run that a worker will own."""
+    begin_run(transaction, conversation, speaker, base=base, spec=spec, identifier=run)
 
 
-def save_outcome(transaction: Transaction, fence: Fence, outcome: Outcome, told: Numbered) -> None:
-    """A tool has its result."""
+def record_outcome(
+    transaction: Transaction, fence: Fence, outcome: CallOutcome, rows: NumberedRows
+) -> None:
+    """Record the result of a tool."""
     end_call(transaction, fence, outcome.number, outcome.state, result=outcome.result)
-    write_events(transaction, fence, told)
+    write_events(transaction, fence, rows)
 
 
-def save_turn(
+def record_turn(
     transaction: Transaction,
     fence: Fence,
     place: Place,
     turn: Turn,
     spending: Spending | None,
-    outcome: Outcome | None,
+    outcome: CallOutcome | None,
     starts: Sequence[CallStart],
-    told: Numbered,
+    rows: NumberedRows,
 ) -> None:
-    """A turn is complete: the model's, with the end of its call; or the tools', before the next call."""
+    """Record a finished turn, the call that made it, and the calls that follow from it."""
     begin_calls(transaction, fence, starts)  # first of all: it makes sure that the run is ours
     _append(transaction, fence, place, turn)
     if spending is not None:
@@ -132,18 +125,18 @@ def save_turn(
         end_call(
             transaction, fence, outcome.number, outcome.state, result=outcome.result, turn=turn.id
         )
-    write_events(transaction, fence, told)
+    write_events(transaction, fence, rows)
 
 
-def save_end(
+def record_end(
     transaction: Transaction,
     fence: Fence,
     status: RunStatus,
     error: ErrorRecord | None,
-    told: Numbered,
+    rows: NumberedRows,
 ) -> None:
-    """The run is over."""
-    finish_run(transaction, fence, status, error=error, events=told)
+    """End the run."""
+    finish_run(transaction, fence, status, error=error, events=rows)
 
 
 def _append(transaction: Transaction, fence: Fence, place: Place, turn: Turn) -> None:

@@ -2,17 +2,27 @@
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import msgspec
 
-from multi_llm_chat.client.agent_async import AgentRun
-from multi_llm_chat.client.agent_events import AgenticLoopResult, chunk_of
-from multi_llm_chat.client.agent_sync import SyncAgentRun
+from multi_llm_chat.client.agent_context import Compression
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import Options
+from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun, chunk_of
 from multi_llm_chat.tools.runner import ToolRunner
+
+
+class RunSettings(TypedDict, total=False):
+    """The further arguments of a run; see ``AgentRun``."""
+
+    options: Options | None
+    conversation: str | None
+    compression: Compression | None
+    policy: RepairPolicy | None
 
 
 def _limits(
@@ -35,7 +45,7 @@ async def execute_with_tools_stream(
     max_iterations: int | None = None,
     timeout: float | None = None,  # noqa: ASYNC109  it winds the run up, it does not break it off
     limits: LoopLimits | None = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> AsyncGenerator[JsonObject | AgenticLoopResult]:
     """Yield texts, calls and results as plain dicts while they come; last of all the result.
 
@@ -66,12 +76,29 @@ async def execute_with_tools_stream(
 
 
 async def execute_with_tools(
-    provider: LLMProvider, history: Iterable[Any], tools: ToolRunner, **settings: Any
+    provider: LLMProvider,
+    history: Iterable[Any],
+    tools: ToolRunner,
+    *,
+    system_prompt: str | None = None,
+    max_iterations: int | None = None,
+    timeout: float | None = None,  # noqa: ASYNC109  it winds the run up, it does not break it off
+    limits: LoopLimits | None = None,
+    **settings: Unpack[RunSettings],
 ) -> AgenticLoopResult:
     """Run to the end; the arguments are those of ``execute_with_tools_stream``."""
-    async with aclosing(execute_with_tools_stream(provider, history, tools, **settings)) as chunks:
-        results = [chunk async for chunk in chunks if isinstance(chunk, AgenticLoopResult)]
-    return results[-1]
+    run = AgentRun(
+        provider,
+        history,
+        tools,
+        system_prompt=system_prompt,
+        limits=_limits(limits, max_iterations, timeout),
+        in_step=False,
+        **settings,
+    )
+    async for _ in run:
+        pass
+    return run.result
 
 
 def execute_with_tools_sync(
@@ -83,7 +110,7 @@ def execute_with_tools_sync(
     max_iterations: int | None = None,
     timeout: float | None = None,
     limits: LoopLimits | None = None,
-    **settings: Any,
+    **settings: Unpack[RunSettings],
 ) -> AgenticLoopResult:
     """Run to the end without ``async``."""
     run = SyncAgentRun(
@@ -92,6 +119,7 @@ def execute_with_tools_sync(
         tools,
         system_prompt=system_prompt,
         limits=_limits(limits, max_iterations, timeout),
+        in_step=False,
         **settings,
     )
     for _ in run:

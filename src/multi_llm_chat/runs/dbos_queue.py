@@ -1,8 +1,8 @@
 """The queue of many workers: DBOS on Postgres, used thinly.
 
 Rules:
-1. A workflow is one call of ``drive`` and nothing else: what was done is in our journal, not in DBOS's.
-2. Its id is the run's and its epoch: whoever queues the same again queues nothing.
+1. A workflow is one call of ``drive_run`` and nothing else: what was done is in our journal, not in DBOS's.
+2. Its id is the run's and its epoch: queueing the same again queues nothing.
 3. DBOS has a database of its own. Nothing in it is needed once the queue is empty.
 4. A worker that is asked to end takes no more runs, finishes those it has if there is time, and gives the rest back.
 """
@@ -14,11 +14,10 @@ from typing import Any, Final
 
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
-from multi_llm_chat.durable.driving import PATIENCE, Revive, drive
-from multi_llm_chat.durable.holding import Holder
-from multi_llm_chat.durable.janitor import keep_tidy
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.store import Store
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.orphans import watch_orphans
+from multi_llm_chat.runs.recovery import PATIENCE, Resolve, drive_run
 from multi_llm_chat.store.running import sign_off
 from multi_llm_chat.store.values import RunStatus
 from multi_llm_chat.tools.threads import in_thread
@@ -38,7 +37,7 @@ _GIVING_BACK: Final = 10
 _LOGGER = logging.getLogger(__name__)
 
 
-class DbosEngine:
+class DbosQueue:
     """The queue, for those who put runs into it."""
 
     def __init__(self, address: str) -> None:
@@ -57,7 +56,7 @@ class DbosEngine:
             raise failure
 
     def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
-        """Have the run worked on; once for each epoch, and each minute in which it is still nobody's."""
+        """Have a worker drive the run; once for each epoch, and each minute in which nobody drives it."""
         self._client.enqueue(
             {
                 "workflow_name": WORKFLOW,
@@ -70,7 +69,7 @@ class DbosEngine:
         )
 
     def forget(self, run_id: str, epoch: int) -> None:
-        """Drop what the queue still holds of earlier epochs: their workers are gone, and would block the partition."""
+        """Drop what the queue still holds of earlier epochs: their workers have ended, and would block the partition."""
         earlier = [f"{run_id}@{number}" for number in range(max(0, epoch - 3), epoch)]
         if earlier:
             self._client.cancel_workflows(earlier)
@@ -105,25 +104,25 @@ def _unreachable() -> StoreError:
 
 
 class Worker:
-    """Works on runs from the queue, in this process."""
+    """Drives runs from the queue, in this process."""
 
     def __init__(
-        self, store: Store, address: str, revive: Revive, *, holder: Holder, concurrency: int = 50
+        self, host: RunHost, address: str, resolve: Resolve, *, concurrency: int = 50
     ) -> None:
-        self._store = store
+        self._host = host
+        self._store = host.store
         self._address = address
-        self._revive = revive
-        self._holder = holder
+        self._resolve = resolve
         self._concurrency = concurrency
         self._tasks: set[asyncio.Task[Any]] = set()
 
     @property
     def busy(self) -> int:
-        """How many runs it works on."""
+        """How many runs it drives."""
         return len(self._tasks)
 
     async def run(self, stop: asyncio.Event, *, drain: float = 30.0) -> None:
-        """Work until ``stop`` is set; then finish what can be finished within ``drain`` seconds."""
+        """Drive runs until ``stop`` is set; then finish what can be finished within ``drain`` seconds."""
         self._launch()
         await DBOS.register_queue_async(
             QUEUE,
@@ -131,18 +130,18 @@ class Worker:
             worker_concurrency=self._concurrency,
             polling_interval_sec=POLL,
         )
-        engine = await asyncio.to_thread(DbosEngine, self._address)
-        janitor = asyncio.create_task(keep_tidy(self._store, engine, self._holder.owner))
+        queue = await asyncio.to_thread(DbosQueue, self._address)
+        watching = asyncio.create_task(watch_orphans(self._store, queue, self._host.owner))
         try:
             await stop.wait()
         finally:
-            janitor.cancel()
+            watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
-                await janitor
-            await in_thread(engine.close, "engine")
+                await watching
+            await in_thread(queue.close, "queue")
             await self._drain(drain)
             with contextlib.suppress(StoreError):
-                await self._store.arun(sign_off, self._holder.owner)
+                await self._store.arun(sign_off, self._host.owner)
 
     def _launch(self) -> None:
         DBOS(
@@ -150,7 +149,7 @@ class Worker:
                 "name": APPLICATION,
                 "system_database_url": self._address,
                 "sys_db_pool_size": WORKER_CONNECTIONS,
-                "executor_id": self._holder.owner,
+                "executor_id": self._host.owner,
                 "application_version": APPLICATION_VERSION,
                 "serializer": DBOSPortableJSONSerializer(),
                 "max_executor_threads": self._concurrency + 8,
@@ -161,7 +160,7 @@ class Worker:
 
         @DBOS.workflow(name=WORKFLOW)
         async def turn(run_id: str) -> str:
-            """One workflow is one drive."""
+            """Drive one run."""
             return await self._turn(run_id)
 
         del turn
@@ -178,14 +177,14 @@ class Worker:
         if task.cancelled():
             return "given back"
         if (error := task.exception()) is not None:
-            _LOGGER.error("a run could not be worked on", exc_info=error)
+            _LOGGER.error("a run could not be driven", exc_info=error)
             return "error"
         return task.result() or "taken by another"
 
     async def _drive(self, run_id: str) -> RunStatus | None:
         while True:
             try:
-                return await drive(self._store, self._holder, run_id, self._revive)
+                return await drive_run(self._host, run_id, self._resolve)
             except StoreError as error:
                 # The workflow must not end while the run has not: it would not be queued again.
                 _LOGGER.warning("a run waits for the database: %s", error)

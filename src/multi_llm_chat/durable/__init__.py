@@ -1,1 +1,0 @@
-"""Runs that survive: continued from the journal by whoever is there."""

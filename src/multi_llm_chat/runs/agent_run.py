@@ -1,0 +1,223 @@
+"""A model with tools, run once and recorded nowhere: with ``async`` or without.
+
+Rules:
+1. The run goes in step with its reader: after each event it waits until the next one is wanted, so that ``cancel`` and
+   ``pause`` take effect at the event that was read last.
+2. Leaving a run early cancels it.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from multi_llm_chat.client.agent_context import Compression
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.events import (
+    CompressionNote,
+    Event,
+    StopReason,
+    TextDelta,
+    ToolCallEnd,
+    ToolFinished,
+    Usage,
+)
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.values import JsonObject, ToolResult, Turn
+from multi_llm_chat.history.writing import write_call, write_part
+from multi_llm_chat.loop.agent import final_text
+from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import Options
+from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.driver import RunDriver
+from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.tools.portal import portal_loop, wait_for
+from multi_llm_chat.tools.runner import ToolRunner
+
+
+class AgenticLoopResult(Struct, frozen=True):
+    """How a run ended.
+
+    ``chunks`` are the texts, calls and results in the order they came, as plain dicts;
+    ``history_delta`` the turns to be added to the history; ``final_text`` the model's last words.
+    ``compressions`` describe what its requests left out of the history.
+    """
+
+    chunks: tuple[JsonObject, ...]
+    history_delta: tuple[Turn, ...]
+    final_text: str
+    iterations_used: int
+    timed_out: bool
+    error: ProviderError | None
+    stop_reason: StopReason
+    usage: Usage
+    compressions: tuple[CompressionNote, ...] = ()
+
+
+def chunk_of(event: Event) -> JsonObject | None:
+    """The event as a plain dict, as the first systems have it; None where they have none."""
+    match event:
+        case TextDelta():
+            return {"type": "text", "content": event.text}
+        case ToolCallEnd():
+            return {"type": "tool_call", "content": write_call(event.call)}
+        case ToolFinished():
+            return write_part(event.result)
+        case _:
+            return None
+
+
+class _Run:
+    """What both kinds of run share: the driver, and what it emitted."""
+
+    def __init__(
+        self,
+        provider: LLMProvider,
+        history: Iterable[Any],
+        tools: ToolRunner,
+        *,
+        system_prompt: str | None = None,
+        options: Options | None = None,
+        limits: LoopLimits = LoopLimits(),
+        conversation: str | None = None,
+        compression: Compression | None = Compression(),
+        policy: RepairPolicy | None = None,
+        step: bool = False,
+        in_step: bool = True,
+    ) -> None:
+        """Prepare a run.
+
+        Args:
+            provider: Who answers.
+            history: The conversation so far; not changed.
+            tools: Who runs the tools, such as a ``ToolRegistry``.
+            system_prompt: Put before everything else.
+            options: Settings of every request; the provider's own if not given.
+            limits: How far the run may go.
+            conversation: Where "allow in this conversation" holds.
+            compression: How requests are kept inside the model's window; None sends everything.
+            policy: How the history is repaired.
+            step: Whether to pause after each round of tools.
+            in_step: Whether the run waits for its reader after each event.
+        """
+        self._spec = RunSpec(
+            provider,
+            read_history(history),
+            tools,
+            provider.speaker,
+            conversation=conversation,
+            system_prompt=system_prompt,
+            options=options,
+            limits=limits,
+            compression=compression,
+            policy=policy,
+        )
+        self._seen: list[Event] = []
+        self._driver = RunDriver(self._spec, self, step=step)
+        self._sink: EventSink | None = None
+        self._stream = EventStream(self._produce, self.cancel, in_step=in_step)
+        self.in_step = in_step
+
+    @property
+    def result(self) -> AgenticLoopResult:
+        """How the run ended.
+
+        Raises:
+            UsageError: It goes on.
+        """
+        end = self._driver.end
+        if end is None:
+            raise UsageError("The run has not ended yet; read its events to the end first")
+        return AgenticLoopResult(
+            chunks=tuple(chunk for event in self._seen if (chunk := chunk_of(event)) is not None),
+            history_delta=end.delta,
+            final_text=final_text(end.delta),
+            iterations_used=end.iterations,
+            timed_out=end.reason == "time",
+            error=end.error,
+            stop_reason=end.reason,
+            usage=end.usage,
+            compressions=tuple(self._driver.fitting.notes),
+        )
+
+    def cancel(self) -> None:
+        """Stop the run; it ends with ``stop_reason`` ``cancelled``."""
+        self._driver.cancel()
+
+    def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
+        """Send the model something else than the tool returned; while paused after tools."""
+        return self._driver.modify_tool_result(tool_call_id, content)
+
+    def put(self, events: Sequence[Event]) -> None:
+        """Take events of the driver."""
+        assert self._sink is not None
+        self._seen += events
+        self._sink.put(events)
+
+    async def ready(self) -> None:
+        """Wait for the reader."""
+        assert self._sink is not None
+        await self._sink.ready()
+
+    async def _produce(self, sink: EventSink) -> None:
+        self._sink = sink
+        await self._driver.drive()
+
+
+class AgentRun(_Run):
+    """A run; iterate over its events with ``async for``, then read ``result``."""
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        self._events = aiter(self._stream)
+        return self._events
+
+    async def aclose(self) -> None:
+        """Leave the run; whatever is under way is ended."""
+        await self._events.aclose()
+
+    def pause(self) -> None:
+        """Wait before the next step."""
+        self._driver.pause()
+
+    def resume(self) -> None:
+        """Continue."""
+        self._driver.resume()
+
+    async def reexecute_tool(self, tool_call_id: str) -> ToolResult:
+        """Run a tool again and take its new result; while paused after tools."""
+        return await self._driver.reexecute_tool(tool_call_id)
+
+
+class SyncAgentRun(_Run):
+    """A run for code without ``async``; ``cancel``, ``pause`` and ``resume`` may come from any thread."""
+
+    def __iter__(self) -> Iterator[Event]:
+        self._events = iter(self._stream)
+        return self._events
+
+    def close(self) -> None:
+        """Leave the run; whatever is under way is ended."""
+        self._events.close()
+
+    def cancel(self) -> None:
+        """Stop the run, from any thread; it ends with ``stop_reason`` ``cancelled``."""
+        self._soon(self._driver.cancel)
+
+    def pause(self) -> None:
+        """Wait before the next step."""
+        self._soon(self._driver.pause)
+
+    def resume(self) -> None:
+        """Continue."""
+        self._soon(self._driver.resume)
+
+    def reexecute_tool(self, tool_call_id: str) -> ToolResult:
+        """Run a tool again and take its new result; while paused after tools."""
+        return wait_for(self._driver.reexecute_tool(tool_call_id))
+
+    @staticmethod
+    def _soon(action: Callable[[], None]) -> None:
+        portal_loop().call_soon_threadsafe(action)

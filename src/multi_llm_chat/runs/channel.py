@@ -1,0 +1,73 @@
+"""Events on their way from a run to one reader.
+
+Rules:
+1. ``put`` never waits: a run is not held up by a slow reader. With ``in_step`` the run waits in ``ready`` until the reader
+   has taken everything, so that a reader who cancels cancels before the next step.
+2. Events arrive in batches and are read one by one; no event costs a task switch of its own.
+3. The writer and the reader share one event loop. Threads without a loop read through ``bridge``.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from typing import Protocol
+
+from multi_llm_chat.events import Event
+
+
+class EventSink(Protocol):
+    """Where a run puts its events."""
+
+    @property
+    def in_step(self) -> bool:
+        """Whether the run waits for the reader after each event."""
+        ...
+
+    def put(self, events: Sequence[Event]) -> None:
+        """Take events."""
+        ...
+
+    async def ready(self) -> None:
+        """Return when the run may go on."""
+        ...
+
+
+class Channel:
+    """Events of one or more runs, for one reader."""
+
+    def __init__(self, *, in_step: bool = False) -> None:
+        self._events: list[Event] = []
+        self._news = asyncio.Event()
+        self._taken = asyncio.Event()
+        self._taken.set()
+        self.in_step = in_step
+        self._closed = False
+
+    def put(self, events: Sequence[Event]) -> None:
+        """Take events."""
+        self._events.extend(events)
+        self._news.set()
+
+    async def ready(self) -> None:
+        """Wait for the reader, if the run goes in step with it."""
+        if self.in_step and not self._closed:
+            self._taken.clear()
+            await self._taken.wait()
+
+    def close(self) -> None:
+        """No more events follow."""
+        self._closed = True
+        self._taken.set()
+        self._news.set()
+
+    async def read(self) -> AsyncGenerator[Event]:
+        """The events, until the channel is closed and empty."""
+        while True:
+            await self._news.wait()
+            self._news.clear()
+            while self._events:
+                events, self._events = self._events, []
+                for event in events:
+                    yield event
+            self._taken.set()
+            if self._closed and not self._events:
+                return

@@ -1,0 +1,553 @@
+"""Drive one run: ask the model, run its tools, record every step before it happens, emit what happens.
+
+This is the only code that drives ``agent_loop``. It runs as a coroutine in one event loop; ``cancel`` may come from any
+task of that loop.
+
+Rules:
+1. The calls of one turn run at the same time; their results are emitted as they come and sent in the order of the calls.
+2. ``cancel`` closes the model's socket at once and cancels running tools; what was finished is kept, and the run ends
+   in good order. It also ends a wait for the store.
+3. While paused nothing runs; results can be edited and tools requested again.
+4. Nothing runs that is not recorded: the start of a call is committed before the tool runs. While the store refuses writes
+   no tool starts and no turn is emitted as saved. A run that somebody watches fails after ``STORE_PATIENCE``
+   seconds; a worker's run keeps waiting.
+5. What the store has not accepted when the run ends is handed to the host, which keeps trying.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Iterable, Sequence
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec.structs import replace
+
+from multi_llm_chat.client.agent_context import Fitting
+from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.errors import (
+    MultiLLMChatError,
+    ProviderError,
+    RunLost,
+    StoreError,
+    UsageError,
+)
+from multi_llm_chat.events import (
+    ErrorRecord,
+    Event,
+    Finish,
+    HistoryCompressed,
+    RunFailed,
+    RunFinished,
+    RunPaused,
+    RunStarted,
+    RunWaiting,
+    TextDelta,
+    ToolFinished,
+    ToolStarted,
+    TurnFinished,
+)
+from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.loop.agent import LoopEnd, agent_loop
+from multi_llm_chat.loop.effects import (
+    CallModel,
+    Cancelled,
+    Effect,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    RunTools,
+    ToolsRan,
+)
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.journal import Journal
+from multi_llm_chat.runs.rates import RateGate
+from multi_llm_chat.runs.records import TRANSIENT, Write
+from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.tools.runner import may_repeat
+from multi_llm_chat.tools.values import IDEMPOTENCY_KEY
+
+#: Seconds for which a run that somebody watches waits for a store that refuses writes.
+STORE_PATIENCE: Final = 60.0
+#: Seconds between two tries of a refused write: the first pause, and the longest.
+_PAUSES: Final = (0.05, 1.0)
+#: Seconds in which a cancelled run tries to record its end before the host takes over.
+_LAST_TRY: Final = 1.0
+
+T = TypeVar("T")
+
+
+class _CancelledByUserError(Exception):
+    """The run was cancelled through ``cancel``, not its task."""
+
+
+class RunDriver:
+    """Drives one run.
+
+    Args:
+        spec: What the run is.
+        sink: Where its events go.
+        journal: Where it is recorded; a run without one cannot be resumed.
+        gate: When the model may be asked.
+        step: Whether to pause after each round of tools.
+        store_patience: Seconds to wait for a store that refuses writes; None waits for ever.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        sink: EventSink,
+        *,
+        journal: Journal | None = None,
+        gate: RateGate | None = None,
+        step: bool = False,
+        store_patience: float | None = STORE_PATIENCE,
+    ) -> None:
+        self.spec = spec
+        self.end: LoopEnd | None = None
+        self.fitting = Fitting(spec.provider, spec.compression, spec.system_prompt)
+        self._sink = sink
+        self._journal = journal
+        self._gate = gate
+        self._step = step
+        self._patience = store_patience
+        self._loop = agent_loop(spec.history, options=spec.request_options, limits=spec.limits)
+        replay = journal.replay.outcomes if journal is not None else ()
+        self._replay: Sequence[Outcome] = replay
+        self._started = time.monotonic() - max((each.elapsed for each in replay), default=0.0)
+        self._open = asyncio.Event()
+        self._open.set()
+        self._cancelled = False
+        self._is_lost = False
+        self._waiting: asyncio.Task[Any] | None = None
+        self._words: list[str] = []
+        self._offered: Sequence[ToolDefinition] | None = None
+        self._has_streamed = False
+        self._calls: dict[str, ToolCall] = {}
+        self._results: dict[str, ToolResult] = {}
+        self._finished: list[TurnFinished] = []
+
+    # Controls.
+
+    def cancel(self) -> None:
+        """Stop the run; it ends with the stop reason ``cancelled``."""
+        if self._cancelled:
+            return
+        self._cancelled = True
+        self._open.set()
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    def lose(self) -> None:
+        """Another process owns the run: stop at once and write nothing more."""
+        self._is_lost = True
+        self.cancel()
+
+    def pause(self) -> None:
+        """Wait before the next step."""
+        self._open.clear()
+
+    def resume(self) -> None:
+        """Continue after ``pause``."""
+        self._open.set()
+
+    def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
+        """Send the model something else than the tool returned; while paused after tools."""
+        self._waiting_call(tool_call_id)
+        edited = msgspec.structs.replace(self._results[tool_call_id], content=content)
+        self._results[tool_call_id] = edited
+        return edited
+
+    async def reexecute_tool(self, tool_call_id: str) -> ToolResult:
+        """Run a tool again and take its new result; while paused after tools."""
+        call = self._waiting_call(tool_call_id)
+        result = await self.spec.tools.execute(call, conversation=self.spec.conversation)
+        self._results[tool_call_id] = result
+        return result
+
+    def _waiting_call(self, tool_call_id: str) -> ToolCall:
+        if tool_call_id not in self._results:
+            waiting = ", ".join(self._results) or "none"
+            raise UsageError(f"No result of {tool_call_id!r} waits to be sent (waiting: {waiting})")
+        return self._calls[tool_call_id]
+
+    # The run.
+
+    async def drive(self, *, begun: bool = False) -> None:
+        """Run to the end; ``begun`` if the start of the run is recorded already.
+
+        Raises:
+            RunLost: Another process owns the run.
+            UsageError: The journal does not fit the run.
+        """
+        journal = self._journal
+        try:
+            await self._begin(begun=begun)
+            effect = self._first_effect()
+            await self._finish_turns(effect)
+            while effect is not None:
+                try:
+                    await self._interruptible(self._open.wait())
+                    outcome = await self._perform(effect)
+                except _CancelledByUserError:
+                    outcome = self._cancelled_outcome()
+                effect = self._advance(outcome)
+                await self._finish_turns(effect)
+            assert self.end is not None
+            await self._finish(self.end)
+        except RunLost:
+            raise
+        except MultiLLMChatError as error:
+            if journal is None:
+                raise
+            await self._fail(journal, error)
+        finally:
+            if journal is not None:
+                if not self._is_lost:
+                    journal.leave_unsaved()
+                journal.close()
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the run began."""
+        return time.monotonic() - self._started
+
+    async def _begin(self, *, begun: bool) -> None:
+        journal = self._journal
+        if journal is None or begun:
+            self._put([RunStarted(self.spec.model)])
+            await self._sink.ready()
+            return
+        event, writes = journal.resume()
+        await self._commit(writes)
+        self._put([event])
+        await self._sink.ready()
+
+    async def _perform(self, effect: Effect) -> Outcome:
+        if isinstance(effect, CallModel):
+            return await self._call_model(effect)
+        return await self._run_tools(effect)
+
+    def _first_effect(self) -> Effect | None:
+        """The first thing to do; None if everything was done before the run was interrupted."""
+        effect: Effect | None = next(self._loop)
+        for outcome in self._replay:
+            if effect is None or isinstance(outcome, ToolsRan) != isinstance(effect, RunTools):
+                raise UsageError("What the run did before is not what it does now")
+            effect = self._advance(outcome)
+        return effect
+
+    def _advance(self, outcome: Outcome) -> Effect | None:
+        """The next thing to do; None when the run is over."""
+        effect: Effect | None = None
+        try:
+            effect = self._loop.send(outcome)
+            added = effect.added
+        except StopIteration as stop:
+            self.end = stop.value
+            added = stop.value.added
+        whole = isinstance(outcome, (ModelAnswered, ToolsRan))
+        for turn in added:
+            usage = outcome.usage if isinstance(outcome, ModelAnswered) else None
+            is_models = turn.role != "tool"
+            self._finished.append(
+                TurnFinished(turn, usage if is_models else None, whole or not is_models)
+            )
+        return effect
+
+    async def _finish_turns(self, effect: Effect | None) -> None:
+        """Record and emit the turns that were added; the last one together with the tools it calls."""
+        finished, self._finished = self._finished, []
+        for event in finished:
+            await self._finish_turn(event, effect if event is finished[-1] else None)
+
+    async def _finish_turn(self, event: TurnFinished, effect: Effect | None) -> None:
+        journal = self._journal
+        if journal is None:
+            await self._emit([event])
+            return
+        calls: Sequence[ToolCall] = ()
+        if isinstance(effect, RunTools) and self._open.is_set() and not self._cancelled:
+            calls = effect.calls
+        turn, writes = journal.finish_turn(event, calls)
+        if self._gate is not None:
+            writes += self._gate.answered(event.usage)
+        saved = await self._commit(writes)
+        self._put([replace(event, turn=turn, saved=saved)])
+
+    async def _finish(self, end: LoopEnd) -> None:
+        journal = self._journal
+        error = None if end.error is None else error_record(end.error)
+        if journal is None:
+            event: Event = RunFinished(end.reason, end.usage, None, self.elapsed)
+            if error is not None:
+                event = RunFailed(error, end.usage, None, self.elapsed)
+        else:
+            writes = self._gate.failed(end.error) if self._gate is not None else []
+            event, write = journal.finish(end.reason, error)
+            await self._commit([*writes, write])
+        self._put([event])
+
+    async def _fail(self, journal: Journal, error: MultiLLMChatError) -> None:
+        """End the run with an error that is not the model's: of the store, or of the program that asked."""
+        self._cancelled = True  # it ends now, and waits for nothing
+        event, write = journal.finish("error", error_record(error))
+        await self._commit([write])
+        self._put([event])
+
+    # Recording and emitting.
+
+    async def _commit(self, writes: Sequence[Write]) -> bool:
+        """Make writes; wait while the store refuses. Whether they are made: a cancelled run does not wait."""
+        journal = self._journal
+        if journal is None or not (writes or journal.pending):
+            return True
+        journal.pending.extend(writes)
+        began, pause, shown = time.monotonic(), _PAUSES[0], ""
+        while not self._cancelled:
+            try:
+                await self._interruptible(journal.commit())
+            except _CancelledByUserError:
+                break
+            except StoreError as error:
+                if isinstance(error, RunLost) or error.reason not in TRANSIENT:
+                    raise
+                if str(error) != shown:
+                    shown = str(error)
+                    await self._emit([RunWaiting("store", shown)])
+                if self._patience is not None and time.monotonic() - began > self._patience:
+                    raise _given_up(error) from None
+            else:
+                return True
+            try:
+                await self._interruptible(asyncio.sleep(pause))
+            except _CancelledByUserError:
+                break
+            pause = min(2 * pause, _PAUSES[1])
+        return await self._commit_at_last(journal)
+
+    async def _commit_at_last(self, journal: Journal) -> bool:
+        """One last try of a run that is being cancelled; the host goes on trying."""
+        if self._is_lost:
+            raise RunLost(self.spec.run)
+        trying = asyncio.ensure_future(journal.commit())
+        done, _ = await asyncio.wait({trying}, timeout=_LAST_TRY)
+        if not done:
+            trying.cancel()
+            await asyncio.wait({trying})
+            return False
+        failure = trying.exception()
+        if isinstance(failure, StoreError) and failure.reason in TRANSIENT:
+            return False
+        trying.result()
+        return True
+
+    async def _emit(self, events: list[Event]) -> None:
+        """Note events in the journal and hand them to the reader."""
+        if self._journal is not None:
+            self._journal.append(events)
+        self._put(events)
+        await self._sink.ready()
+
+    def _put(self, events: list[Event]) -> None:
+        run, speaker = self.spec.run, self.spec.speaker
+        if run:
+            events = [replace(event, run=run, speaker=speaker) for event in events]
+        self._sink.put(events)
+
+    async def _interruptible(self, awaited: Awaitable[T]) -> T:
+        """Await something that ``cancel`` may interrupt."""
+        task = asyncio.current_task()
+        assert task is not None
+        if self._cancelled:
+            if asyncio.iscoroutine(awaited):
+                awaited.close()
+            raise _CancelledByUserError
+        self._waiting = task
+        try:
+            return await awaited
+        except asyncio.CancelledError:
+            if not self._cancelled or task.uncancel() > 0:
+                raise
+            raise _CancelledByUserError from None
+        finally:
+            self._waiting = None
+
+    # The model.
+
+    async def _call_model(self, effect: CallModel) -> Outcome:
+        self._offered = self.spec.tools.definitions() if effect.offer_tools else None
+        self.fitting.begin(effect.history, self._offered or (), effect.options)
+        while True:
+            await self._compress()
+            await self._wait_for_rate(effect)
+            try:
+                reply = await self._stream(effect)
+            except ProviderError as error:
+                if self._has_streamed or not self.fitting.refused(error):
+                    partial = error.partial if isinstance(error.partial, Turn) else None
+                    return ModelFailed(error, partial, self.elapsed)
+                continue
+            self.fitting.answered(reply.usage)
+            return ModelAnswered(reply.turn, reply.finish.reason, reply.usage, self.elapsed)
+
+    async def _compress(self) -> None:
+        """Emit how the request was shortened; summarise what is left out, where that is wanted."""
+        fitting = self.fitting
+        wanted = fitting.summary_question
+        if wanted is not None and fitting.summariser is not None:
+            try:
+                reply = await self._interruptible(fitting.summariser.acomplete(**wanted))
+            except MultiLLMChatError as error:
+                fitting.not_summarised(error)
+            else:
+                fitting.summarised(reply)
+        compressed: HistoryCompressed | None = fitting.news()
+        if compressed is not None:
+            await self._emit([compressed])
+
+    async def _wait_for_rate(self, effect: CallModel) -> None:
+        while self._gate is not None:
+            seconds = await self._interruptible(self._gate.admit(effect))
+            if not seconds:
+                return
+            text = f"Waiting {seconds:.0f} s: the limit of {self.spec.provider.name} is used up."
+            await self._emit([RunWaiting("rate", text, time.time() + seconds)])
+            await self._interruptible(asyncio.sleep(seconds))
+
+    async def _stream(self, effect: CallModel) -> Reply:
+        self._words = []
+        self._has_streamed = False
+        spec = self.spec
+        async with spec.provider.astream(
+            self.fitting.turns,
+            spec.system_prompt,
+            self._offered,
+            options=effect.options,
+            policy=spec.policy,
+        ) as stream:
+            batches = aiter(stream.batches())
+            complete = False  # a cancel that comes behind the last event takes nothing away
+            while True:
+                try:
+                    step = anext(batches)
+                    events = await (step if complete else self._interruptible(step))
+                except StopAsyncIteration:
+                    break
+                self._has_streamed = True
+                complete = type(events[-1]) is Finish
+                await self._emit_deltas(events)
+            return stream.reply
+
+    async def _emit_deltas(self, events: list[Event]) -> None:
+        if not self._sink.in_step:
+            self._words += [event.text for event in events if type(event) is TextDelta]
+            await self._emit(events)
+            return
+        for event in events:
+            if self._cancelled:
+                raise _CancelledByUserError
+            if type(event) is TextDelta:
+                self._words.append(event.text)
+            await self._emit([event])
+
+    def _cancelled_outcome(self) -> Cancelled:
+        """The run was stopped: what was said, and the results there are."""
+        words = "".join(self._words)
+        speaker = self.spec.provider.speaker
+        partial = Turn(speaker, (Text(words),)) if words.strip() else None
+        return Cancelled(partial, tuple(self._results.values()), self.elapsed)
+
+    # The tools.
+
+    async def _run_tools(self, effect: RunTools) -> Outcome:
+        self._words = []
+        self._calls = {call.tool_call_id: call for call in effect.calls}
+        self._results = {}
+        calls: Iterable[ToolCall] = effect.calls
+        journal = self._journal
+        if journal is not None:
+            starts = journal.start_tools(effect.calls)
+            if not await self._commit(journal.start_write(starts)):
+                raise _CancelledByUserError
+            calls = filter(journal.is_announced, effect.calls)
+        await self._emit([ToolStarted(call) for call in calls])
+        await self._together(effect.calls)
+        if self._step:
+            self.pause()
+        if not self._open.is_set():
+            await self._emit([RunPaused(tuple(self._results.values()))])
+            await self._interruptible(self._open.wait())
+        return ToolsRan(tuple(self._results.values()), self.elapsed)
+
+    async def _together(self, calls: Sequence[ToolCall]) -> None:
+        """Run all calls at once; emit each result when it is there."""
+        if self._cancelled:
+            raise _CancelledByUserError
+        began = time.monotonic()
+        running = {asyncio.ensure_future(self._execute(call)): call for call in calls}
+        try:
+            while running:
+                done, _ = await self._interruptible(
+                    asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
+                )
+                for task in [task for task in running if task in done]:
+                    call = running.pop(task)
+                    await self._finish_tool(call, task.result(), time.monotonic() - began)
+        finally:
+            for task in running:
+                task.cancel()
+            if running:
+                await asyncio.gather(*running, return_exceptions=True)
+
+    async def _finish_tool(self, call: ToolCall, result: ToolResult, seconds: float) -> None:
+        self._results[call.tool_call_id] = result
+        event = ToolFinished(call, result, seconds)
+        journal = self._journal
+        if journal is None:
+            await self._emit([event])
+        elif not journal.is_recorded(call):
+            await self._commit(journal.finish_tool(event))
+            self._put([event])
+
+    async def _execute(self, call: ToolCall) -> ToolResult:
+        """Run a call, unless the journal knows its result or that nobody knows it."""
+        journal, tools, conversation = self._journal, self.spec.tools, self.spec.conversation
+        if journal is not None:
+            if journal.is_doubtful(call):
+                again = await may_repeat(tools, call, conversation)
+                await self._commit_decision(journal.decide(call, again=again))
+            known = journal.answer(call)
+            if known is not None:
+                return known
+            IDEMPOTENCY_KEY.set(journal.key(call))
+        return await tools.execute(call, conversation=conversation)
+
+    async def _commit_decision(self, writes: Sequence[Write]) -> None:
+        """Record the start of a doubtful call, in the call's own task; it is cancelled with the round."""
+        journal = self._journal
+        assert journal is not None
+        journal.pending.extend(writes)
+        while journal.pending:
+            try:
+                await journal.commit()
+            except StoreError as error:
+                if isinstance(error, RunLost) or error.reason not in TRANSIENT:
+                    raise
+                await asyncio.sleep(_PAUSES[1])
+
+
+def _given_up(error: StoreError) -> StoreError:
+    return StoreError(
+        f"{error} The run waited for the store and gave up before any further tool started. Free space or bring the "
+        "database back and ask again, or run without saving: --no-store.",
+        reason=error.reason,
+    )
+
+
+def error_record(error: MultiLLMChatError) -> ErrorRecord:
+    """The error as it is kept."""
+    kind = type(error).__name__
+    if not isinstance(error, ProviderError):
+        return ErrorRecord(kind, str(error))
+    return ErrorRecord(kind, error.message, error.provider, error.status, error.code)

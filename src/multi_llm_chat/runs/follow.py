@@ -1,0 +1,138 @@
+"""Follow a run, in whichever process it is driven.
+
+Rules:
+1. Events come in the order of their numbers, without a gap and none twice, from any number on.
+2. Following ends with the run, and its last event is ``RunFinished`` or ``RunFailed``, also where the run's own events
+   are gone: the turns are in the store.
+3. A follower reads again and again; rows that this process commits are handed to it, and Postgres wakes it.
+4. A run that no process drives any more is left after ``ORPHANED`` seconds, unless workers will find it.
+"""
+
+from collections.abc import AsyncGenerator
+from typing import Final, TypeAlias
+
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.event_codec import read_row
+from multi_llm_chat.events import (
+    ErrorRecord,
+    Event,
+    RunFailed,
+    RunFinished,
+    TurnFinished,
+)
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.owner import is_dead
+from multi_llm_chat.store import RunInfo, Store, Told, get_turn, read_events, run_info
+from multi_llm_chat.store.journal import MOST_EVENTS
+from multi_llm_chat.store.json_text import read_json
+
+Numbered: TypeAlias = tuple[int, Event]
+
+#: How many silent reads lie between two looks at whether the run still has an owner.
+_LOOKS: Final = 20
+
+_ENDED_EARLY: Final = ErrorRecord("RunLost", "The answer was ended before it was complete.")
+
+
+async def follow(
+    host: RunHost, run_id: str, after: int = 0, *, store: Store | None = None
+) -> AsyncGenerator[Numbered]:
+    """The events of a run behind a number, until it ends.
+
+    Args:
+        host: The host of this process.
+        run_id: The run.
+        after: The number of the last event that is known.
+        store: The store of the run's user; the host's own if not given.
+
+    Raises:
+        StoreError: No process drives the run (reason ``interrupted``), or the store cannot be read.
+    """
+    own = store or host.store
+    info = await own.arun(run_info, run_id)
+    following = _Following(own, info, after)
+    with host.notifications.subscribe(run_id) as subscription:
+        read = await own.arun(read_events, run_id, after)
+        silent = 0
+        while True:
+            for number, event in following.take(read):
+                yield number, await following.resolved(event)
+            if following.is_over:
+                return
+            if following.has_ended(read):
+                yield following.after + 1, following.ending(await own.arun(run_info, run_id))
+                return
+            # What was read is read behind at once only if there may be more.
+            rows = (
+                () if len(read.events) >= MOST_EVENTS else await subscription.next(following.after)
+            )
+            if rows:
+                read, silent = Told(rows, "running", None), 0
+                continue
+            read = await own.arun(read_events, run_id, following.after)
+            silent = 0 if read.events else silent + 1
+            if silent >= _LOOKS:
+                silent = 0
+                await following.check(host)
+
+
+class _Following:
+    """Where a follower stands."""
+
+    def __init__(self, store: Store, info: RunInfo, after: int) -> None:
+        self.after = after
+        self.is_over = False
+        self._store = store
+        self._info = info
+
+    def take(self, read: Told) -> list[Numbered]:
+        """The events that are new."""
+        new: list[Numbered] = []
+        for number, payload in read.events:
+            self.after = number
+            event = read_row(read_json(payload))
+            if event is not None:
+                new.append((number, replace(event, run=self._info.id, speaker=self._info.speaker)))
+                self.is_over = self.is_over or isinstance(event, RunFinished | RunFailed)
+        return new
+
+    def has_ended(self, read: Told) -> bool:
+        """Whether the run ended without an event that says so: its events were pruned, or an operator ended it."""
+        return read.status != "running" and not read.events
+
+    def ending(self, info: RunInfo) -> Event:
+        """The end of a run whose own last event is gone."""
+        event: Event = RunFinished("answered")
+        if info.status == "cancelled":
+            event = RunFinished("cancelled")
+        elif info.status == "failed":
+            event = RunFailed(info.error or _ENDED_EARLY)
+        return replace(event, run=info.id, speaker=info.speaker)
+
+    async def resolved(self, event: Event) -> Event:
+        """The event with its turn, if it has one."""
+        if not isinstance(event, TurnFinished):
+            return event
+        placed = await self._store.arun(get_turn, self._info.conversation, event.turn.id or "")
+        return replace(event, turn=placed.turn)
+
+    async def check(self, host: RunHost) -> None:
+        """Make sure that somebody drives the run, or will."""
+        info = await self._store.arun(run_info, self._info.id)
+        if info.status == "running" and host.queue is None and is_interrupted(info):
+            raise StoreError(
+                f"The answer of {info.speaker!r} was interrupted: the process that gave it has ended. "
+                "Continue it with resume().",
+                reason="interrupted",
+            )
+
+
+def is_interrupted(info: RunInfo) -> bool:
+    """Whether the run has begun and no process drives it."""
+    return (
+        info.status == "running"
+        and bool(info.owner)
+        and (info.is_free or is_dead(info.owner or ""))
+    )

@@ -1,0 +1,349 @@
+"""One run's journal: what each step of the run means for the store.
+
+Rules:
+1. Calls are numbered in the order in which the loop makes them; a turn's id is made of the run's id and its call's
+   number. A process that resumes the run counts the same.
+2. What the journal has already is not written again, and not emitted again.
+3. A call is recorded before it is made: the first with the run itself, tools with the turn that calls them, each further
+   call of the model with the tools' turn that leads to it.
+4. An interrupted tool runs again, is given up, or waits for a person's decision, by its policy.
+5. Methods return ``Write`` values; ``commit`` makes them, in order. A write that the store refuses stays ``pending``.
+"""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+
+from msgspec.structs import replace
+
+from multi_llm_chat.events import (
+    ErrorRecord,
+    Event,
+    Finish,
+    FinishReason,
+    HistoryCompressed,
+    RunFailed,
+    RunFinished,
+    RunResumed,
+    RunStarted,
+    StopReason,
+    ToolFinished,
+    TurnFinished,
+    Usage,
+)
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.metering.prices import Cost, cost_of
+from multi_llm_chat.runs.leases import Lease, RunHost
+from multi_llm_chat.runs.records import (
+    CallOutcome,
+    NumberedRows,
+    Place,
+    Write,
+    record_end,
+    record_outcome,
+    record_turn,
+    start_run,
+)
+from multi_llm_chat.runs.replay import NOTHING, UNKNOWN, Replay
+from multi_llm_chat.runs.spans import Spans
+from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.store import CallStart, Fence, Spending, Store, begin_calls
+from multi_llm_chat.store.rows import write_part_row
+from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.tools.runner import resume_policy
+
+
+class Journal:
+    """The journal of one run.
+
+    Args:
+        spec: What the run is.
+        store: The store of the run's user.
+        host: The host of this process.
+        fence: The right to write; that of a run which begins here if not given.
+        sequence: The number of the run's next event.
+        replay: What the journal has.
+    """
+
+    def __init__(
+        self,
+        spec: RunSpec,
+        store: Store,
+        host: RunHost,
+        *,
+        fence: Fence | None = None,
+        sequence: int = 1,
+        replay: Replay = NOTHING,
+    ) -> None:
+        self.spec = spec
+        self.store = store
+        self.host = host
+        self.fence = fence or Fence(spec.run, 1)
+        self.lease = Lease(host, self.fence, sequence)
+        self.pending: deque[Write] = deque()
+        self.usage = Usage()
+        self.cost: Cost | None = Cost()
+        self.replay = replay
+        self._is_resumed = sequence > 1
+        self._commits = asyncio.Lock()
+        self._meta = dict(spec.meta)
+        self._next = 0
+        self._model_call = self._number()
+        self._next_tool = self._next
+        #: The numbers of this round's calls, by identity: a model may give two calls one id.
+        self._numbers: dict[int, int] = {}
+        self._started = -1
+        self._took: dict[str, float] = {}
+        self._doubtful: set[int] = set()
+        self._given_up: set[int] = set()
+        self._after = spec.base
+        self._finish: FinishReason = "stop"
+        self._is_half = False
+        self._spans = Spans(spec.run, spec.conversation or "", spec.provider.name, spec.model)
+        before = max((each.elapsed for each in replay.outcomes), default=0.0)
+        self._began = time.monotonic() - before
+
+    # Writing.
+
+    async def commit(self, *writes: Write) -> None:
+        """Make these writes and all that are pending before them, in order.
+
+        Raises:
+            RunLost: Another process owns the run.
+            StoreError: The store refuses; the writes stay pending.
+        """
+        self.pending.extend(writes)
+        async with self._commits:
+            while self.pending:
+                first = self.pending[0]
+                await self.store.arun(first.operation, *first.arguments)
+                self.pending.popleft()
+                first.landed()
+
+    def leave_unsaved(self) -> None:
+        """Hand what the store has not accepted to the host, which keeps trying."""
+        self.host.keep_trying(self.store, list(self.pending))
+        self.pending.clear()
+
+    def close(self) -> None:
+        """The run is over, or no longer ours."""
+        self._spans.close()
+        self.lease.release()
+
+    # The steps of a run.
+
+    def start(self) -> Write:
+        """The run begins here; the write may share a transaction with the message that the run answers."""
+        self._spans.model_started()
+        spec, host = self.spec, self.host
+        self.lease.append([RunStarted(spec.model)])
+        arguments = (
+            spec.conversation, spec.run, spec.speaker, spec.base, spec.recorded(),
+            host.owner, host.lease_ms, self._model_start(),
+        )  # fmt: skip
+        return Write(start_run, arguments, self.lease.hold)
+
+    def resume(self) -> tuple[Event, list[Write]]:
+        """The run continues here: the event that says so, and what is to be recorded first."""
+        event = RunResumed(self.fence.epoch) if self._is_resumed else RunStarted(self.spec.model)
+        self.lease.append([event])
+        self.lease.hold()
+        if not self.replay.asks_model:
+            return event, []
+        self._spans.model_started()
+        start = self._model_start(self.replay.next_model)
+        return event, [Write(begin_calls, (self.fence, [start]))]
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Note events that need no transaction of their own."""
+        for event in events:
+            match event:
+                case Finish():
+                    self._finish = event.reason
+                case HistoryCompressed():
+                    self._meta["compressed"] = event.note.text
+                case _:
+                    pass
+        self.lease.append(events)
+
+    def finish_turn(
+        self, event: TurnFinished, calls: Sequence[ToolCall] = ()
+    ) -> tuple[Turn, list[Write]]:
+        """A turn is complete: the turn as it is kept, and its write, which also records the start of ``calls``."""
+        turn = self._kept_turn(event)
+        is_models = turn.role != "tool"
+        outcome, starts = self._call_of(turn, event, is_models=is_models)
+        spending = self._spend(turn, event.usage) if is_models else None
+        place = Place(self.spec.conversation or "", self._after)
+        self._after = turn.id
+        if turn.id in self.replay.turns:
+            return turn, []
+        starts = [*starts, *self.start_tools(calls)]
+        if is_models:
+            self._spans.model_ended(event.usage, self._finish, is_whole=event.is_whole)
+        else:
+            self._spans.model_started()
+        rows = self.lease.bind(replace(event, turn=turn))
+        arguments = (self.fence, place, turn, spending, outcome, starts, rows)
+        return turn, [self._with_rows(record_turn, arguments, rows)]
+
+    def start_tools(self, calls: Sequence[ToolCall]) -> list[CallStart]:
+        """Number the calls of a round and decide which of them start; once for each round."""
+        if not calls or self._started == self._model_call:
+            return []
+        self._started = self._model_call
+        starts = [self._start_tool(call) for call in calls]
+        return [start for start in starts if start is not None]
+
+    def start_write(self, starts: Sequence[CallStart]) -> list[Write]:
+        """How the start of calls is recorded."""
+        return [Write(begin_calls, (self.fence, list(starts)))] if starts else []
+
+    def finish_tool(self, event: ToolFinished) -> list[Write]:
+        """A tool has its result."""
+        number = self._numbers[id(event.call)]
+        if number in self.replay.results:
+            return []
+        self._spans.tool_ended(event.call, is_error=event.result.is_error)
+        is_known = self.answer(event.call) is None
+        if is_known:
+            self._took[event.call.tool_call_id] = round(event.seconds, 3)
+        result = {"result": write_part_row(event.result).body, "elapsed": self.seconds}
+        outcome = CallOutcome(number, "done" if is_known else "unknown", result)
+        rows = self.lease.bind(event)
+        return [self._with_rows(record_outcome, (self.fence, outcome, rows), rows)]
+
+    def finish(self, reason: StopReason, error: ErrorRecord | None) -> tuple[Event, Write]:
+        """The run is over: the event that says so, and its write."""
+        cost: Decimal | None = None if self.cost is None else self.cost.total
+        status: RunStatus = "cancelled" if reason == "cancelled" else "done"
+        event: Event = RunFinished(reason, self.usage, cost, self.seconds)
+        if error is not None:
+            status, event = "failed", RunFailed(error, self.usage, cost, self.seconds)
+        rows = self.lease.bind(event)
+        return event, self._with_rows(record_end, (self.fence, status, error, rows), rows)
+
+    # What is known.
+
+    @property
+    def seconds(self) -> float:
+        """How long the run has taken, not counting interruptions."""
+        return time.monotonic() - self._began
+
+    def is_recorded(self, call: ToolCall) -> bool:
+        """Whether the journal has the call's result from before."""
+        return self._numbers[id(call)] in self.replay.results
+
+    def key(self, call: ToolCall) -> str:
+        """The idempotency key of a call: the same at every attempt."""
+        return f"{self.spec.run}:{self._numbers[id(call)]}"
+
+    def answer(self, call: ToolCall) -> ToolResult | None:
+        """The result of a call that is not made: it was made before, or may have been."""
+        number = self._numbers[id(call)]
+        found = self.replay.results.get(number)
+        if found is None and number in self._given_up:
+            return ToolResult(call.name, UNKNOWN, call.tool_call_id, is_error=True, synthetic=True)
+        return found
+
+    def is_doubtful(self, call: ToolCall) -> bool:
+        """Whether the call was interrupted, and a person decides what becomes of it."""
+        return self._numbers[id(call)] in self._doubtful
+
+    def decide(self, call: ToolCall, *, again: bool) -> list[Write]:
+        """Make a doubtful call again, or give it up."""
+        number = self._numbers[id(call)]
+        self._doubtful.discard(number)
+        if again:
+            return self.start_write([self._begin_tool(call, number)])
+        self._given_up.add(number)
+        return []
+
+    # Details.
+
+    def _start_tool(self, call: ToolCall) -> CallStart | None:
+        number = self._next_tool
+        self._next_tool += 1
+        self._numbers[id(call)] = number
+        if number in self.replay.results:
+            return None
+        if number in self.replay.interrupted:
+            policy = resume_policy(self.spec.tools, call.name)
+            if policy == "never":
+                self._given_up.add(number)
+                return None
+            if policy == "ask":
+                self._doubtful.add(number)
+                return None
+        return self._begin_tool(call, number)
+
+    def _begin_tool(self, call: ToolCall, number: int) -> CallStart:
+        self._spans.tool_started(call)
+        return CallStart(number, "tool", call.name, self.key(call))
+
+    def is_announced(self, call: ToolCall) -> bool:
+        """Whether followers see the call start: it runs now, or waits for a person's decision."""
+        number = self._numbers[id(call)]
+        return number not in self.replay.results and number not in self._given_up
+
+    def _kept_turn(self, event: TurnFinished) -> Turn:
+        meta = event.turn.meta | self._meta
+        if not event.is_whole:
+            meta["partial"] = True
+        if event.turn.role == "tool" and self._took:
+            meta["seconds"], self._took = self._took, {}
+        suffix = "" if event.turn.role != "tool" else ".tools"
+        # Half a turn is followed by a whole one under another id, if the run is ever resumed.
+        self._is_half = self._is_half or not event.is_whole
+        half = f".half{self.fence.epoch}" if self._is_half else ""
+        identifier = f"{self.spec.run}.{self._model_call}{suffix}{half}"
+        kept = self.replay.turns.get(identifier)
+        if kept is not None:
+            return kept
+        now = time.time_ns() // 1_000_000
+        return replace(event.turn, id=identifier, created_at=now, meta=meta)
+
+    def _call_of(
+        self, turn: Turn, event: TurnFinished, *, is_models: bool
+    ) -> tuple[CallOutcome | None, list[CallStart]]:
+        if not is_models:
+            self._model_call = self._number()
+            self._numbers = {}
+            return None, [self._model_start()]
+        # Its tools have the next numbers, whether they run here or ran before.
+        self._next_tool = self._next
+        self._next += sum(isinstance(part, ToolCall) for part in turn.parts)
+        if turn.id in self.replay.turns:
+            return None, []
+        used = None if event.usage is None else list(event.usage.counts)
+        result = {"finish": self._finish, "usage": used, "elapsed": self.seconds}
+        state = "done" if event.is_whole else "failed"
+        return CallOutcome(self._model_call, state, result), []
+
+    def _spend(self, turn: Turn, usage: Usage | None) -> Spending:
+        spec = self.spec
+        model = turn.model or spec.model
+        cost = None
+        if usage is not None and usage != Usage():
+            cost = cost_of(usage, spec.provider.priced_as, model, dict(spec.prices))
+            self.usage += usage
+        self.cost = None if cost is None or self.cost is None else self.cost + cost
+        total: Decimal | None = None if cost is None else cost.total
+        return Spending(
+            turn.id or "", spec.speaker, model, usage, total, turn=turn.id, run_id=spec.run
+        )
+
+    def _with_rows(
+        self, operation: Callable[..., None], arguments: tuple[object, ...], rows: NumberedRows
+    ) -> Write:
+        return Write(operation, arguments, lambda: self.lease.landed(rows))
+
+    def _model_start(self, number: int | None = None) -> CallStart:
+        return CallStart(self._model_call if number is None else number, "model", self.spec.model)
+
+    def _number(self) -> int:
+        number = self._next
+        self._next += 1
+        return number

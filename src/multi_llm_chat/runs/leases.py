@@ -1,0 +1,336 @@
+"""The runs that this process owns: their leases, and the events that wait to be written.
+
+Rules:
+1. One thread of a ``RunHost`` writes the events of all its runs together, every 50 ms: never one write for a word.
+2. An event gets its number once, when it is first handed to a transaction, and stays here until it is known to be
+   committed. A transaction that records a turn also writes the events before it.
+3. Leases are renewed long before they end. A driver that lost its run learns it at once, and nothing more is written.
+4. Writes that a driver could not make before it ended (``unsaved``) are tried again in the background and at ``close``.
+5. The thread lives as long as there are runs or unsaved writes.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, Protocol
+from weakref import WeakSet
+
+from multi_llm_chat.errors import RunLost, StoreError
+from multi_llm_chat.event_codec import write_row
+from multi_llm_chat.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
+from multi_llm_chat.runs.notifications import Notifications
+from multi_llm_chat.runs.owner import new_owner
+from multi_llm_chat.runs.records import NumberedRows, Write
+from multi_llm_chat.store import Events, Fence, Store, append_events, renew
+from multi_llm_chat.store.json_text import write_json
+
+#: Seconds between two writes of events.
+FLUSH: Final = 0.05
+#: Seconds between two renewals at most: a silent run learns this late that it is to stop.
+RENEWAL: Final = 2.0
+#: For how many seconds a run is ours without a renewal.
+LEASE: Final = 15.0
+#: Seconds between two tries of unsaved writes.
+RETRY: Final = 0.5
+#: Seconds that ``close`` spends on unsaved writes.
+CLOSING: Final = 5.0
+
+
+class RunQueue(Protocol):
+    """Where runs wait for a worker."""
+
+    def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
+        """Have a worker drive the run."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class Lease:
+    """The right of this process to write for one run, and the run's events that are not yet committed."""
+
+    def __init__(self, host: "RunHost", fence: Fence, sequence: int = 1) -> None:
+        self.fence = fence
+        self.on_lost: Callable[[], None] = _nothing
+        self.on_stop: Callable[[], None] = _nothing
+        self.is_held = False
+        self._host = host
+        self._next = sequence
+        self._open: list[Event] = []
+        self._numbered: dict[int, str] = {}
+
+    def hold(self) -> None:
+        """The run is ours: renew its lease and write its events."""
+        self.is_held = True
+        self._host.hold(self)
+
+    def release(self) -> None:
+        """The run is over, or no longer ours."""
+        self.is_held = False
+        self._host.release(self)
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Take events that are written within the next moments."""
+        with self._host.lock:
+            for event in events:
+                both = _joined(self._open[-1], event) if self._open else None
+                if both is None:
+                    self._open.append(event)
+                else:
+                    self._open[-1] = both
+
+    def bind(self, event: Event) -> NumberedRows:
+        """The rows that are not yet committed, and behind them an event that is true once it is committed with them."""
+        with self._host.lock:
+            before = self.numbered()
+            number = self._next
+            self._next += 1
+        return (*before, (number, write_json(write_row(event))))
+
+    def landed(self, rows: NumberedRows) -> None:
+        """These rows are committed."""
+        self.forget(rows)
+        self._host.notifications.notify({self.fence.run_id: rows})
+
+    def numbered(self) -> NumberedRows:
+        """The rows that are not yet committed; the caller holds the host's lock."""
+        for event in self._open:
+            self._numbered[self._next] = write_json(write_row(event))
+            self._next += 1
+        self._open = []
+        return tuple(self._numbered.items())
+
+    def forget(self, rows: NumberedRows) -> None:
+        """Drop rows that are committed."""
+        with self._host.lock:
+            for number, _ in rows:
+                self._numbered.pop(number, None)
+
+
+def _nothing() -> None:
+    """Nobody is interested."""
+
+
+def _joined(first: Event, second: Event) -> Event | None:
+    """Two deltas as one, where that says the same."""
+    match first, second:
+        case TextDelta(), TextDelta():
+            return TextDelta(first.text + second.text)
+        case ThinkingDelta(), ThinkingDelta():
+            return ThinkingDelta(first.text + second.text)
+        case ToolCallDelta(), ToolCallDelta() if first.index == second.index:
+            return ToolCallDelta(first.index, first.arguments + second.arguments)
+        case _:
+            return None
+
+
+class RunHost:
+    """The runs that this process drives in one store.
+
+    Args:
+        store: Where they are recorded, of whichever user.
+        lease: For how many seconds a run is ours without a renewal.
+        flush: Seconds between two writes of events.
+        queue: Where new runs wait for workers; without it this process drives them.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        lease: float = LEASE,
+        flush: float = FLUSH,
+        queue: RunQueue | None = None,
+    ) -> None:
+        self.owner = new_owner()
+        self.lease_ms = int(lease * 1000)
+        #: CPU seconds that writing has taken.
+        self.cpu_seconds = 0.0
+        self.store = store
+        self.queue = queue
+        self.notifications = Notifications(store)
+        self.lock = threading.Lock()
+        self._flush = flush
+        self._leases: dict[str, Lease] = {}
+        self._unsaved: list[tuple[Store, list[Write]]] = []
+        self._saving = threading.Lock()
+        self._woken = threading.Event()
+        self._thread: threading.Thread | None = None
+        _hosts.add(self)
+
+    @property
+    def runs(self) -> tuple[str, ...]:
+        """The runs that this process owns."""
+        with self.lock:
+            return tuple(self._leases)
+
+    @property
+    def unsaved(self) -> int:
+        """How many writes of ended runs the store has not accepted yet."""
+        with self.lock:
+            return sum(len(writes) for _, writes in self._unsaved)
+
+    def hold(self, lease: Lease) -> None:
+        """Renew the lease and write its events from now on."""
+        with self.lock:
+            self._leases[lease.fence.run_id] = lease
+            self._start()
+
+    def release(self, lease: Lease) -> None:
+        """Renew it no more."""
+        with self.lock:
+            if self._leases.get(lease.fence.run_id) is lease:
+                del self._leases[lease.fence.run_id]
+        self._woken.set()
+
+    def keep_trying(self, store: Store, writes: Sequence[Write]) -> None:
+        """Make these writes, in their order, as soon as the store accepts them."""
+        if writes:
+            with self.lock:
+                self._unsaved.append((store, list(writes)))
+                self._start()
+
+    def close(self, seconds: float = CLOSING) -> int:
+        """Try for so long to make the unsaved writes; how many are still unsaved."""
+        deadline = time.monotonic() + seconds
+        while self.unsaved and time.monotonic() < deadline:
+            self._write_unsaved()
+            if self.unsaved:
+                self._woken.wait(min(RETRY, max(0.0, deadline - time.monotonic())))
+        return self.unsaved
+
+    def _start(self) -> None:
+        if self._thread is None:
+            self._woken.clear()
+            self._thread = threading.Thread(
+                target=self._work, name="multi_llm_chat runs", daemon=True
+            )
+            self._thread.start()
+
+    def _work(self) -> None:
+        renewed = retried = due = time.monotonic()
+        while True:
+            # From one beginning to the next: what a write takes does not delay the next one.
+            self._woken.wait(max(due - time.monotonic(), self._flush / 5))
+            due = time.monotonic() + self._flush
+            began = time.thread_time()
+            with self.lock:
+                self._woken.clear()
+                if not self._leases and not self._unsaved:
+                    self._thread = None
+                    return
+            self._write()
+            if time.monotonic() - renewed >= min(self.lease_ms / 3000, RENEWAL):
+                renewed = time.monotonic()
+                self._renew()
+            if time.monotonic() - retried >= RETRY:
+                retried = time.monotonic()
+                self._write_unsaved()
+            self.cpu_seconds += time.thread_time() - began
+
+    def _write(self) -> None:
+        with self.lock:
+            batches = [
+                Events(lease.fence, rows)
+                for lease in self._leases.values()
+                if (rows := lease.numbered())
+            ]
+        if not batches:
+            return
+        try:
+            lost, stopped = self.store.run(append_events, batches)
+        except StoreError:
+            return  # the events stay here, and are tried again with what follows
+        written = {
+            batch.fence.run_id: batch.numbered
+            for batch in batches
+            if batch.fence.run_id not in lost
+        }
+        for run_id, rows in written.items():
+            lease = self._lease(run_id)
+            if lease is not None:
+                lease.forget(rows)
+        self.notifications.notify(written)
+        self._lose(lost)
+        self._stop(stopped)
+
+    def _renew(self) -> None:
+        with self.lock:
+            fences = [lease.fence for lease in self._leases.values()]
+        if not fences:
+            return
+        try:
+            ours, stopped = self.store.run(renew, fences, self.lease_ms)
+        except StoreError:
+            return  # nobody else reaches the database either, or we learn soon that the run is lost
+        # A run that ended meanwhile has no lease here any more, and was not lost.
+        self._lose({fence.run_id for fence in fences} - ours)
+        self._stop(stopped)
+
+    def _write_unsaved(self) -> None:
+        with self._saving:
+            with self.lock:
+                waiting = list(self._unsaved)
+            for entry in waiting:
+                if self._write_all(*entry):
+                    with self.lock:
+                        self._unsaved.remove(entry)
+
+    @staticmethod
+    def _write_all(store: Store, writes: list[Write]) -> bool:
+        """Make writes in their order; whether none is left to make."""
+        try:
+            while writes:
+                store.run(writes[0].operation, *writes[0].arguments)
+                writes[0].landed()
+                del writes[0]
+        except RunLost:
+            return True
+        except StoreError:
+            return False
+        return True
+
+    def _stop(self, stopped: set[str]) -> None:
+        for run_id in stopped:
+            lease = self._lease(run_id)
+            if lease is not None:
+                lease.on_stop()
+
+    def _lose(self, lost: set[str]) -> None:
+        for run_id in lost:
+            lease = self._lease(run_id)
+            if lease is not None:
+                lease.release()
+                lease.on_lost()
+
+    def _lease(self, run_id: str) -> Lease | None:
+        with self.lock:
+            return self._leases.get(run_id)
+
+
+_hosts: "WeakSet[RunHost]" = WeakSet()
+
+
+def counts() -> Mapping[str, float]:
+    """How many runs this process owns, and what writing their events has cost."""
+    hosts = list(_hosts)
+    return {
+        "runs_held": sum(len(host.runs) for host in hosts),
+        "writer_cpu_seconds": sum(host.cpu_seconds for host in hosts),
+    }
+
+
+def report_unsaved(count: int) -> None:
+    """Report writes that were given up.
+
+    Raises:
+        StoreError: There are some.
+    """
+    if count:
+        raise StoreError(
+            f"The store accepted no writes: {count} of the last steps of the conversation were not saved. "
+            "What was saved before them is complete; unfinished answers continue at the next start.",
+            reason="unsaved",
+        )

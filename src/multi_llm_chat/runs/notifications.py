@@ -1,0 +1,156 @@
+"""Wake followers when a run has new events, instead of polling: from Postgres, or from this very process.
+
+Rules:
+1. One connection for a whole process, open while anyone follows. SQLite notifies nobody: followers poll for what other
+   processes write.
+2. Events that this process commits are handed to its own followers after the commit: nobody reads them again.
+3. A notification without events only says "look". A follower that misses one looks a moment later all the same.
+
+``Notifications`` owns the listening thread; a ``Subscription`` belongs to one event loop.
+"""
+
+import asyncio
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Final, Self
+
+from multi_llm_chat.runs.records import NumberedRows
+from multi_llm_chat.store import Store
+from multi_llm_chat.store.journal import CHANNEL
+from multi_llm_chat.store.lanes import Listening
+
+#: Seconds between two reads where nothing notifies.
+POLL: Final = 0.05
+#: Seconds after which a follower reads without a notification.
+LONGEST: Final = 0.5
+#: How many events wait for a slow follower; with more, it reads all of them from the store.
+_MOST: Final = 1_000
+#: How many silent waits the connection outlives when nobody follows.
+_IDLE_WAITS: Final = 4
+
+
+class Subscription:
+    """What one follower of a run receives; used within one event loop, in a ``with`` block."""
+
+    def __init__(self, notifications: "Notifications", run_id: str) -> None:
+        self.run_id = run_id
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._notifications = notifications
+        self._woken = asyncio.Event()
+        self._received: list[tuple[int, str]] = []
+        self._last = -1
+        self._is_local = False
+
+    def __enter__(self) -> Self:
+        self.loop = asyncio.get_running_loop()
+        self._notifications.add(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._notifications.remove(self)
+
+    def receive(self, rows: NumberedRows) -> None:
+        """Take rows that were committed just now; none means that another process may have written some."""
+        self._received = [*self._received, *rows] if len(self._received) < _MOST else []
+        self._woken.set()
+
+    async def next(self, after: int) -> NumberedRows:
+        """Wait for the rows behind a number; empty where the store must be read."""
+        if after > self._last:
+            self._is_local = False  # another process writes them
+        try:
+            async with asyncio.timeout(LONGEST if self._is_local else self._notifications.patience):
+                await self._woken.wait()
+        except TimeoutError:
+            return ()
+        self._woken.clear()
+        received, self._received = self._received, []
+        new = tuple(sorted({number: text for number, text in received if number > after}.items()))
+        if not new or new[0][0] != after + 1 or new[-1][0] != after + len(new):
+            return ()
+        self._last, self._is_local = new[-1][0], True
+        return new
+
+
+class Notifications:
+    """The notifications of one database."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._subscriptions: dict[str, set[Subscription]] = {}
+        self._lock = threading.Lock()
+        self._thread: threading.Thread | None = None
+        self._is_silent = False
+
+    @property
+    def patience(self) -> float:
+        """How long it is worth waiting for a notification."""
+        return POLL if self._is_silent else LONGEST
+
+    def subscribe(self, run_id: str) -> Subscription:
+        """A subscription to a run, to be used in a ``with`` block."""
+        return Subscription(self, run_id)
+
+    def add(self, subscription: Subscription) -> None:
+        """Notify this subscription."""
+        with self._lock:
+            self._subscriptions.setdefault(subscription.run_id, set()).add(subscription)
+            if self._thread is None and not self._is_silent:
+                self._thread = threading.Thread(
+                    target=self._listen, name="multi_llm_chat notifications", daemon=True
+                )
+                self._thread.start()
+
+    def remove(self, subscription: Subscription) -> None:
+        """Notify this subscription no more."""
+        with self._lock:
+            others = self._subscriptions.get(subscription.run_id, set())
+            others.discard(subscription)
+            if not others:
+                self._subscriptions.pop(subscription.run_id, None)
+
+    def notify(self, written: Mapping[str, NumberedRows]) -> None:
+        """Wake the followers of these runs, with the rows where they are known; from any thread."""
+        waking: dict[asyncio.AbstractEventLoop, list[tuple[Subscription, NumberedRows]]]
+        waking = defaultdict(list)
+        with self._lock:
+            for run_id, rows in written.items():
+                for subscription in self._subscriptions.get(run_id, ()):
+                    assert subscription.loop is not None
+                    waking[subscription.loop].append((subscription, rows))
+        for loop, received in waking.items():
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(_deliver, received)
+
+    def _listen(self) -> None:
+        try:
+            listening = self._store.listen(CHANNEL)
+            self._is_silent = listening is None
+        except ConnectionError:
+            listening = None
+        idle = 0
+        while listening is not None:
+            listening, idle = self._pass_on(listening, idle)
+        with self._lock:
+            self._thread = None
+
+    def _pass_on(self, listening: Listening, idle: int) -> tuple[Listening | None, int]:
+        """Pass on what the database says; None when the connection is lost or nobody has followed for long."""
+        try:
+            changed = listening.wait(LONGEST)
+        except ConnectionError:
+            listening.close()
+            return None, 0
+        self.notify(dict.fromkeys(changed, ()))
+        with self._lock:
+            idle = 0 if self._subscriptions else idle + 1
+        if idle > _IDLE_WAITS:
+            listening.close()
+            return None, 0
+        return listening, idle
+
+
+def _deliver(received: Iterable[tuple[Subscription, NumberedRows]]) -> None:
+    for subscription, rows in received:
+        subscription.receive(rows)

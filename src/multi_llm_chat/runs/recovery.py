@@ -1,0 +1,302 @@
+"""Continue runs whose process has ended.
+
+Rules:
+1. ``drive_run`` may be called for any run at any time: whoever takes the run drives it, all others get None.
+2. What it does depends on the journal and on the workspace alone: nothing is remembered between two processes.
+3. A run that ends its process again and again is given up after ``MOST_ATTEMPTS`` without any progress. A run that cannot
+   be resumed ends with an error that says why.
+4. On one machine, one process of several with the same SQLite file resumes interrupted runs: it holds the lock beside
+   the file, which the system releases however the process ends.
+5. A run is free when its lease has run out, or when its owner was a process of this machine that has ended. A run that
+   waits, such as for a person, keeps nobody from resuming others.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from pathlib import Path
+from typing import Any, Final, TypeAlias
+
+from multi_llm_chat.errors import MultiLLMChatError, RunLost, StoreError, UsageError
+from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.driver import RunDriver, error_record
+from multi_llm_chat.runs.journal import Journal
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.orphans import KEPT_MS
+from multi_llm_chat.runs.owner import is_alive_here, is_dead
+from multi_llm_chat.runs.rates import rate_gate
+from multi_llm_chat.runs.replay import read_replay
+from multi_llm_chat.runs.spec import VERSION, RunSpec
+from multi_llm_chat.store import (
+    RunInfo,
+    Store,
+    Taken,
+    finish_run,
+    list_runs,
+    prune_events,
+    release_run,
+    run_info,
+    take_run,
+)
+from multi_llm_chat.store.values import RunStatus
+
+try:
+    import fcntl
+except ImportError:  # Windows: leases alone keep two processes apart
+    fcntl = None
+
+#: How often a run may be taken without any progress.
+MOST_ATTEMPTS: Final = 5
+#: Seconds for which a worker stays away from a provider while the store cannot be read.
+PATIENCE: Final = 1.0
+
+#: Finds the provider, the history and the tools of a run. It raises ``UsageError`` where there are none.
+Resolve: TypeAlias = Callable[[Taken, Store], Awaitable[RunSpec]]
+
+
+class _Discard:
+    """A sink for runs that are followed through the store alone."""
+
+    in_step = False
+
+    def put(self, events: object) -> None:
+        """Drop the events."""
+
+    async def ready(self) -> None:
+        """Never wait."""
+
+
+async def drive_run(
+    host: RunHost,
+    run_id: str,
+    resolve: Resolve,
+    *,
+    dead: str | None = None,
+    sink: EventSink | None = None,
+    store_patience: float | None = None,
+    on_driver: Callable[[RunDriver], object] = lambda _driver: None,
+) -> RunStatus | None:
+    """Drive a run to its end; how it ended, or None if another process owns it.
+
+    Args:
+        host: The host of this process.
+        run_id: The run.
+        resolve: Finds what it needs.
+        dead: An owner that is known to have ended.
+        sink: Where its events go besides the journal.
+        store_patience: Seconds to wait for a store that refuses writes; None waits for ever.
+        on_driver: Gets the driver before it starts.
+
+    Cancelled, it gives the run back for another process to resume.
+    """
+    store = host.store
+    taken = await store.arun(take_run, run_id, host.owner, host.lease_ms, dead=dead)
+    if taken is None:
+        return None
+    own = store.as_user(taken.user)
+    try:
+        _check(taken)
+        spec = await resolve(taken, own)
+        replay = await own.arun(read_replay, taken.conversation, run_id)
+    except StoreError:
+        raise  # the database's trouble, not the run's: the next process that takes it may have more luck
+    except MultiLLMChatError as error:
+        status: RunStatus = "cancelled" if isinstance(error, _StoppedError) else "failed"
+        record = None if status == "cancelled" else error_record(error)
+        await own.arun(finish_run, taken.fence, status, error=record)
+        return status
+    journal = Journal(spec, own, host, fence=taken.fence, sequence=taken.sequence, replay=replay)
+    gate = rate_gate(own, spec.provider, spec.rates, patience=PATIENCE)
+    driver = RunDriver(
+        spec, sink or _Discard(), journal=journal, gate=gate, store_patience=store_patience
+    )
+    on_driver(driver)
+    return await _drive(driver, journal, taken, own)
+
+
+async def _drive(
+    driver: RunDriver, journal: Journal, taken: Taken, store: Store
+) -> RunStatus | None:
+    bind_controls(driver, journal)
+    try:
+        await driver.drive()
+    except RunLost:
+        return None
+    except asyncio.CancelledError:
+        await store.arun(release_run, taken.fence)
+        raise
+    return (await store.arun(run_info, taken.fence.run_id)).status
+
+
+def bind_controls(driver: RunDriver, journal: Journal) -> None:
+    """Let the host stop the driver when the run is lost, or when somebody asked in the store to stop it."""
+    loop = asyncio.get_running_loop()
+
+    def soon(action: Callable[[], None]) -> Callable[[], None]:
+        def call() -> None:
+            if not loop.is_closed():
+                loop.call_soon_threadsafe(action)
+
+        return call
+
+    journal.lease.on_lost = soon(driver.lose)
+    journal.lease.on_stop = soon(driver.cancel)
+
+
+class _StoppedError(UsageError):
+    """Somebody stopped the run before it was taken."""
+
+
+def _check(taken: Taken) -> None:
+    if taken.stopped:
+        raise _StoppedError("The run was stopped")
+    if taken.attempts > MOST_ATTEMPTS:
+        raise UsageError(
+            f"The answer was given up: {MOST_ATTEMPTS} times in a row it was interrupted at the same place. "
+            "Ask again, or try once more: mlc runs resume"
+        )
+    version = taken.spec.get("version")
+    if version != VERSION:
+        by = "an older" if version is None else "another"
+        raise UsageError(
+            f"The answer was interrupted and cannot be resumed: {by} version of this program began it. Ask again."
+        )
+
+
+class RunnerLock:
+    """The lock beside a file of conversations."""
+
+    def __init__(self, file: Path) -> None:
+        self._path = file.with_name(f"{file.name}.runner")
+        self._descriptor: int | None = None
+
+    def take(self) -> bool:
+        """Take it, if nobody has it."""
+        if self._descriptor is not None:
+            return True
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        if fcntl is not None:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                os.close(descriptor)
+                return False
+        self._descriptor = descriptor
+        _held.add(self)
+        return True
+
+    def release(self) -> None:
+        """Give it back."""
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
+            _held.discard(self)
+
+
+#: The locks of this process. A forked child would share them for as long as it lives.
+_held: set[RunnerLock] = set()
+
+
+def _leave_to_parent() -> None:
+    for lock in list(_held):
+        lock.release()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
+async def resume_runs(
+    host: RunHost,
+    resolve: Resolve,
+    *,
+    wanted: Callable[[RunInfo], bool] = lambda _info: True,
+    on_found: Callable[[RunInfo], object] = lambda _info: None,
+    sink: EventSink | None = None,
+    store_patience: float | None = None,
+    on_driver: Callable[[RunDriver], object] = lambda _driver: None,
+    wait: float | None = None,
+) -> dict[str, RunStatus | None]:
+    """Continue every interrupted run, until none is left that nobody drives; how each ended.
+
+    Args:
+        host: The host of this process.
+        resolve: Finds what a run needs.
+        wanted: Which runs to continue.
+        on_found: Gets each run that is continued.
+        sink: Where events go besides the journal.
+        store_patience: Seconds to wait for a store that refuses writes; None waits for ever.
+        on_driver: Gets each driver before it starts.
+        wait: Seconds to wait for the leases of owners on other machines; None waits until they end.
+    """
+    deadline = None if wait is None else time.monotonic() + wait
+
+    def drive(info: RunInfo) -> Coroutine[Any, Any, RunStatus | None]:
+        return drive_run(
+            host,
+            info.id,
+            resolve,
+            dead=info.owner,
+            sink=sink,
+            store_patience=store_patience,
+            on_driver=on_driver,
+        )
+
+    ended: dict[str, RunStatus | None] = {}
+    driving: dict[asyncio.Task[RunStatus | None], str] = {}
+    tried: set[tuple[str, int]] = set()
+    store = host.store
+    lock = RunnerLock(store.file) if store.file is not None else None
+    if lock is not None and not lock.take():
+        return ended
+    try:
+        await store.arun(prune_events, KEPT_MS)
+        while True:
+            listed = [info for info in await store.arun(list_runs) if wanted(info)]
+            free, waiting = _sorted(listed, host.owner)
+            for info in [each for each in free if (each.id, each.epoch) not in tried]:
+                tried.add((info.id, info.epoch))
+                on_found(info)
+                driving[asyncio.create_task(drive(info))] = info.id
+            is_late = deadline is not None and time.monotonic() > deadline
+            if not driving and (is_late or not waiting):
+                return ended
+            done = await _some(driving, host.lease_ms / 4000)
+            ended |= {driving.pop(task): task.result() for task in done}
+    except StoreError as error:
+        if error.reason == "closed":
+            return ended
+        raise
+    finally:
+        for task in driving:
+            task.cancel()
+        await asyncio.gather(*driving, return_exceptions=True)
+        if lock is not None:
+            lock.release()
+
+
+async def _some(
+    driving: Iterable["asyncio.Task[RunStatus | None]"], seconds: float
+) -> "set[asyncio.Task[RunStatus | None]]":
+    """Those that have ended, as soon as one has, or after so many seconds."""
+    tasks = set(driving)
+    if not tasks:
+        await asyncio.sleep(seconds)
+        return tasks
+    return (await asyncio.wait(tasks, timeout=seconds, return_when=asyncio.FIRST_COMPLETED))[0]
+
+
+def _sorted(runs: Iterable[RunInfo], us: str) -> tuple[list[RunInfo], list[RunInfo]]:
+    """The runs that are free, and those that will be if their owners do not live."""
+    free: list[RunInfo] = []
+    waiting: list[RunInfo] = []
+    for info in runs:
+        owner = info.owner or ""
+        if owner.startswith(us):
+            continue
+        if info.is_free or is_dead(owner):
+            free.append(info)
+        elif not is_alive_here(owner):
+            waiting.append(info)
+    return free, waiting

@@ -1,0 +1,70 @@
+"""What a run is: who answers, from which history, with which tools, limits and prices."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from multi_llm_chat.client.agent_context import Compression
+from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.metering.prices import Price
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import Options
+from multi_llm_chat.store.rates import RateLimit
+from multi_llm_chat.tools.runner import ToolRunner
+
+#: The form in which a journal records a run. A run of another form is not resumed.
+VERSION: Final = 1
+
+
+class RunSpec(Struct, frozen=True):
+    """One answer to be given.
+
+    ``base`` is the turn it answers, ``meta`` is noted on its turns, ``schema`` is what the answer must match. ``rates`` are
+    the limits of providers, by name. A run that nobody records has no ``run`` and no ``conversation``.
+    """
+
+    provider: LLMProvider
+    history: tuple[Turn, ...]
+    tools: ToolRunner
+    speaker: str = ""
+    run: str = ""
+    conversation: str | None = None
+    base: str | None = None
+    system_prompt: str | None = None
+    policy: RepairPolicy | None = None
+    options: Options | None = None
+    limits: LoopLimits = LoopLimits()
+    compression: Compression | None = Compression()
+    schema: JsonObject | None = None
+    prices: Mapping[str, Price] = {}
+    rates: Mapping[str, RateLimit] = {}
+    meta: JsonObject = {}
+
+    @property
+    def model(self) -> str:
+        """The model that answers."""
+        return self.provider.model or ""
+
+    @property
+    def request_options(self) -> Options:
+        """The options of each request."""
+        options = self.options or self.provider.options
+        return options if self.schema is None else replace(options, schema=self.schema)
+
+    def recorded(self) -> JsonObject:
+        """What the store keeps of it; the rest follows from the conversation and the workspace."""
+        return recorded_spec(self.meta, self.schema)
+
+
+def recorded_spec(meta: JsonObject, schema: JsonObject | None) -> JsonObject:
+    """What the store keeps of how a speaker was asked."""
+    kept: JsonObject = {"version": VERSION}
+    if meta:
+        kept["meta"] = meta
+    if schema is not None:
+        kept["schema"] = schema
+    return kept

@@ -1,0 +1,227 @@
+"""The runs of one conversation that this process drives or follows.
+
+Rules:
+1. A run is driven here, or by a worker and followed from here; its reader gets the same events.
+2. One run that fails does not stop the others.
+3. ``stop`` may be called from any thread; without a speaker it stops all runs. A run that another process began, and that
+   is only followed, is stopped where the user asks for just that.
+"""
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import RunLost, StoreError
+from multi_llm_chat.events import (
+    CompressionNote,
+    Event,
+    HistoryCompressed,
+    RunFailed,
+    RunResumed,
+    TextDelta,
+    TurnFinished,
+)
+from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.driver import RunDriver, error_record
+from multi_llm_chat.runs.follow import follow
+from multi_llm_chat.runs.journal import Journal
+from multi_llm_chat.runs.leases import RunHost
+from multi_llm_chat.runs.orphans import partition_of
+from multi_llm_chat.runs.rates import rate_gate
+from multi_llm_chat.runs.recovery import bind_controls
+from multi_llm_chat.service.branch import Branch
+from multi_llm_chat.store import Store, run_info, stop_run
+from multi_llm_chat.tools.threads import in_thread
+
+
+class ActiveRun:
+    """One run of the conversation while it goes on.
+
+    A run with a ``journal`` is driven here. Any other is followed; ``is_attached`` if another process began it.
+    """
+
+    def __init__(
+        self,
+        run: str,
+        speaker: str,
+        *,
+        base: str | None = None,
+        journal: Journal | None = None,
+        is_attached: bool = False,
+    ) -> None:
+        self.run = run
+        self.speaker = speaker
+        self.base = base
+        self.journal = journal
+        self.is_attached = is_attached
+        self.failed = False
+        self.note: CompressionNote | None = None
+        self._words: list[str] = []
+
+    @property
+    def words(self) -> str:
+        """What was said since the last finished turn."""
+        return "".join(self._words)
+
+    def observe(self, event: Event) -> None:
+        """Keep what the conversation needs to know of an event."""
+        match event:
+            case TextDelta():
+                self._words.append(event.text)
+            case TurnFinished() | RunResumed():
+                self._words = []
+            case HistoryCompressed():
+                self.note = event.note
+            case RunFailed():
+                self.failed = True
+            case _:
+                pass
+
+
+class _Observed:
+    """A sink that lets the conversation observe the events of one run."""
+
+    in_step = False
+
+    def __init__(self, active: ActiveRun, branch: Branch, sink: EventSink) -> None:
+        self._active = active
+        self._branch = branch
+        self._sink = sink
+
+    def put(self, events: Sequence[Event]) -> None:
+        """Pass events on."""
+        for event in events:
+            self._active.observe(event)
+            if type(event) is TurnFinished:
+                self._branch.add(event.turn, self._active.run)
+        self._sink.put(events)
+
+    async def ready(self) -> None:
+        """Never wait: a run is not held up by its reader."""
+
+
+class ActiveRuns:
+    """The runs that go on in one conversation."""
+
+    def __init__(self, host: RunHost, store: Store, branch: Branch) -> None:
+        self._host = host
+        self._store = store
+        self._branch = branch
+        self._active: dict[str, ActiveRun] = {}
+        #: The ids of all runs from the moment they are planned.
+        self.ids: set[str] = set()
+        self._cancels: dict[str, Callable[[], None]] = {}
+        self._stopped: set[str] = set()
+
+    @property
+    def current(self) -> tuple[ActiveRun, ...]:
+        """The runs that go on."""
+        return tuple(self._active.values())
+
+    def expect(self, active: ActiveRun) -> ActiveRun:
+        """The run will go on here."""
+        self.ids.add(active.run)
+        return active
+
+    def add(self, active: ActiveRun, cancel: Callable[[], None]) -> None:
+        """A run goes on that is driven elsewhere in this process; ``cancel`` stops it."""
+        self._active[self.expect(active).run] = active
+        self._cancels[active.run] = cancel
+
+    def forget(self, runs: Sequence[ActiveRun]) -> None:
+        """These runs will not go on, or are over."""
+        for active in runs:
+            self._active.pop(active.run, None)
+            self._cancels.pop(active.run, None)
+            self._stopped.discard(active.run)
+            self.ids.discard(active.run)
+
+    def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
+        """Stop the runs of a speaker, or of all; those that are only followed if it is to be everywhere."""
+        for active in self.current:
+            if speaker in (None, active.speaker) and (everywhere or not active.is_attached):
+                self._stopped.add(active.run)
+                cancel = self._cancels.get(active.run)
+                if cancel is not None:
+                    cancel()
+
+    async def perform(self, runs: Sequence[ActiveRun], sink: EventSink) -> None:
+        """Drive or follow all runs at the same time, until every one is over.
+
+        Cancelled, it stops following runs that another process began, and the other runs end in good order.
+        """
+        self._active |= {self.expect(active).run: active for active in runs}
+        tasks = {asyncio.ensure_future(self._perform(active, sink)): active for active in runs}
+        try:
+            if tasks:
+                await asyncio.wait(tasks)
+        except asyncio.CancelledError:
+            self.stop()
+            for task, active in tasks.items():
+                if active.is_attached:
+                    task.cancel()
+            await asyncio.wait(tasks)
+            raise
+        finally:
+            self.forget(runs)
+        for task in tasks:
+            task.result()
+
+    async def _perform(self, active: ActiveRun, sink: EventSink) -> None:
+        observed = _Observed(active, self._branch, sink)
+        try:
+            if active.journal is not None:
+                await self._drive(active, active.journal, observed)
+            else:
+                await self._follow(active, observed)
+        except RunLost as error:
+            failed = RunFailed(error_record(error))
+            observed.put([replace(failed, run=active.run, speaker=active.speaker)])
+        finally:
+            self.forget([active])
+
+    async def _drive(self, active: ActiveRun, journal: Journal, sink: EventSink) -> None:
+        spec = journal.spec
+        gate = rate_gate(self._store, spec.provider, spec.rates)
+        driver = RunDriver(spec, sink, journal=journal, gate=gate)
+        bind_controls(driver, journal)
+        self.control(active, in_loop(driver.cancel))
+        await driver.drive(begun=True)
+
+    async def _follow(self, active: ActiveRun, sink: EventSink) -> None:
+        queue = self._host.queue
+        if queue is not None and not active.is_attached:
+            partition = partition_of(await self._store.arun(run_info, active.run))
+            await in_thread(lambda: queue.enqueue(active.run, partition), "enqueue")
+        self.control(active, self._stopping(active.run))
+        async for _, event in follow(self._host, active.run, store=self._store):
+            sink.put([event])
+
+    def control(self, active: ActiveRun, cancel: Callable[[], None]) -> None:
+        """How the run is stopped, from any thread."""
+        self._cancels[active.run] = cancel
+        if active.run in self._stopped:  # before it had begun
+            cancel()
+
+    def _stopping(self, run: str) -> Callable[[], None]:
+        """How a run is stopped that another process drives; without waiting for the store."""
+
+        def ask() -> None:
+            with contextlib.suppress(StoreError):
+                self._store.run(stop_run, run)
+
+        return lambda: threading.Thread(target=ask, name="stop run", daemon=True).start()
+
+
+def in_loop(call: Callable[[], None]) -> Callable[[], None]:
+    """The call made in the loop that runs now, from any thread."""
+    loop = asyncio.get_running_loop()
+
+    def ask() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed, and all its runs with it
+            loop.call_soon_threadsafe(call)
+
+    return ask

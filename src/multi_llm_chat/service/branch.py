@@ -1,0 +1,80 @@
+"""The branch of a conversation that is shown, in memory.
+
+Rules:
+1. It holds what the store has of the branch, and turns that were added since.
+2. Turns of one run stand together, wherever another speaker's turns were saved in between.
+"""
+
+from collections.abc import Iterable
+
+from multi_llm_chat.history.values import Turn
+from multi_llm_chat.store import Placed
+from multi_llm_chat.store.occasion import Occasion
+
+
+class Branch:
+    """The turns of the branch that is shown."""
+
+    def __init__(self) -> None:
+        #: Grows with every change.
+        self.version = 0
+        #: How many turns the conversation has on all branches, as far as it is known here.
+        self.total = 0
+        self._placed: list[Placed] = []
+
+    @property
+    def last(self) -> str | None:
+        """The id of the turn that was added last."""
+        return self._placed[-1].turn.id if self._placed else None
+
+    @property
+    def placed(self) -> list[Placed]:
+        """The turns with their runs, as they were added."""
+        return list(self._placed)
+
+    @property
+    def turns(self) -> tuple[Turn, ...]:
+        """The turns, those of each run together."""
+        return tuple(placed.turn for placed in by_run(self._placed))
+
+    def copy(self) -> "Branch":
+        """Another branch with the same turns."""
+        other = Branch()
+        other.take(self._placed, self.total)
+        return other
+
+    def take(self, placed: Iterable[Placed], total: int) -> None:
+        """Start anew with what the store has; ``total`` counts the turns of all branches."""
+        self.version += 1
+        self._placed = list(placed)
+        self.total = total
+
+    def back_to(self, turn: str | None) -> None:
+        """Continue from an earlier turn: what came later is on another branch."""
+        self.version += 1
+        kept = 0
+        if turn is not None:
+            kept = 1 + next(at for at, placed in enumerate(self._placed) if placed.turn.id == turn)
+        self._placed = self._placed[:kept]
+
+    def add(self, turn: Turn, run: str | None) -> None:
+        """Add a turn, unless it is here already."""
+        if turn.id and any(each.turn.id == turn.id for each in reversed(self._placed)):
+            return
+        self.version += 1
+        self.total += 1
+        created_ms = turn.created_at if isinstance(turn.created_at, int) else 0
+        self._placed.append(Placed(turn, self.last, run, created_ms))
+
+
+def by_run(placed: Iterable[Placed]) -> list[Placed]:
+    """The turns of each run in one piece, where its first turn stands."""
+    groups: dict[object, list[Placed]] = {}
+    for at, each in enumerate(placed):
+        groups.setdefault(each.run_id or at, []).append(each)
+    return [each for group in groups.values() for each in group]
+
+
+def new_id() -> str:
+    """An id for a turn, a run or a conversation."""
+    return Occasion().new_id()

@@ -1,0 +1,99 @@
+"""Messages that wait for their turn.
+
+Rules:
+1. A message waits in the order in which it was queued; it can be listed, edited and withdrawn until it is sent.
+2. The transaction that saves it as a turn also takes it out of the outbox: it is sent once, by one process.
+"""
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.store.conversations import key_of
+from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.transaction import Transaction, reading
+
+
+class QueuedMessage(Struct, frozen=True):
+    """A message that waits; ``request`` is what else belongs to it, in the form its sender gave it."""
+
+    id: str
+    text: str
+    request: JsonObject
+    created_ms: int = 0
+
+
+class WaitingConversation(Struct, frozen=True):
+    """A conversation in which messages wait."""
+
+    user: str
+    conversation: str
+
+
+def queue_message(transaction: Transaction, conversation: str, message: QueuedMessage) -> None:
+    """Let a message wait for its turn."""
+    transaction.rows(
+        "INSERT INTO outbox(conversation, id, message, created_ms) VALUES (?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        key_of(transaction, conversation, lock=True), message.id,
+        write_json({"text": message.text, "request": message.request}), transaction.now_ms,
+    )  # fmt: skip
+
+
+@reading
+def list_outbox(transaction: Transaction, conversation: str) -> tuple[QueuedMessage, ...]:
+    """The messages that wait, the next one first."""
+    rows = transaction.rows(
+        "SELECT id, message, created_ms FROM outbox WHERE conversation = ? ORDER BY key",
+        key_of(transaction, conversation),
+    )
+    return tuple(_read(*row) for row in rows)
+
+
+@reading
+def waiting_conversations(transaction: Transaction) -> tuple[WaitingConversation, ...]:
+    """The conversations of all users in which messages wait."""
+    rows = transaction.rows(
+        "SELECT DISTINCT user_id, conversations.id FROM outbox"
+        " JOIN conversations ON conversations.key = outbox.conversation WHERE deleted_ms IS NULL"
+        " ORDER BY user_id, conversations.id"
+    )
+    return tuple(WaitingConversation(user, conversation) for user, conversation in rows)
+
+
+def edit_queued(transaction: Transaction, conversation: str, identifier: str, text: str) -> None:
+    """Change the text of a message that waits."""
+    row = transaction.row(
+        "SELECT id, message, created_ms FROM outbox WHERE conversation = ? AND id = ?",
+        key_of(transaction, conversation, lock=True), clean_text(identifier),
+    )  # fmt: skip
+    if row is None:
+        raise _gone(identifier)
+    before = _read(*row)
+    transaction.rows(
+        "UPDATE outbox SET message = ? WHERE conversation = ? AND id = ?",
+        write_json({"text": text, "request": before.request}),
+        key_of(transaction, conversation), before.id,
+    )  # fmt: skip
+
+
+def take_queued(transaction: Transaction, conversation: str, identifier: str) -> None:
+    """Take a message out of the outbox: it is sent in this transaction, or withdrawn."""
+    taken = transaction.rows(
+        "DELETE FROM outbox WHERE conversation = ? AND id = ? RETURNING id",
+        key_of(transaction, conversation, lock=True), clean_text(identifier),
+    )  # fmt: skip
+    if not taken:
+        raise _gone(identifier)
+
+
+def _gone(identifier: str) -> UsageError:
+    return UsageError(
+        f"The message {clean_text(identifier)[:60]!r} does not wait any more: it was sent or withdrawn."
+    )
+
+
+def _read(identifier: str, message: str, created_ms: int) -> QueuedMessage:
+    kept: JsonObject = read_json(message)
+    return QueuedMessage(identifier, kept["text"], kept["request"], created_ms)
