@@ -96,7 +96,7 @@ if TYPE_CHECKING:
     from multi_llm_chat.mentions import read_mentions
     from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
     from multi_llm_chat.repair.policy import Note, RepairPolicy
-    from multi_llm_chat.request import Options, ToolDefinition
+    from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
     from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
     from multi_llm_chat.runs.agentic import (
         execute_with_tools,
@@ -201,7 +201,7 @@ _HOMES = {
     ),
     "history.values": ("Media", "Origin", "Text", "Thinking", "ToolCall", "ToolResult", "Turn"),
     "repair.policy": ("Note", "RepairPolicy"),
-    "request": ("Options", "ToolDefinition"),
+    "request": ("ModelRequest", "Options", "ToolDefinition"),
     "wire.tool_formats": (
         "mcp_tools_to_anthropic_format",
         "mcp_tools_to_gemini_format",
@@ -245,6 +245,7 @@ __all__ = [
     "Media",
     "MessageNormalizer",
     "ModelInfo",
+    "ModelRequest",
     "MultiLLMChatError",
     "Note",
     "OpenAIToolCallAssembler",

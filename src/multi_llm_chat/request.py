@@ -1,10 +1,12 @@
-"""What is asked of a model besides the history: tools and settings, in one vocabulary."""
+"""A request to a model, before it is written in any provider's form."""
 
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
 
-from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.repair.policy import RepairPolicy
 
 
 class ToolDefinition(Struct, frozen=True):
@@ -34,3 +36,34 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     stop: tuple[str, ...] = ()
     cache: bool = False
     extra: dict[str, Any] = field(default_factory=dict)
+
+
+class ModelRequest(Struct, frozen=True):
+    """One request to a model: ``render``, ``Exchange``, ``LLMProvider`` and plug-ins take it.
+
+    ``None`` leaves a choice to the provider: its default model, its speaker's name, its address.
+    ``skipped_tools`` says of each tool that the caller offered and no model can be offered why it
+    is missing from ``tools``. ``headers`` are extra HTTP headers; their values may be secret, so a
+    repr shows only their names. The key is not part of a request.
+    """
+
+    turns: tuple[Turn, ...]
+    provider: str
+    model: str | None = None
+    system_prompt: str | None = None
+    tools: tuple[ToolDefinition, ...] = ()
+    skipped_tools: tuple[str, ...] = ()
+    policy: RepairPolicy | None = None
+    options: Options = Options()
+    stream: bool = True
+    speaker: str | None = None
+    base_url: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"ModelRequest({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = [(name, getattr(self, name)) for name in self.__struct_fields__]
+        return [*shown[:-1], ("headers", sorted(self.headers))]

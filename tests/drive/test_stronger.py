@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+from multi_llm_chat.errors import BadRequest, StreamBroken
 from multi_llm_chat.events import ToolCallEnd, ToolCallStart
-from multi_llm_chat.exchange.question import Question
+from multi_llm_chat.exchange.attempts import Attempts
+from multi_llm_chat.exchange.rendering import render
+from multi_llm_chat.exchange.request_settings import read_request
 from multi_llm_chat.exchange.stronger import stronger
-from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Text, ToolCall, Turn
-from multi_llm_chat.request import Options
+from multi_llm_chat.request import ModelRequest, Options
 from multi_llm_chat.wire.rejections import REPAIRS
 
 TOOL = {
@@ -68,12 +70,13 @@ HISTORY: list[dict[str, Any]] = [
 ]
 
 
-def question(provider: str = "anthropic", **settings: Any) -> Question:
-    return Question(read_history(HISTORY), provider, tools=(TOOL,), **settings)
+def request(provider: str = "anthropic", **settings: Any) -> ModelRequest:
+    return read_request(HISTORY, provider, tools=(TOOL,), **settings)
 
 
 def body_after(key: str, provider: str = "anthropic", **settings: Any) -> dict[str, Any]:
-    return stronger(question(provider, **settings), key).exchange(None).rendered.body
+    changed, _ = stronger(request(provider, **settings), key)
+    return render(changed).body
 
 
 def test_every_repair_of_the_catalogue_is_known_and_gives_a_request() -> None:
@@ -90,13 +93,13 @@ def test_no_repair_loses_a_word(key: str) -> None:
 
 
 def test_an_unknown_repair_and_resending_change_nothing() -> None:
-    asked = question()
-    assert stronger(asked, "resend") == asked
-    assert stronger(asked, "no such repair") == asked
+    asked = request()
+    assert stronger(asked, "resend") == (asked, {})
+    assert stronger(asked, "no such repair") == (asked, {})
 
 
 def test_drop_thinking_sends_no_thinking() -> None:
-    assert "sig" in str(question().exchange(None).rendered.body)
+    assert "sig" in str(render(request()).body)
     assert "sig" not in str(body_after("drop_thinking"))
 
 
@@ -146,17 +149,28 @@ def test_shorten_ids_gives_every_call_an_id_that_all_accept() -> None:
 
 
 def test_rename_tools_gives_plain_names_and_finds_the_way_back() -> None:
-    asked = stronger(question(options=Options(tool_choice="lookup.city")), "rename_tools")
-    body = asked.exchange(None).rendered.body
+    asked, names = stronger(request(options=Options(tool_choice="lookup.city")), "rename_tools")
+    body = render(asked).body
     assert [tool["name"] for tool in body["tools"]] == ["tool_1"]
     assert "lookup.city" not in str(body["messages"])
     assert asked.options.tool_choice == "tool_1"
+    assert names == {"tool_1": "lookup.city"}
+
+
+def test_after_a_renaming_events_and_failures_have_the_callers_tool_names() -> None:
+    attempts = Attempts(request())
+    attempts.next()
+    rejected = BadRequest("tools.0.name: bad name", repair="rename_tools")
+    assert attempts.failed(rejected, jitter=0.0) == 0.0
+    attempts.next()
     call = ToolCall("tool_1", {"city": "Roma"}, "id")
-    start, end = asked.original_events([ToolCallStart(0, "id", "tool_1"), ToolCallEnd(0, call)])
-    assert start == ToolCallStart(0, "id", "lookup.city")
-    assert end == ToolCallEnd(0, ToolCall("lookup.city", {"city": "Roma"}, "id"))
-    turn = asked.original_turn(Turn("claude", (Text("So:"), call)))
-    assert turn.parts == (Text("So:"), ToolCall("lookup.city", {"city": "Roma"}, "id"))
+    original = ToolCall("lookup.city", {"city": "Roma"}, "id")
+    start, end = attempts.read([ToolCallStart(0, "id", "tool_1"), ToolCallEnd(0, call)])
+    assert (start, end) == (ToolCallStart(0, "id", "lookup.city"), ToolCallEnd(0, original))
+    broken = StreamBroken("cut", partial=Turn("claude", (Text("So:"), call)))
+    with pytest.raises(StreamBroken) as raised:
+        attempts.failed(broken, jitter=0.0)
+    assert raised.value.partial.parts == (Text("So:"), original)
 
 
 def test_plain_schemas_keep_types_properties_and_descriptions() -> None:

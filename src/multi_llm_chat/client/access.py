@@ -1,4 +1,4 @@
-"""Where a provider is and with which key it is asked.
+"""Where a provider is, and with which key and headers it is asked.
 
 Rules:
 1. An argument wins over the environment, the environment over the provider's own address.
@@ -7,7 +7,7 @@ Rules:
 3. Key: the variable of the provider's row. A provider without one needs no key; where a key is
    missing, or cannot be one, nothing is sent.
 4. The environment is read for each call, so that a key set later is found.
-5. A key is shown nowhere: neither in a repr nor in an error.
+5. A key is shown nowhere: neither in a repr nor in an error. Neither is the value of a header.
 """
 
 import os
@@ -17,13 +17,14 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.exchange.http_headers import read_headers
 from multi_llm_chat.providers import ProviderRow
 
 _KEY = re.compile(r"[!-~]+")
 
 
 class Access:
-    """The address and the key of one provider, found when they are needed."""
+    """The address and the key of one provider, found when they are needed, and its headers."""
 
     def __init__(
         self,
@@ -31,11 +32,13 @@ class Access:
         *,
         api_key: str | None = None,
         base_url: str | None = None,
+        headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
         self._row = row
         self._key = api_key
         self._base_url = base_url
+        self.headers = read_headers(headers)
         self._environment = environment
 
     def __repr__(self) -> str:

@@ -10,13 +10,13 @@ Rules:
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from multi_llm_chat.client.inquiry import Link
+from multi_llm_chat.client.inquiry import Inquirer, Inquiry
 from multi_llm_chat.client.models import ModelInfo
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.exchange.question import Question
 from multi_llm_chat.exchange.retrying import handed_over
 from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import ModelRequest
 
 
 class FallbackProvider(LLMProvider):
@@ -44,9 +44,18 @@ class FallbackProvider(LLMProvider):
     def __repr__(self) -> str:
         return f"FallbackProvider({', '.join(member.name for member in self.members)})"
 
-    def links(self, asked: Question) -> Sequence[Link]:
-        """Who is asked, in order."""
-        return [member.link(asked) for member in self.members]
+    @property
+    def chain(self) -> Sequence[Inquirer]:
+        """The providers that are asked, in order; a chain in the chain counts as its members."""
+        return tuple(asked for member in self.members for asked in member.chain)
+
+    def inquire(self, request: ModelRequest) -> Inquiry:
+        """Check the request, addressed to the first member; nothing is sent."""
+        return self.chain[0].inquire(request)
+
+    def _addressed(self, request: ModelRequest) -> ModelRequest:
+        """The request as it is: each member addresses it when its turn comes."""
+        return request
 
     def list_models(self) -> list[ModelInfo]:
         """The models of the first member."""

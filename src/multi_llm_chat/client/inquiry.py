@@ -1,26 +1,31 @@
-"""One provider being asked one question.
+"""One provider answering one request.
 
 Rules:
-1. Making an inquiry checks the question, before any network; asking it is done once.
+1. Making an inquiry checks the request, before any network; asking it is done once.
 2. Events leave in lists; the last list ends with ``Finish``, and then the reply is known.
-3. ``streamed`` tells that events were handed out: from then on nobody else is asked.
+3. ``streamed`` says that events were handed out: from then on nobody else is asked.
 """
 
-from collections.abc import AsyncGenerator, Callable, Generator
-from typing import Protocol, TypeAlias
+from collections.abc import AsyncGenerator, Generator
+from typing import Protocol
 
 from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.drive import aio as drive_async
+from multi_llm_chat.drive import sync as drive_sync
 from multi_llm_chat.drive.sync import Stop
+from multi_llm_chat.drive.transports import Transports
 from multi_llm_chat.events import Event, Finish, Usage
 from multi_llm_chat.exchange.attempts import Attempts
+from multi_llm_chat.exchange.retrying import RetryPolicy
+from multi_llm_chat.request import ModelRequest
 
 
 class Inquiry(Protocol):
-    """Somebody who is asked, wherever the answer comes from."""
+    """A request that a provider answers, wherever the answer comes from."""
 
     @property
     def provider(self) -> str:
-        """Who is asked."""
+        """The provider's name."""
         ...
 
     @property
@@ -37,49 +42,51 @@ class Inquiry(Protocol):
         ...
 
     def reply(self, last_events: list[Event]) -> Reply:
-        """The reply that has come to an end with these events."""
+        """The reply that ends with these events."""
         ...
 
 
-#: How an inquiry is made once its turn has come.
-Link: TypeAlias = Callable[[], Inquiry]
+class Inquirer(Protocol):
+    """A provider that can be asked; a chain has several."""
+
+    def inquire(self, request: ModelRequest) -> Inquiry:
+        """Check the request, addressed to this provider; nothing is sent."""
+        ...
 
 
-class RemoteInquiry:
-    """A provider that is asked over the network."""
+class RemoteInquiry(Attempts):
+    """Attempts over the network, through the transports of one provider."""
 
     def __init__(
         self,
-        attempts: Attempts,
-        answer: Callable[[Attempts, Stop], Generator[list[Event]]],
-        answer_async: Callable[[Attempts], AsyncGenerator[list[Event]]],
+        request: ModelRequest,
+        transports: Transports,
+        *,
+        api_key: str | None,
+        retry: RetryPolicy,
     ) -> None:
-        self._attempts = attempts
-        self._answer = answer
-        self._answer_async = answer_async
+        super().__init__(request, api_key=api_key, retry=retry)
+        self._transports = transports
 
     @property
     def provider(self) -> str:
-        """Who is asked."""
-        return self._attempts.exchange.rendered.provider
-
-    @property
-    def streamed(self) -> bool:
-        """Whether events of the reply were handed out."""
-        return self._attempts.streamed
+        """The provider's name."""
+        return self.exchange.rendered.provider
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
         """Ask; ``stop`` ends the reply from another thread."""
-        return self._answer(self._attempts, stop)
+        transports = self._transports
+        return drive_sync.answer(self, transports.for_sync(), transports.health, stop)
 
     def ask_async(self) -> AsyncGenerator[list[Event]]:
         """Like ``ask``, with ``async``."""
-        return self._answer_async(self._attempts)
+        transports = self._transports
+        return drive_async.answer(self, transports.for_async(), transports.health)
 
     def reply(self, last_events: list[Event]) -> Reply:
-        """The reply that has come to an end with these events."""
+        """The reply that ends with these events."""
         usage, finish = ending(last_events)
-        return Reply(self._attempts.turn, usage, finish, self._attempts.notes, self.provider)
+        return Reply(self.turn, usage, finish, self.notes, self.provider)
 
 
 def ending(events: list[Event]) -> tuple[Usage, Finish]:

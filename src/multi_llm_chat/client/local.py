@@ -5,37 +5,30 @@ Rules:
 2. Its replies are streams that know their reply once they are over.
 """
 
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
-from typing import Any
+from typing import Unpack
 
-from multi_llm_chat.client.inquiry import Link
+from multi_llm_chat.client.inquiry import Inquiry
 from multi_llm_chat.client.models import ModelInfo
-from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.client.provider import LLMProvider, ProviderSettings
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.drive.sync import Stop
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event
-from multi_llm_chat.exchange.question import Question
 from multi_llm_chat.local import Completed, LocalModel, choose_local, list_models
-from multi_llm_chat.request import Options
+from multi_llm_chat.request import ModelRequest
 
 
-def create_local(
-    *,
-    model: str | None = None,
-    options: Options | Mapping[str, Any] | None = None,
-    **settings: Any,
-) -> LLMProvider:
-    """Whoever speaks as ``local``: the embedded model, or Ollama where it runs and nothing was chosen."""
-    if model is None:
+def create_local(**settings: Unpack[ProviderSettings]) -> LLMProvider:
+    """The provider ``local``: the embedded model, or Ollama where it runs and no model is chosen."""
+    if settings.get("model") is None:
         choice = choose_local()
+        settings["model"] = choice.model
         if choice.provider == "ollama":
-            return LLMProvider(
-                "ollama", model=choice.model, options=options, speaker="local", **settings
-            )
-        model = choice.model
-    return LocalProvider(model=model, options=options, **settings)
+            settings["speaker"] = settings.get("speaker") or "local"
+            return LLMProvider("ollama", **settings)
+    return LocalProvider(**settings)
 
 
 class LocalProvider(LLMProvider):
@@ -43,10 +36,11 @@ class LocalProvider(LLMProvider):
 
     default_provider = "local"
 
-    def __init__(self, *, model: str | None = None, **settings: Any) -> None:
+    def __init__(self, **settings: Unpack[ProviderSettings]) -> None:
         """Remember how to ask; the settings are those of ``LLMProvider``."""
-        self._local = LocalModel(model)
-        super().__init__(model=self._local.row.name, **settings)
+        self._local = LocalModel(settings.get("model"))
+        settings["model"] = self._local.row.name
+        super().__init__(**settings)
 
     @property
     def notice(self) -> str:
@@ -61,29 +55,29 @@ class LocalProvider(LLMProvider):
         """Like ``list_models``, to be awaited."""
         return self.list_models()
 
-    def link(self, asked: Question) -> Link:
-        """How this model is asked that question, whoever it was meant for."""
-        return lambda: LocalInquiry(self._local, asked, self.speaker)
+    def inquire(self, request: ModelRequest) -> Inquiry:
+        """Check the request, whichever provider it was made for; the model is not asked yet."""
+        return LocalInquiry(self._local, request, self.speaker)
 
 
 class LocalInquiry:
-    """The embedded model being asked a question; it begins when the first event is wanted."""
+    """A request to the embedded model; it begins when the first event is wanted."""
 
     provider = "local"
 
-    def __init__(self, model: LocalModel, asked: Question, speaker: str) -> None:
-        """Check the question."""
+    def __init__(self, model: LocalModel, request: ModelRequest, speaker: str) -> None:
+        """Check the request."""
         self.streamed = False
         self._model = model
         self._speaker = speaker
         self._said: list[Event] = []
         self._question = model.question(
-            asked.turns,
-            system_prompt=asked.system_prompt,
-            tools=asked.tools or None,
-            options=asked.options,
+            request.turns,
+            system_prompt=request.system_prompt,
+            tools=request.tools,
+            options=request.options,
             speaker=speaker,
-            policy=asked.policy,
+            policy=request.policy,
         )
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:

@@ -5,7 +5,7 @@ Rules:
 2. What a provider does not tell is ``None``: sizes are never guessed.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, cast
 from urllib.parse import quote
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.exchange.http_headers import hide, request_headers
 from multi_llm_chat.providers import ProviderRow
 from multi_llm_chat.providers.formats import DIALECTS
 from multi_llm_chat.wire.lenient import read_json
@@ -41,10 +42,14 @@ class ModelInfo(Struct, frozen=True):
 class ModelListing:
     """The pages of one list: requests out, bodies in."""
 
-    def __init__(self, row: ProviderRow, base_url: str, key: str | None) -> None:
+    def __init__(
+        self, row: ProviderRow, base_url: str, key: str | None, headers: Mapping[str, str]
+    ) -> None:
         self._row = row
         self._url = f"{base_url.rstrip('/')}/models"
         self._key = key
+        self._extra_headers = headers
+        self._headers = request_headers(row, key, headers)
         self._page: str | None = _FIRST_PAGES.get(row.dialect, "")
         self.models: list[ModelInfo] = []
 
@@ -53,14 +58,10 @@ class ModelListing:
 
     def requests(self) -> Iterator[HttpRequest]:
         """The requests to send, one after the other; ``receive`` each reply before the next."""
-        headers = dict(self._row.headers)
-        if self._key:
-            prefix = "Bearer " if self._row.key_header == "Authorization" else ""
-            headers[self._row.key_header] = f"{prefix}{self._key}"
         for _ in range(MAX_PAGES):
             if self._page is None:
                 return
-            yield HttpRequest("GET", f"{self._url}{self._page}", headers, b"")
+            yield HttpRequest("GET", f"{self._url}{self._page}", dict(self._headers), b"")
 
     def receive(self, status: int, body: bytes) -> None:
         """Read one page.
@@ -69,9 +70,11 @@ class ModelListing:
             ProviderError: It is none.
         """
         if status >= 300:
-            raise DIALECTS[self._row.dialect].read_failure(
+            failure = DIALECTS[self._row.dialect].read_failure(
                 status, {}, body, provider=self._row.name
             )
+            hide(failure, self._key, self._extra_headers)
+            raise failure
         value = read_json(body)
         page = cast("dict[str, Any]", value) if isinstance(value, dict) else {"data": value}
         found = page.get("data", page.get("models"))

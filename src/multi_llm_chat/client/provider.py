@@ -4,56 +4,72 @@ Rules:
 1. Every method takes a history in any readable form and changes nothing in it.
 2. A missing key, an unusable history or setting is a ``UsageError`` (a ``ValueError``) when the method
    is called, before any network. What the provider does wrong is a ``ProviderError``.
-3. Refusals and safety blocks are answers: they are told by the finish reason.
+3. Refusals and safety blocks are answers: the finish reason says which.
 4. Connections are kept between calls until ``close`` or ``aclose``; a closed provider opens
    new ones when it is asked again.
+5. ``request`` makes a ``ModelRequest`` of a caller's arguments, ``ask`` and ``ask_sync`` perform one;
+   the other methods are short forms of these.
+6. Address and key are always the provider object's own, so that no request sends its key elsewhere.
 """
 
-import os
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, cast
+from typing import Any, Self, TypeAlias, TypedDict
 
-import msgspec
+from msgspec.structs import replace
 
 from multi_llm_chat.client.access import Access
-from multi_llm_chat.client.inquiry import Link, RemoteInquiry
+from multi_llm_chat.client.inquiry import Inquirer, Inquiry, RemoteInquiry
 from multi_llm_chat.client.models import ModelInfo, ModelListing
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.client.streams import AsyncReplyStream, ReplyStream
 from multi_llm_chat.drive import aio as drive_async
 from multi_llm_chat.drive import sync as drive_sync
-from multi_llm_chat.drive.health import Health
+from multi_llm_chat.drive.transports import Transports
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
-from multi_llm_chat.exchange.attempts import Attempts
 from multi_llm_chat.exchange.breaker import Breaker
 from multi_llm_chat.exchange.conversion import history_to
-from multi_llm_chat.exchange.question import Question
-from multi_llm_chat.exchange.rendering import read_options
+from multi_llm_chat.exchange.request_settings import read_options, read_request
 from multi_llm_chat.exchange.retrying import RetryPolicy
-from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.history.writing import write_call
 from multi_llm_chat.metering.token_info import get_token_info
 from multi_llm_chat.providers import ProviderRow, provider_row
 from multi_llm_chat.repair import RepairPolicy
-from multi_llm_chat.request import Options, ToolDefinition
-from multi_llm_chat.transport import (
-    Timeouts,
-    TransportSettings,
-    open_async,
-    open_sync,
-    settings_from,
-)
-
-if TYPE_CHECKING:  # loaded when a transport is opened
-    from multi_llm_chat.transport.aio import AsyncTransport
-    from multi_llm_chat.transport.sync import SyncTransport
-
+from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.transport import Timeouts
+from multi_llm_chat.wire.tool_definitions import find_tools
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | None
+
+
+class ProviderSettings(TypedDict, total=False):
+    """The keyword arguments of ``LLMProvider``, of ``create_provider`` and of a provider's factory."""
+
+    #: The model; the provider's default otherwise.
+    model: str | None
+    #: The key; the provider's environment variable otherwise.
+    api_key: str | None
+    #: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
+    base_url: str | None
+    #: Settings for every call, in the vocabulary of ``Options``.
+    options: Options | Mapping[str, Any] | None
+    #: How histories are repaired.
+    policy: RepairPolicy | None
+    #: How patient to be.
+    retry: RetryPolicy | None
+    #: The role under which this model speaks; the provider's otherwise.
+    speaker: str | None
+    #: Extra HTTP headers of every request.
+    headers: Mapping[str, str] | None
+    #: Limits of time for a request.
+    timeouts: Timeouts | None
+    #: How many requests may be on their way at once.
+    connections_per_host: int | None
+    #: When a failing endpoint is left alone for a while.
+    breaker: Breaker | None
 
 
 class LLMProvider:
@@ -73,6 +89,7 @@ class LLMProvider:
         policy: RepairPolicy | None = None,
         retry: RetryPolicy | None = None,
         speaker: str | None = None,
+        headers: Mapping[str, str] | None = None,
         timeouts: Timeouts | None = None,
         connections_per_host: int | None = None,
         breaker: Breaker | None = None,
@@ -88,6 +105,7 @@ class LLMProvider:
             policy: How histories are repaired.
             retry: How patient to be.
             speaker: The role under which this model speaks; the provider's otherwise.
+            headers: Extra HTTP headers of every request; they replace ours, except the key's.
             timeouts: Limits of time for a request.
             connections_per_host: How many requests may be on their way at once.
             breaker: When a failing endpoint is left alone for a while.
@@ -98,16 +116,14 @@ class LLMProvider:
         self.row: ProviderRow = provider_row(name)
         self.model = model or self.row.default_model
         self.speaker = speaker or self.row.speaker
-        self._told_speaker = speaker
-        self._access = Access(self.row, api_key=api_key, base_url=base_url)
+        self._own_speaker = speaker
+        self._access = Access(self.row, api_key=api_key, base_url=base_url, headers=headers)
         self.options = read_options(options)
         self._policy = policy
         self._retry = retry or RetryPolicy()
-        self._timeouts = timeouts
-        self._limit = connections_per_host
-        self._health = Health(breaker)
-        self._sync: SyncTransport | None = None
-        self._async: AsyncTransport | None = None
+        self._transports = Transports(
+            timeouts=timeouts, connections_per_host=connections_per_host, breaker=breaker
+        )
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.row.name!r}, model={self.model!r})"
@@ -128,25 +144,88 @@ class LLMProvider:
         key = self._access.key() or ""
         return f"{self.name}:{sha256(key.encode()).hexdigest()[:16]}"
 
+    def request(
+        self,
+        history: Iterable[Any],
+        system_prompt: str | None = None,
+        tools: Tools = None,
+        *,
+        options: Options | Mapping[str, Any] | None = None,
+        schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
+        stream: bool = True,
+    ) -> ModelRequest:
+        """A request to this provider, ready for ``ask`` and ``ask_sync``; nothing is sent.
+
+        Args:
+            history: The conversation; not changed.
+            system_prompt: Sent before everything else.
+            tools: Definitions in MCP, OpenAI, Anthropic or Gemini form.
+            options: Settings of this call; those it does not name are the provider object's.
+            schema: The JSON Schema that the answer is to follow.
+            policy: How the history is repaired this time.
+            stream: Whether the answer is streamed.
+        """
+        settled = self._settled(options)
+        if schema is not None:
+            settled = replace(settled, schema=schema)
+        return self._addressed(
+            read_request(
+                history,
+                self.name,
+                system_prompt=system_prompt,
+                tools=tools,
+                policy=policy or self._policy,
+                options=settled,
+                stream=stream,
+            )
+        )
+
+    def ask(self, request: ModelRequest) -> AsyncReplyStream:
+        """Perform a request; iterate with ``async for`` over the events of the reply.
+
+        What the request leaves open is the provider object's. A request made for another provider
+        keeps its conversation, tools and options; model, speaker and headers are then this one's.
+        """
+        return AsyncReplyStream(self.chain, request)
+
+    def ask_sync(self, request: ModelRequest) -> ReplyStream:
+        """Like ``ask``, without ``async``."""
+        return ReplyStream(self.chain, request)
+
     def call_api(
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        **settings: Any,
+        *,
+        options: Options | Mapping[str, Any] | None = None,
+        schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
     ) -> Generator[JsonObject]:
         """Ask; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they come."""
-        return _plain_chunks(self.stream(history, system_prompt, tools, **settings))
+        return _plain_chunks(
+            self.stream(
+                history, system_prompt, tools, options=options, schema=schema, policy=policy
+            )
+        )
 
     def acall_api(
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        **settings: Any,
+        *,
+        options: Options | Mapping[str, Any] | None = None,
+        schema: JsonObject | None = None,
+        policy: RepairPolicy | None = None,
     ) -> AsyncGenerator[JsonObject]:
         """Like ``call_api``, with ``async for``."""
-        return _plain_chunks_async(self.astream(history, system_prompt, tools, **settings))
+        return _plain_chunks_async(
+            self.astream(
+                history, system_prompt, tools, options=options, schema=schema, policy=policy
+            )
+        )
 
     def stream(
         self,
@@ -158,18 +237,11 @@ class LLMProvider:
         schema: JsonObject | None = None,
         policy: RepairPolicy | None = None,
     ) -> ReplyStream:
-        """Ask; iterate over the events of the reply as they arrive.
-
-        Args:
-            history: The conversation; not changed.
-            system_prompt: Put before everything else.
-            tools: Definitions in MCP, OpenAI, Anthropic or Gemini form.
-            options: Settings of this call; those it does not name are the provider object's.
-            schema: The JSON Schema that the answer is to follow.
-            policy: How the history is repaired this time.
-        """
-        asked = self._asked(history, system_prompt, tools, options, schema, policy)
-        return ReplyStream(self.links(asked))
+        """Ask; iterate over the events of the reply. The arguments are those of ``request``."""
+        request = self.request(
+            history, system_prompt, tools, options=options, schema=schema, policy=policy
+        )
+        return self.ask_sync(request)
 
     def astream(
         self,
@@ -182,8 +254,10 @@ class LLMProvider:
         policy: RepairPolicy | None = None,
     ) -> AsyncReplyStream:
         """Like ``stream``, with ``async for``."""
-        asked = self._asked(history, system_prompt, tools, options, schema, policy)
-        return AsyncReplyStream(self.links(asked))
+        request = self.request(
+            history, system_prompt, tools, options=options, schema=schema, policy=policy
+        )
+        return self.ask(request)
 
     def complete(
         self,
@@ -195,9 +269,17 @@ class LLMProvider:
         schema: JsonObject | None = None,
         policy: RepairPolicy | None = None,
     ) -> Reply:
-        """Ask for the whole reply at once; the arguments are those of ``stream``."""
-        asked = self._asked(history, system_prompt, tools, options, schema, policy, stream=False)
-        with ReplyStream(self.links(asked)) as stream:
+        """Ask for the whole reply at once; the arguments are those of ``request``."""
+        request = self.request(
+            history,
+            system_prompt,
+            tools,
+            options=options,
+            schema=schema,
+            policy=policy,
+            stream=False,
+        )
+        with self.ask_sync(request) as stream:
             for _ in stream:
                 pass
             return stream.reply
@@ -213,8 +295,16 @@ class LLMProvider:
         policy: RepairPolicy | None = None,
     ) -> Reply:
         """Like ``complete``, to be awaited."""
-        asked = self._asked(history, system_prompt, tools, options, schema, policy, stream=False)
-        async with AsyncReplyStream(self.links(asked)) as stream:
+        request = self.request(
+            history,
+            system_prompt,
+            tools,
+            options=options,
+            schema=schema,
+            policy=policy,
+            stream=False,
+        )
+        async with self.ask(request) as stream:
             async for _ in stream:
                 pass
             return stream.reply
@@ -227,7 +317,7 @@ class LLMProvider:
             model=self.model,
             policy=self._policy,
             options=self.options,
-            speaker=self._told_speaker,
+            speaker=self._own_speaker,
         )
 
     def get_token_info(
@@ -245,7 +335,7 @@ class LLMProvider:
             history,
             model_name or self.model,
             has_tools,
-            tools=_members(tools),
+            tools=find_tools(tools or None).definitions,
             provider=self.name,
         )
 
@@ -253,31 +343,23 @@ class LLMProvider:
         """The models on offer."""
         listing = self._listing()
         for request in listing.requests():
-            listing.receive(*drive_sync.fetch(request, self._sync_transport()))
+            listing.receive(*drive_sync.fetch(request, self._transports.for_sync()))
         return listing.models
 
     async def alist_models(self) -> list[ModelInfo]:
         """Like ``list_models``, to be awaited."""
         listing = self._listing()
         for request in listing.requests():
-            listing.receive(*await drive_async.fetch(request, self._async_transport()))
+            listing.receive(*await drive_async.fetch(request, self._transports.for_async()))
         return listing.models
 
     def close(self) -> None:
         """Close all connections, also those in use; from any thread."""
-        if self._sync is not None:
-            self._sync.close()
-            self._sync = None
-        if self._async is not None:
-            self._async.close()
-            self._async = None
+        self._transports.close()
 
     async def aclose(self) -> None:
         """Like ``close``; returns when the connections of this event loop are closed."""
-        transport, self._async = self._async, None
-        self.close()
-        if transport is not None:
-            await transport.aclose()
+        await self._transports.aclose()
 
     def __enter__(self) -> Self:
         return self
@@ -291,80 +373,41 @@ class LLMProvider:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    def links(self, asked: Question) -> Sequence[Link]:
-        """Who is asked, in order."""
-        return [self.link(asked)]
+    @property
+    def chain(self) -> Sequence[Inquirer]:
+        """The providers that are asked, in order."""
+        return (self,)
 
-    def link(self, asked: Question) -> Link:
-        """How this provider is asked that question, whoever it was meant for."""
-        return lambda: RemoteInquiry(self._attempts(asked), self._answer, self._answer_async)
-
-    def _attempts(self, asked: Question) -> Attempts:
+    def inquire(self, request: ModelRequest) -> Inquiry:
+        """Check the request, addressed to this provider; nothing is sent."""
         key = self._access.key()
-        question = msgspec.structs.replace(
-            asked,
-            provider=self.name,
-            model=self.model,
-            speaker=self._told_speaker,
-            base_url=self._access.base_url(),
+        return RemoteInquiry(
+            self._addressed(request), self._transports, api_key=key, retry=self._retry
         )
-        return Attempts(question, api_key=key, policy=self._retry)
 
-    def _answer(self, attempts: Attempts, stop: drive_sync.Stop) -> Generator[list[Event]]:
-        return drive_sync.answer(attempts, self._sync_transport(), self._health, stop)
-
-    def _answer_async(self, attempts: Attempts) -> AsyncGenerator[list[Event]]:
-        return drive_async.answer(attempts, self._async_transport(), self._health)
-
-    def _asked(
-        self,
-        history: Iterable[Any],
-        system_prompt: str | None,
-        tools: Tools,
-        options: Options | Mapping[str, Any] | None,
-        schema: JsonObject | None,
-        policy: RepairPolicy | None,
-        *,
-        stream: bool = True,
-    ) -> Question:
-        settled = self._settled(options)
-        if schema is not None:
-            settled = msgspec.structs.replace(settled, schema=schema)
-        return Question(
-            turns=read_history(history),
+    def _addressed(self, request: ModelRequest) -> ModelRequest:
+        """The request with this provider's name, model, speaker, address and headers."""
+        own = _is_named(request.provider, self.name)
+        return replace(
+            request,
             provider=self.name,
-            system_prompt=system_prompt,
-            tools=_members(tools),
-            policy=policy or self._policy,
-            options=settled,
-            stream=stream,
+            model=(request.model if own else None) or self.model,
+            speaker=(request.speaker if own else None) or self._own_speaker,
+            base_url=self._access.base_url(),
+            headers={**self._access.headers, **(request.headers if own else {})},
         )
 
     def _settled(self, options: Options | Mapping[str, Any] | None) -> Options:
         if options is None:
             return self.options
-        told = read_options(options)
+        read = read_options(options)
         if isinstance(options, Options):
-            return told
-        return msgspec.structs.replace(
-            self.options, **{name: getattr(told, name) for name in options}
-        )
+            return read
+        return replace(self.options, **{name: getattr(read, name) for name in options})
 
     def _listing(self) -> ModelListing:
-        return ModelListing(self.row, self._access.base_url(), self._access.key())
-
-    def _sync_transport(self) -> "SyncTransport":
-        if self._sync is None:
-            self._sync = open_sync(self._settings())
-        return self._sync
-
-    def _async_transport(self) -> "AsyncTransport":
-        if self._async is None:
-            self._async = open_async(self._settings())
-        return self._async
-
-    def _settings(self) -> TransportSettings:
-        return settings_from(os.environ, timeouts=self._timeouts, connections_per_host=self._limit)
+        access = self._access
+        return ModelListing(self.row, access.base_url(), access.key(), access.headers)
 
 
 class ChatGPTProvider(LLMProvider):
@@ -385,11 +428,14 @@ class ClaudeProvider(LLMProvider):
     default_provider = "anthropic"
 
 
-def _members(tools: Tools) -> tuple[Any, ...]:
-    """A list of tools, or a single one."""
-    if isinstance(tools, Mapping | ToolDefinition):
-        return (cast("object", tools),)
-    return tuple(tools or ())
+def _is_named(name: str, provider: str) -> bool:
+    """Whether a name, or a speaker's, means this provider."""
+    if name == provider:
+        return True
+    try:
+        return provider_row(name).name == provider
+    except UsageError:  # a plug-in's, which has no row
+        return False
 
 
 def _plain_chunks(stream: ReplyStream) -> Generator[JsonObject]:

@@ -4,8 +4,8 @@ Rules:
 1. Iterating gives the events; ``reply`` is the whole once ``Finish`` has come.
 2. Every stream is closed by its ``with`` block, by ``close``/``aclose``, or by being read to its end;
    closing one that is being read closes its socket.
-3. What is wrong with the question itself is raised when the stream is made, before any network.
-4. A chain asks its next link only while nothing was handed out, and says so in the notes.
+3. What is wrong with the request itself is raised when the stream is made, before any network.
+4. A chain asks its next provider only while nothing was handed out, and says so in the notes.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
@@ -13,20 +13,22 @@ from contextlib import aclosing, closing
 
 from msgspec.structs import replace
 
-from multi_llm_chat.client.inquiry import Link
+from multi_llm_chat.client.inquiry import Inquirer
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.drive.sync import Stop
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.exchange.retrying import hands_over
 from multi_llm_chat.repair import Note
+from multi_llm_chat.request import ModelRequest
 
 
 class _Course:
-    """Which link is asked, and what has become of it."""
+    """Which provider of a chain is asked, and the reply once it is complete."""
 
-    def __init__(self, links: Sequence[Link]) -> None:
-        self._waiting = list(links)
+    def __init__(self, chain: Sequence[Inquirer], request: ModelRequest) -> None:
+        self._waiting = list(chain)
+        self._request = request
         self._reply: Reply | None = None
         self._notes: list[Note] = []
         self._take()
@@ -43,26 +45,26 @@ class _Course:
         return self._reply
 
     def _take(self) -> None:
-        self._asked = self._waiting.pop(0)()
+        self._asked = self._waiting.pop(0).inquire(self._request)
 
     def _finish(self, events: list[Event]) -> None:
         reply = self._asked.reply(events)
         self._reply = replace(reply, notes=(*reply.notes, *self._notes))
 
     def _hand_over(self, failure: ProviderError) -> None:
-        """Go to the next link; raise the failure where there is none, or it would be too late."""
+        """Go to the next provider; raise the failure where there is none, or it would be too late."""
         if not self._waiting or not hands_over(failure, streamed=self._asked.streamed):
             raise failure
-        told = f"asked the next provider after {type(failure).__name__} of {self._asked.provider}"
-        self._notes.append(Note("", None, told))
+        why = f"asked the next provider after {type(failure).__name__} of {self._asked.provider}"
+        self._notes.append(Note("", None, why))
         self._take()
 
 
 class ReplyStream(_Course):
     """The events of a reply."""
 
-    def __init__(self, links: Sequence[Link]) -> None:
-        super().__init__(links)
+    def __init__(self, chain: Sequence[Inquirer], request: ModelRequest) -> None:
+        super().__init__(chain, request)
         self._stop = Stop()
         self._events = self._run()
 
@@ -104,8 +106,8 @@ class ReplyStream(_Course):
 class AsyncReplyStream(_Course):
     """The events of a reply, with ``async``."""
 
-    def __init__(self, links: Sequence[Link]) -> None:
-        super().__init__(links)
+    def __init__(self, chain: Sequence[Inquirer], request: ModelRequest) -> None:
+        super().__init__(chain, request)
         self._events = self._run()
 
     def __aiter__(self) -> AsyncGenerator[Event]:

@@ -1,20 +1,22 @@
-"""One question, asked until it is answered or given up: the state between two requests.
+"""One request, sent until it is answered or given up: the state between two attempts.
 
 Rules:
-1. ``next`` gives the exchange to run; when it has failed, ``failed`` tells how long to wait before
+1. ``next`` gives the exchange to run; when it has failed, ``failed`` returns how long to wait before
    the next one, or raises the failure.
 2. What was changed on the way is in ``notes``, behind those of the request itself.
-3. Nothing here sends, waits or looks at a clock: both drivers run the same decisions.
+3. A stronger repair may rename tools: events, turns and failures leave with the caller's names.
+4. Nothing here sends, waits or looks at a clock: both drivers run the same decisions.
 """
 
 from collections.abc import Mapping
 from typing import assert_never
 from urllib.parse import urlsplit
 
+from msgspec.structs import replace
+
 from multi_llm_chat.errors import ConnectionFailed, ProviderError, StreamBroken
-from multi_llm_chat.events import Event
+from multi_llm_chat.events import Event, ToolCallEnd, ToolCallStart
 from multi_llm_chat.exchange.exchange import Exchange
-from multi_llm_chat.exchange.question import Question
 from multi_llm_chat.exchange.retrying import (
     Decision,
     GiveUp,
@@ -24,22 +26,28 @@ from multi_llm_chat.exchange.retrying import (
     decide,
 )
 from multi_llm_chat.exchange.stronger import stronger
-from multi_llm_chat.history.values import Turn
+from multi_llm_chat.history.values import ToolCall, Turn
 from multi_llm_chat.repair import Note
+from multi_llm_chat.request import ModelRequest
 from multi_llm_chat.wire.rejections import find_rejection
 
 
 class Attempts:
-    """The requests that one question takes."""
+    """The exchanges that one request takes."""
 
     def __init__(
-        self, question: Question, *, api_key: str | None = None, policy: RetryPolicy | None = None
+        self,
+        request: ModelRequest,
+        *,
+        api_key: str | None = None,
+        retry: RetryPolicy | None = None,
     ) -> None:
-        self.question = question
-        self.exchange = question.exchange(api_key)
-        self.streamed = False  # events of the present request were handed out
-        self._policy = policy or RetryPolicy()
+        self.request = request
+        self.exchange = Exchange(request, api_key=api_key)
+        self.streamed = False  # events of the present exchange were handed out
+        self._retry = retry or RetryPolicy()
         self._key = api_key
+        self._names: Mapping[str, str] = {}  # from tool names as sent to the caller's
         self._attempt = 1
         self._repaired = False
         self._unused = True
@@ -56,19 +64,19 @@ class Attempts:
     @property
     def turn(self) -> Turn:
         """What the model has said, with the caller's tool names."""
-        return self.question.original_turn(self.exchange.turn)
+        return self._original_turn(self.exchange.turn)
 
     def next(self) -> Exchange:
         """The exchange to run now."""
         if not self._unused:
-            self.exchange = self.question.exchange(self._key)
+            self.exchange = Exchange(self.request, api_key=self._key)
         self._unused = self.streamed = False
         return self.exchange
 
     def read(self, events: list[Event]) -> list[Event]:
         """Events as the caller gets them."""
         self.streamed = True
-        return self.question.original_events(events) if self.question.names else events
+        return [self._original_event(event) for event in events] if self._names else events
 
     def failed(self, failure: ProviderError, *, jitter: float) -> float:
         """Decide what follows a failure: the seconds to wait before the next request.
@@ -76,12 +84,13 @@ class Attempts:
         Raises:
             ProviderError: This failure, when it is not asked again.
         """
-        failure = self.question.original_failure(failure)
+        if isinstance(failure.partial, Turn):
+            failure.partial = self._original_turn(failure.partial)
         failure.provider = failure.provider or self.exchange.rendered.provider
         decision: Decision = decide(
             self._attempt,
             failure,
-            policy=self._policy,
+            policy=self._retry,
             streamed=self.streamed,
             jitter=jitter,
             repaired=self._repaired,
@@ -95,7 +104,10 @@ class Attempts:
                 self._repaired = True
                 rejection = find_rejection(failure.message)
                 self._note(rejection.rule if rejection else "", f"asked again with {key}")
-                self.question = stronger(self.question, key)
+                self.request, renamed = stronger(self.request, key)
+                if renamed:
+                    earlier = self._names
+                    self._names = {sent: earlier.get(name, name) for sent, name in renamed.items()}
                 return 0.0
             case GiveUp(reason):
                 failure.add_note(f"Not asked again: {reason}.")
@@ -105,6 +117,24 @@ class Attempts:
 
     def _note(self, rule: str, message: str) -> None:
         self._notes.append(Note(rule, None, message))
+
+    def _original_event(self, event: Event) -> Event:
+        if isinstance(event, ToolCallStart):
+            return replace(event, name=self._names.get(event.name, event.name))
+        if isinstance(event, ToolCallEnd):
+            return replace(event, call=self._original_call(event.call))
+        return event
+
+    def _original_turn(self, turn: Turn) -> Turn:
+        if not self._names:
+            return turn
+        parts = (
+            self._original_call(part) if isinstance(part, ToolCall) else part for part in turn.parts
+        )
+        return replace(turn, parts=tuple(parts))
+
+    def _original_call(self, call: ToolCall) -> ToolCall:
+        return replace(call, name=self._names.get(call.name, call.name))
 
 
 def begin(exchange: Exchange, status: int, headers: Mapping[str, str]) -> None:

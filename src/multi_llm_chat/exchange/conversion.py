@@ -1,10 +1,11 @@
 """Between our history and the message lists of other systems."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Unpack
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.exchange.rendering import render
+from multi_llm_chat.exchange.request_settings import RequestSettings
 from multi_llm_chat.history.flat import read_flat
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.reading import read_history
@@ -59,7 +60,9 @@ def turns_from(
     return read_history(DIALECTS[name].read_messages(messages, origin))
 
 
-def history_to(history: Iterable[Any], provider: str, **settings: Any) -> list[JsonObject]:
+def history_to(
+    history: Iterable[Any], provider: str, **settings: Unpack[RequestSettings]
+) -> list[JsonObject]:
     """The provider's messages for a history: those of ``render``, which takes the same settings."""
     rendered = render(history, provider, **settings)
     return rendered.body[MESSAGES_KEYS[provider_row(provider).dialect]]

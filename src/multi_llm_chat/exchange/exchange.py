@@ -7,24 +7,24 @@ Rules:
    (nothing more needs to be read then), and ``end`` raises it.
 3. The same bytes give the same events however they were cut.
 4. ``turn`` is the finished turn; after a failure, what was said until then, without unfinished calls.
-5. No text, repr or error of this object contains the key.
+5. No text, repr or error of this object contains the key or the value of a header.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Unpack, overload
 
 import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event
+from multi_llm_chat.exchange.http_headers import hide, request_headers
 from multi_llm_chat.exchange.rendering import Rendered, endpoint_of, render
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.exchange.request_settings import RequestSettings, read_request
 from multi_llm_chat.history.values import Origin, Part, ToolCall, Turn
 from multi_llm_chat.providers import provider_row
 from multi_llm_chat.providers.formats import DIALECTS, Decoder
-from multi_llm_chat.repair import RepairPolicy
-from multi_llm_chat.request import Options
+from multi_llm_chat.request import ModelRequest
 from multi_llm_chat.wire.decoding import DecodeContext
 from multi_llm_chat.wire.sse import EventStream
 
@@ -41,49 +41,59 @@ class HttpRequest(Struct, frozen=True):
         names = ", ".join(sorted(self.headers))
         return f"HttpRequest({self.method} {self.url}, headers: {names}, {len(self.body)} bytes)"
 
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = {"headers": sorted(self.headers), "body": f"{len(self.body)} bytes"}
+        return [("method", self.method), ("url", self.url), *shown.items()]
+
 
 class Exchange:
-    """One request to a model and its reply."""
+    """One request to a model and its reply.
 
+    Args:
+        history: A ``ModelRequest``, alone; or turns in any readable form, with a provider's name
+            and the settings of ``render`` (the answer is streamed by default).
+        api_key: The key, for the header in which the provider expects it.
+    """
+
+    @overload
+    def __init__(self, history: ModelRequest, *, api_key: str | None = None) -> None: ...
+    @overload
     def __init__(
         self,
         history: Iterable[Any],
         provider: str,
         *,
-        model: str | None = None,
-        system_prompt: str | None = None,
-        tools: Iterable[Any] | None = None,
-        policy: RepairPolicy | None = None,
-        options: Options | Mapping[str, Any] | None = None,
-        stream: bool = True,
-        speaker: str | None = None,
-        base_url: str | None = None,
         api_key: str | None = None,
+        **settings: Unpack[RequestSettings],
+    ) -> None: ...
+    def __init__(
+        self,
+        history: ModelRequest | Iterable[Any],
+        provider: str | None = None,
+        *,
+        api_key: str | None = None,
+        **settings: Unpack[RequestSettings],
     ) -> None:
-        turns = read_history(history)
-        self._row = provider_row(provider)
-        self._base_url = (base_url or self._row.base_url).rstrip("/")
+        if isinstance(history, ModelRequest) and provider is None and not settings:
+            asked = history
+        else:
+            asked = read_request(history, provider, **settings)
+        self._row = provider_row(asked.provider)
         self._key = api_key
-        self._speaker = speaker or self._row.speaker
-        self._stream = stream
-        self.rendered: Rendered = render(
-            turns,
-            provider,
-            model=model,
-            system_prompt=system_prompt,
-            tools=tools,
-            policy=policy,
-            options=options,
-            stream=stream,
-            speaker=speaker,
-            base_url=base_url,
+        self._extra_headers = asked.headers
+        self._base_url = (asked.base_url or self._row.base_url).rstrip("/")
+        self._http_headers = request_headers(
+            self._row, api_key, asked.headers, content_type="application/json"
         )
+        self._speaker = asked.speaker or self._row.speaker
+        self._stream = asked.stream
+        self.rendered: Rendered = render(asked)
         self._dialect = DIALECTS[self._row.dialect]
         self._context = DecodeContext(
             origin=Origin(self._row.name, endpoint_of(self._base_url), self.rendered.model),
             names=self.rendered.names,
             arguments=self.rendered.arguments,
-            id_prefix=_free_prefix(turns),
+            id_prefix=_free_prefix(asked.turns),
         )
         self._parser = EventStream()
         self._decoder: Decoder = self._dialect.decoder(self._context)
@@ -91,7 +101,7 @@ class Exchange:
         self._parts: tuple[Part, ...] = ()
         self._status = 200
         self._headers: Mapping[str, str] = {}
-        self._reads_stream = stream
+        self._reads_stream = asked.stream
         self._ended = False
         self.failure: ProviderError | None = None
 
@@ -100,12 +110,9 @@ class Exchange:
 
     def request(self) -> HttpRequest:
         """The request to send."""
-        headers = {"Content-Type": "application/json"} | self._row.headers
-        if self._key:
-            prefix = "Bearer " if self._row.key_header == "Authorization" else ""
-            headers[self._row.key_header] = f"{prefix}{self._key}"
         url = f"{self._base_url}{self.rendered.path}"
-        return HttpRequest("POST", url, headers, msgspec.json.encode(self.rendered.body))
+        body = msgspec.json.encode(self.rendered.body)
+        return HttpRequest("POST", url, dict(self._http_headers), body)
 
     def begin(self, status: int, headers: Mapping[str, str] | None = None) -> None:
         """Tell the reply's status and headers; a stream with status 200 is assumed otherwise."""
@@ -141,7 +148,8 @@ class Exchange:
         return events
 
     def _failed(self, error: ProviderError) -> ProviderError:
-        """The error, knowing who failed and, under the speaker's name, what was said until then."""
+        """The error with the provider's name, without secrets, its partial turn the speaker's."""
+        hide(error, self._key, self._extra_headers)
         if isinstance(error.partial, Turn):
             error.partial = msgspec.structs.replace(
                 error.partial, role=self._speaker, model=self.rendered.model

@@ -3,22 +3,21 @@
 This is the promise of the package in one function, usable with anybody's HTTP client or SDK.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack, overload
 from urllib.parse import urlsplit
 
-import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.exchange.request_settings import RequestSettings, read_request
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.providers import ProviderRow, provider_row, row_for_model
 from multi_llm_chat.providers.formats import DIALECTS
-from multi_llm_chat.repair import Note, RepairPolicy, Target, frame, repair
-from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.repair import Note, Target, frame, repair
+from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.wire.encoding import Draft
 from multi_llm_chat.wire.tool_definitions import read_tools
 
@@ -41,40 +40,44 @@ class Rendered(Struct, frozen=True):
     ids: dict[str, str]
 
 
+@overload
+def render(history: ModelRequest) -> Rendered: ...
+@overload
 def render(
-    history: Iterable[Any],
-    provider: str,
-    *,
-    model: str | None = None,
-    system_prompt: str | None = None,
-    tools: Iterable[Any] | None = None,
-    policy: RepairPolicy | None = None,
-    options: Options | Mapping[str, Any] | None = None,
-    stream: bool = False,
-    speaker: str | None = None,
-    base_url: str | None = None,
+    history: Iterable[Any], provider: str, **settings: Unpack[RequestSettings]
+) -> Rendered: ...
+def render(
+    history: ModelRequest | Iterable[Any],
+    provider: str | None = None,
+    **settings: Unpack[RequestSettings],
 ) -> Rendered:
-    """Write the history as a request that the provider accepts.
+    """Write a request that the provider accepts.
+
+    ``render(history, "anthropic", model=…, system_prompt=…, tools=…, policy=…, options=…)``, or
+    ``render(request)`` with a ``ModelRequest``.
 
     Args:
-        history: Turns in the serialised form (read liberally) or ``Turn`` values; not changed.
+        history: Turns in the serialised form (read liberally) or ``Turn`` values, not changed; or a
+            ``ModelRequest``, which takes the place of all arguments.
         provider: A provider's name, such as ``anthropic``.
-        model: The model; the provider's default otherwise.
-        system_prompt: Put before everything else.
-        tools: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
-        policy: What happens to calls without result, results without call and other speakers.
-        options: Settings in the common vocabulary of ``Options``.
-        stream: Whether the answer is to be streamed.
-        speaker: The role under which this model speaks in the history; the provider's otherwise.
-        base_url: The endpoint, where it is not the provider's own.
+        settings: See ``RequestSettings``: ``model``, ``system_prompt``, ``tools``, ``policy``,
+            ``options``, ``stream`` (off by default), ``speaker``, ``base_url``, ``headers``.
     """
-    row = provider_row(provider)
-    model = clean_text(model or row.default_model)
-    settings = read_options(options)
-    row, target = _receiver(row.name, model, settings.thinking, speaker, base_url)
+    if isinstance(history, ModelRequest) and provider is None and not settings:
+        return _render(history)
+    settings.setdefault("stream", False)
+    return _render(read_request(history, provider, **settings))
+
+
+def _render(request: ModelRequest) -> Rendered:
+    row = provider_row(request.provider)
+    model = clean_text(request.model or row.default_model)
+    options = request.options
+    row, target = _receiver(row.name, model, options.thinking, request.speaker, request.base_url)
     notes: list[Note] = []
-    offered = _distinct(tools, notes)
-    repaired = repair(read_history(history), target, policy, [tool.name for tool in offered])
+    offered = _distinct(request, notes)
+    names_offered = [tool.name for tool in offered]
+    repaired = repair(read_history(request.turns), target, request.policy, names_offered)
     notes.extend(repaired.notes)
     names = repaired.names
     notes.extend(
@@ -87,14 +90,14 @@ def render(
         turns=[turn for _, turn in framed],
         sources=[source for source, _ in framed],
         model=model,
-        system_prompt=_system_prompt(system_prompt),
+        system_prompt=_system_prompt(request.system_prompt),
         tools=[
             ToolDefinition(names.sent(tool.name), clean_text(tool.description), tool.schema)
             for tool in offered
         ],
-        tool_choice=_sent_choice(settings, {tool.name for tool in offered}, names.changed),
-        options=settings,
-        stream=stream,
+        tool_choice=_sent_choice(options, names_offered, names.changed),
+        options=options,
+        stream=request.stream,
         notes=notes,
     )
     encoded = DIALECTS[row.dialect].encode(draft, row.chat)
@@ -148,36 +151,17 @@ def endpoint_of(base_url: str) -> str:
     return urlsplit(base_url).netloc
 
 
-def read_options(options: Options | Mapping[str, Any] | None) -> Options:
-    """Options in either form; ``UsageError`` names what is not one."""
-    if options is None:
-        return Options()
-    if isinstance(options, Options):
-        return options
-    known = Options.__struct_fields__
-    unknown = sorted(set(options) - set(known))
-    if unknown:
-        raise UsageError(f"Unknown options: {', '.join(unknown)}; known are: {', '.join(known)}")
-    values: dict[str, Any] = dict(options)
-    if isinstance(values.get("stop"), str):
-        values["stop"] = (values["stop"],)
-    try:
-        return msgspec.convert(values, Options)
-    except msgspec.ValidationError as error:
-        raise UsageError(f"These options cannot be used: {error}") from None
-
-
 def _system_prompt(prompt: str | None) -> str:
     text = clean_text(prompt or "")
     return "" if text.isspace() else text
 
 
-def _distinct(tools: Iterable[Any] | None, notes: list[Note]) -> list[ToolDefinition]:
+def _distinct(request: ModelRequest, notes: list[Note]) -> list[ToolDefinition]:
     """The tools on offer, one of each name."""
-    if not tools:
+    if not request.tools and not request.skipped_tools:
         return []
-    read = read_tools(tools)
-    notes.extend(Note("OAI-08", None, skipped) for skipped in read.skipped)
+    read = read_tools(request.tools)
+    notes.extend(Note("OAI-08", None, why) for why in (*request.skipped_tools, *read.skipped))
     distinct: dict[str, ToolDefinition] = {}
     for tool in read.definitions:
         if tool.name in distinct:
@@ -187,7 +171,9 @@ def _distinct(tools: Iterable[Any] | None, notes: list[Note]) -> list[ToolDefini
     return list(distinct.values())
 
 
-def _sent_choice(options: Options, offered: set[str], changed: Mapping[str, str]) -> str | None:
+def _sent_choice(
+    options: Options, offered: Sequence[str], changed: Mapping[str, str]
+) -> str | None:
     choice = options.tool_choice
     if choice is None or choice not in offered:
         return choice

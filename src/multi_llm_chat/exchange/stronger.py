@@ -1,9 +1,9 @@
-"""The stronger repairs: how a rejected question is asked once more.
+"""The stronger repairs: how a rejected request is sent once more.
 
 Rules:
-1. A repair takes a question and returns another one; which repair answers which rejection is
+1. A repair takes a request and returns another one; which repair answers which rejection is
    the catalogue's matter (``wire.rejections``).
-2. A repair gives up form, never words: what cannot be sent as it is, is told as text.
+2. A repair gives up form, never words: what cannot be sent as it is becomes text.
 3. Every key of the catalogue has a repair; an unknown key changes nothing.
 """
 
@@ -13,7 +13,6 @@ from typing import Any, Final, cast
 
 from msgspec.structs import replace
 
-from multi_llm_chat.exchange.question import Question
 from multi_llm_chat.exchange.rendering import target_of
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.result_parts import split_result
@@ -29,7 +28,7 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.providers import provider_row
 from multi_llm_chat.repair import Note, Target, frame, repair
-from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.wire.encoding import media_label
 from multi_llm_chat.wire.tool_definitions import read_tools
 
@@ -40,86 +39,91 @@ _NOTHING: Final = re.compile(r"(?!)")
 _PLAIN_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object"})
 
 
-def stronger(question: Question, key: str) -> Question:
-    """The question with the repair of this name."""
+def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str, str]]:
+    """The request with the repair of this name.
+
+    The second value leads from the names of tools that were renamed back to those in ``request``.
+    """
+    if key == "rename_tools":
+        return _rename_tools(request)
     change = _REPAIRS.get(key)
-    return question if change is None else change(question)
+    return (request if change is None else change(request)), {}
 
 
-def _drop_thinking(question: Question) -> Question:
+def _drop_thinking(request: ModelRequest) -> ModelRequest:
     turns = [
         _with_parts(turn, [part for part in turn.parts if not isinstance(part, Thinking)])
-        for turn in question.turns
+        for turn in request.turns
     ]
-    return replace(question, turns=tuple(turn for turn in turns if turn.parts))
+    return replace(request, turns=tuple(turn for turn in turns if turn.parts))
 
 
-def _disable_thinking(question: Question) -> Question:
-    settled = _drop_thinking(question)
+def _disable_thinking(request: ModelRequest) -> ModelRequest:
+    settled = _drop_thinking(request)
     return replace(settled, options=replace(settled.options, thinking=False))
 
 
-def _reasoning_none(question: Question) -> Question:
+def _reasoning_none(request: ModelRequest) -> ModelRequest:
     setting: JsonObject = (
         {"reasoning": {"effort": "none"}}
-        if provider_row(question.provider).dialect == "openai_responses"
+        if provider_row(request.provider).dialect == "openai_responses"
         else {"reasoning_effort": "none"}
     )
-    options = replace(question.options, thinking=None, extra=question.options.extra | setting)
-    return replace(question, options=options)
+    options = replace(request.options, thinking=None, extra=request.options.extra | setting)
+    return replace(request, options=options)
 
 
-def _flatten_tools(question: Question) -> Question:
+def _flatten_tools(request: ModelRequest) -> ModelRequest:
     """Calls and results as text of those who made them; pairing comes first, so none is lost."""
     turns: list[Turn] = []
-    for turn in _repaired(question):
+    for turn in _repaired(request):
         parts: list[Part] = [told for part in turn.parts for told in _told(part)]
         turns.append(_with_parts(turn, parts, "user" if turn.role == "tool" else turn.role))
-    return replace(question, turns=tuple(turns))
+    return replace(request, turns=tuple(turns))
 
 
-def _drop_tools(question: Question) -> Question:
-    settled = _flatten_tools(question)
+def _drop_tools(request: ModelRequest) -> ModelRequest:
+    settled = _flatten_tools(request)
     return replace(settled, tools=(), options=replace(settled.options, tool_choice=None))
 
 
-def _shorten_ids(question: Question) -> Question:
-    return replace(question, turns=_repaired(question, id_pattern=_NOTHING))
+def _shorten_ids(request: ModelRequest) -> ModelRequest:
+    return replace(request, turns=_repaired(request, id_pattern=_NOTHING))
 
 
-def _rename_tools(question: Question) -> Question:
-    offered = read_tools(question.tools).definitions
-    used = [part.name for part in _parts(question) if isinstance(part, ToolCall | ToolResult)]
+def _rename_tools(request: ModelRequest) -> tuple[ModelRequest, Mapping[str, str]]:
+    offered = read_tools(request.tools).definitions
+    used = [part.name for part in _parts(request) if isinstance(part, ToolCall | ToolResult)]
     originals = dict.fromkeys([*(tool.name for tool in offered), *used])
     plain = {name: f"tool_{number}" for number, name in enumerate(originals, 1)}
-    choice = question.options.tool_choice
-    return replace(
-        question,
+    choice = request.options.tool_choice
+    changed = replace(
+        request,
         turns=tuple(
             _with_parts(turn, [_renamed(part, plain) for part in turn.parts])
-            for turn in question.turns
+            for turn in request.turns
         ),
         tools=tuple(
             ToolDefinition(plain[tool.name], tool.description or tool.name, tool.schema)
             for tool in offered
         ),
-        options=replace(question.options, tool_choice=plain.get(choice or "", choice)),
-        names={sent: question.names.get(name, name) for name, sent in plain.items()},
+        options=replace(request.options, tool_choice=plain.get(choice or "", choice)),
     )
+    return changed, {sent: name for name, sent in plain.items()}
 
 
-def _plain_schemas(question: Question) -> Question:
+def _plain_schemas(request: ModelRequest) -> ModelRequest:
     tools = tuple(
         ToolDefinition(tool.name, tool.description, _plain_object(tool.schema))
-        for tool in read_tools(question.tools).definitions
+        for tool in read_tools(request.tools).definitions
     )
-    return replace(question, tools=tools)
+    return replace(request, tools=tools)
 
 
-def _alternate(question: Question) -> Question:
-    target = _target(question, alternates=True, answers_after_tools=True, system="leading")
+def _alternate(request: ModelRequest) -> ModelRequest:
+    target = _target(request, alternates=True, answers_after_tools=True, system="leading")
     notes: list[Note] = []
-    placed = repair(question.turns, target, question.policy).placed
+    placed = repair(request.turns, target, request.policy).placed
     turns: list[Turn] = []
     for _, turn in frame(placed, target, notes):
         before = turns[-1] if turns else None
@@ -127,33 +131,32 @@ def _alternate(question: Question) -> Question:
             turns[-1] = _with_parts(before, [*before.parts, *turn.parts])
         else:
             turns.append(turn)
-    return replace(question, turns=tuple(turns))
+    return replace(request, turns=tuple(turns))
 
 
-def _drop_options(question: Question) -> Question:
+def _drop_options(request: ModelRequest) -> ModelRequest:
     # The schema stays: without it the answer would be of no use to who asked for one.
-    return replace(question, options=Options(schema=question.options.schema))
+    return replace(request, options=Options(schema=request.options.schema))
 
 
-def _drop_media(question: Question) -> Question:
+def _drop_media(request: ModelRequest) -> ModelRequest:
     turns = tuple(
-        _with_parts(turn, [_without_media(part) for part in turn.parts]) for turn in question.turns
+        _with_parts(turn, [_without_media(part) for part in turn.parts]) for turn in request.turns
     )
-    return replace(question, turns=turns)
+    return replace(request, turns=turns)
 
 
-def _same(question: Question) -> Question:
-    return question
+def _same(request: ModelRequest) -> ModelRequest:
+    return request
 
 
-_REPAIRS: Final[Mapping[str, Callable[[Question], Question]]] = {
+_REPAIRS: Final[Mapping[str, Callable[[ModelRequest], ModelRequest]]] = {
     "drop_thinking": _drop_thinking,
     "disable_thinking": _disable_thinking,
     "reasoning_none": _reasoning_none,
     "flatten_tools": _flatten_tools,
     "drop_tools": _drop_tools,
     "shorten_ids": _shorten_ids,
-    "rename_tools": _rename_tools,
     "plain_schemas": _plain_schemas,
     "alternate": _alternate,
     "drop_options": _drop_options,
@@ -162,28 +165,28 @@ _REPAIRS: Final[Mapping[str, Callable[[Question], Question]]] = {
 }
 
 
-def _target(question: Question, **changes: Any) -> Target:
+def _target(request: ModelRequest, **changes: Any) -> Target:
     """What the provider demands of a history, tool names and ids aside unless changed."""
-    row = provider_row(question.provider)
+    row = provider_row(request.provider)
     target = target_of(
         row,
-        question.model or row.default_model,
-        speaker=question.speaker,
-        base_url=question.base_url,
+        request.model or row.default_model,
+        speaker=request.speaker,
+        base_url=request.base_url,
     )
     return replace(target, **{"id_pattern": _ANYTHING, "name_pattern": _ANYTHING} | changes)
 
 
-def _repaired(question: Question, **changes: Any) -> tuple[Turn, ...]:
-    return repair(question.turns, _target(question, **changes), question.policy).turns
+def _repaired(request: ModelRequest, **changes: Any) -> tuple[Turn, ...]:
+    return repair(request.turns, _target(request, **changes), request.policy).turns
 
 
 def _with_parts(turn: Turn, parts: Iterable[Part], role: str | None = None) -> Turn:
     return replace(turn, parts=tuple(parts), role=role or turn.role)
 
 
-def _parts(question: Question) -> Iterable[Part]:
-    return (part for turn in question.turns for part in turn.parts)
+def _parts(request: ModelRequest) -> Iterable[Part]:
+    return (part for turn in request.turns for part in turn.parts)
 
 
 def _calls(turn: Turn) -> bool:

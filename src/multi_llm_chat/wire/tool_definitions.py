@@ -61,7 +61,24 @@ class ReadTools(Struct, frozen=True):
 
 
 def read_tools(tools: object) -> ReadTools:
-    """Read tool definitions of any form.
+    """Read tool definitions of any form; their schemas are clean.
+
+    Args:
+        tools: A list of tools, a single one, or ``None``.
+
+    Raises:
+        UsageError: A member is no tool definition at all.
+    """
+    found = find_tools(tools)
+    definitions = tuple(
+        ToolDefinition(tool.name, tool.description, clean_schema(tool.schema))
+        for tool in found.definitions
+    )
+    return ReadTools(definitions, found.skipped)
+
+
+def find_tools(tools: object) -> ReadTools:
+    """Like ``read_tools``, with the schemas as they were given: cleaning is most of the work.
 
     Args:
         tools: A list of tools, a single one, or ``None``.
@@ -157,7 +174,8 @@ def _definition(name: Any, description: Any, schema: Any) -> ToolDefinition | st
     if not cleaned.strip():
         return "it has no name"
     words = clean_text(description) if isinstance(description, str) else ""
-    return ToolDefinition(cleaned, words, clean_schema(schema))
+    given = cast("JsonObject", schema) if type(schema) is dict else clean_schema(schema)
+    return ToolDefinition(cleaned, words, given)
 
 
 class _ProtoReader:

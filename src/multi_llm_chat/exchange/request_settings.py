@@ -1,0 +1,99 @@
+"""A ``ModelRequest`` from a caller's arguments.
+
+Rules:
+1. A history, tools and options are read in any accepted form; nothing that was given is changed.
+2. What cannot be used is a ``UsageError``, raised here, before any network.
+3. Tool schemas stay as given: ``render`` cleans them, once.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, TypedDict
+
+import msgspec
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import ModelRequest, Options
+from multi_llm_chat.wire.tool_definitions import find_tools
+
+
+class RequestSettings(TypedDict, total=False):
+    """The keyword arguments of ``render``, ``Exchange`` and ``history_to``."""
+
+    #: The model; the provider's default otherwise.
+    model: str | None
+    #: Sent before everything else.
+    system_prompt: str | None
+    #: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
+    tools: Iterable[Any] | None
+    #: What happens to calls without result, results without call and other speakers.
+    policy: RepairPolicy | None
+    #: Settings in the common vocabulary of ``Options``.
+    options: Options | Mapping[str, Any] | None
+    #: Whether the answer is streamed.
+    stream: bool
+    #: The role under which this model speaks in the history; the provider's otherwise.
+    speaker: str | None
+    #: The endpoint, where it is not the provider's own.
+    base_url: str | None
+    #: Extra HTTP headers.
+    headers: Mapping[str, str] | None
+
+
+def read_request(
+    history: ModelRequest | Iterable[Any],
+    provider: str | None,
+    *,
+    model: str | None = None,
+    system_prompt: str | None = None,
+    tools: object = None,
+    policy: RepairPolicy | None = None,
+    options: Options | Mapping[str, Any] | None = None,
+    stream: bool = True,
+    speaker: str | None = None,
+    base_url: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> ModelRequest:
+    """Read the arguments of one request; ``RequestSettings`` describes them."""
+    if isinstance(history, ModelRequest):
+        raise UsageError(
+            "A ModelRequest says everything itself: pass it alone, "
+            "or change it with msgspec.structs.replace"
+        )
+    if provider is None:
+        raise UsageError("Name the provider that the request is for, such as 'anthropic'")
+    found = find_tools(tools or None)
+    return ModelRequest(
+        turns=read_history(history),
+        provider=provider,
+        model=model,
+        system_prompt=system_prompt,
+        tools=found.definitions,
+        skipped_tools=found.skipped,
+        policy=policy,
+        options=read_options(options),
+        stream=stream,
+        speaker=speaker,
+        base_url=base_url,
+        headers=dict(headers) if headers else {},
+    )
+
+
+def read_options(options: Options | Mapping[str, Any] | None) -> Options:
+    """Options in either form; ``UsageError`` names what is not one."""
+    if options is None:
+        return Options()
+    if isinstance(options, Options):
+        return options
+    known = Options.__struct_fields__
+    unknown = sorted(set(options) - set(known))
+    if unknown:
+        raise UsageError(f"Unknown options: {', '.join(unknown)}; known are: {', '.join(known)}")
+    values: dict[str, Any] = dict(options)
+    if isinstance(values.get("stop"), str):
+        values["stop"] = (values["stop"],)
+    try:
+        return msgspec.convert(values, Options)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"These options cannot be used: {error}") from None
