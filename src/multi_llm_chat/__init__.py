@@ -16,6 +16,7 @@ if TYPE_CHECKING:
         ModelInfo,
         Reply,
         create_provider,
+        register_provider,
     )
     from multi_llm_chat.client.agent_context import Compression
     from multi_llm_chat.context import (
@@ -125,6 +126,7 @@ _HOMES = {
         "ModelInfo",
         "Reply",
         "create_provider",
+        "register_provider",
     ),
     "client.agent_context": ("Compression",),
     "runs.agent_run": ("AgentRun", "AgenticLoopResult", "SyncAgentRun"),
@@ -305,6 +307,7 @@ __all__ = [
     "open_store",
     "parse_openai_tool_call",
     "read_mentions",
+    "register_provider",
     "render",
     "review_by_events",
     "serve_tools",

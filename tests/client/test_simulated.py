@@ -6,6 +6,7 @@ import pytest
 
 from multi_llm_chat import ToolRegistry, create_provider, execute_with_tools_sync
 from multi_llm_chat.client import LLMProvider
+from multi_llm_chat.testing.simulated import SimulatedProvider
 from multi_llm_chat.testing.simulator import Say, always
 
 HELLO = [{"role": "user", "content": "Hello, who are you?"}]
@@ -23,14 +24,14 @@ def test_a_simulated_provider_answers_without_a_key():
 
 @pytest.mark.parametrize("acts_as", ["openai", "openai-chat", "anthropic", "gemini", "mistral"])
 def test_it_can_act_as_any_provider(acts_as: str):
-    with create_provider("simulated", acts_as=acts_as, rule=always(Say("Scripted."))) as provider:
+    with SimulatedProvider(acts_as=acts_as, rule=always(Say("Scripted."))) as provider:
         text = "".join(chunk["content"] for chunk in provider.call_api(HELLO))
     assert text == "Scripted."
 
 
 def test_it_is_closed_with_async_too():
     async def ask() -> str:
-        async with create_provider("simulated", rule=always(Say("Scripted."))) as provider:
+        async with SimulatedProvider(rule=always(Say("Scripted."))) as provider:
             return (await provider.acomplete(HELLO)).text
 
     assert asyncio.run(ask()) == "Scripted."

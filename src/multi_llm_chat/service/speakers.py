@@ -140,22 +140,16 @@ def _member(
     provider: str, name: str, told: SpeakerSettings, policy: RepairPolicy, keys: Keys
 ) -> LLMProvider:
     alone = isinstance(told.provider, str)
+    remote = provider not in _ELSEWHERE
     variable = told.key
-    if variable is None and provider not in _ELSEWHERE:
+    if variable is None and remote:
         variable = provider_row(provider).key_variable
-    reach = (
-        {}
-        if provider in _ELSEWHERE
-        else {
-            "api_key": keys.value(variable) if variable else None,
-            "base_url": told.base_url if alone else None,
-        }
-    )
     return create_provider(
         provider,
         model=told.model if alone else None,
+        api_key=keys.value(variable) if remote and variable else None,
+        base_url=told.base_url if remote and alone else None,
         options=told.options,
         speaker=name,
         policy=policy,
-        **reach,
     )

@@ -1,8 +1,11 @@
-"""``provider="simulated"``: a model that only pretends, over real HTTP (seed 004's simulation mode)."""
+"""``provider="simulated"``: scripted answers over real HTTP (seed 004's simulation mode).
 
-from typing import Any
+``pyproject.toml`` offers it under that name, in the entry points ``multi_llm_chat.providers``.
+"""
 
-from multi_llm_chat.client.provider import LLMProvider
+from typing import Unpack
+
+from multi_llm_chat.client.provider import LLMProvider, ProviderSettings
 from multi_llm_chat.testing.simulator import Rule, Simulator
 from multi_llm_chat.testing.simulator.demonstration import demo
 
@@ -13,19 +16,22 @@ class SimulatedProvider(LLMProvider):
     Args:
         acts_as: The provider that is simulated, down to its bytes and what it refuses.
         rule: What is answered to a request.
-        settings: The further arguments of ``LLMProvider``.
+        settings: The further arguments of ``LLMProvider``; key and address are the simulator's.
     """
 
-    def __init__(self, *, acts_as: str = "openai-chat", rule: Rule = demo, **settings: Any) -> None:
+    def __init__(
+        self,
+        *,
+        acts_as: str = "openai-chat",
+        rule: Rule = demo,
+        **settings: Unpack[ProviderSettings],
+    ) -> None:
         """Start the simulator."""
         self._simulator = Simulator(rule).start()
         settings.setdefault("speaker", "simulated")
-        super().__init__(
-            acts_as,
-            api_key="simulated",
-            base_url=self._simulator.base_url(acts_as),
-            **settings,
-        )
+        settings["api_key"] = "simulated"
+        settings["base_url"] = self._simulator.base_url(acts_as)
+        super().__init__(acts_as, **settings)
 
     @property
     def notice(self) -> str:
