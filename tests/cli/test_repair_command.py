@@ -51,7 +51,7 @@ def test_messages_in_any_known_format_become_a_legal_request(source: str):
     call = body["messages"][1]["content"][0]
     assert (call["type"], call["name"], call["input"]) == ("tool_use", "weather", {"city": "Tokyo"})
     assert body["messages"][2]["content"][0]["tool_use_id"] == call["id"]
-    assert "OAI-02  turn 1: answered an unanswered call of weather" in mended.stderr
+    assert "ANT-02  turn 1: answered an unanswered call of weather" in mended.stderr
     assert mlc("repair", "--for", "anthropic", "--check", given=mended.stdout).returncode == 0
 
 

@@ -73,8 +73,8 @@ def test_notes_carry_the_index_of_the_turn_they_concern():
     rendered = render(history, "anthropic")
     notes = {(note.rule, note.turn) for note in rendered.notes}
     assert notes == {
-        ("OAI-18", 1), ("ANT-22", 2), ("ANT-06", 2), ("OAI-02", 3), ("ANT-05", 3), ("ANT-20", 4), ("ANT-DOC", 5),
-        ("OAI-10", 6), ("ANT-16", None),
+        ("ANT-21", 1), ("ANT-22", 2), ("ANT-06", 2), ("ANT-02", 3), ("ANT-05", 3), ("ANT-20", 4), ("ANT-DOC", 5),
+        ("ANT-DOC", 6), ("ANT-16", None),
     }  # fmt: skip
 
 

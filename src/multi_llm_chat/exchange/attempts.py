@@ -27,6 +27,7 @@ from multi_llm_chat.exchange.retrying import (
 )
 from multi_llm_chat.exchange.stronger import stronger
 from multi_llm_chat.history.values import ToolCall, Turn
+from multi_llm_chat.providers.rule_ids import own_rule
 from multi_llm_chat.repair import Note
 from multi_llm_chat.request import ModelRequest
 from multi_llm_chat.wire.rejections import find_rejection
@@ -103,7 +104,10 @@ class Attempts:
             case RepairAndRetry(key):
                 self._repaired = True
                 rejection = find_rejection(failure.message)
-                self._note(rejection.rule if rejection else "", f"asked again with {key}")
+                rule = (
+                    own_rule(self.exchange.rendered.provider, rejection.rule) if rejection else ""
+                )
+                self._note(rule, f"asked again with {key}")
                 self.request, renamed = stronger(self.request, key)
                 if renamed:
                     earlier = self._names

@@ -16,6 +16,7 @@ from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.providers import ProviderRow, provider_row, row_for_model
 from multi_llm_chat.providers.formats import DIALECTS
+from multi_llm_chat.providers.rule_ids import own_rule
 from multi_llm_chat.repair import Note, Target, frame, repair
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.wire.encoding import Draft
@@ -26,7 +27,8 @@ class Rendered(Struct, frozen=True):
     """A legal request.
 
     ``body`` is the JSON body, ready for ``json.dumps``; ``path`` belongs behind the base URL.
-    ``notes`` tell every change that was needed. ``names`` leads from tool names as sent to
+    ``notes`` say every change that was needed, with the id of the provider's rule that asks for
+    it. ``names`` leads from tool names as sent to
     the caller's, ``arguments`` does the same for argument keys by tool, ``ids`` for call ids.
     """
 
@@ -106,7 +108,7 @@ def _render(request: ModelRequest) -> Rendered:
         model=model,
         path=encoded.path,
         body=encoded.body,
-        notes=tuple(notes),
+        notes=_own_notes(notes, row.name),
         names=names.originals,
         arguments={names.originals[name]: keys for name, keys in draft.arguments.items()},
         ids=repaired.ids,
@@ -151,6 +153,11 @@ def endpoint_of(base_url: str) -> str:
     return urlsplit(base_url).netloc
 
 
+def _own_notes(notes: Sequence[Note], provider: str) -> tuple[Note, ...]:
+    """The notes, each with the id of the provider's own rule."""
+    return tuple([Note(own_rule(provider, note.rule), note.turn, note.message) for note in notes])
+
+
 def _system_prompt(prompt: str | None) -> str:
     text = clean_text(prompt or "")
     return "" if text.isspace() else text
@@ -161,7 +168,7 @@ def _distinct(request: ModelRequest, notes: list[Note]) -> list[ToolDefinition]:
     if not request.tools and not request.skipped_tools:
         return []
     read = read_tools(request.tools)
-    notes.extend(Note("OAI-08", None, why) for why in (*request.skipped_tools, *read.skipped))
+    notes.extend(Note("DSK-06", None, why) for why in (*request.skipped_tools, *read.skipped))
     distinct: dict[str, ToolDefinition] = {}
     for tool in read.definitions:
         if tool.name in distinct:

@@ -273,7 +273,7 @@ def _as_parts(content: Any) -> list[JsonObject]:
 
 
 def _tools(draft: Draft, quirks: ChatQuirks) -> JsonObject:
-    tools = limit_tools(draft, quirks.most_tools, "OAI-13")
+    tools = limit_tools(draft, quirks.most_tools, "GRQ-07")
     if not tools:
         return {}
     written: list[JsonObject] = []
