@@ -10,7 +10,7 @@ Rules:
 import threading
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from msgspec import Struct
 
@@ -44,6 +44,15 @@ class Completed(Struct, frozen=True):
     turn: Turn
     usage: Usage
     finish: Finish
+
+
+class QuestionSettings(TypedDict, total=False):
+    """The keyword arguments of ``LocalModel.question``, besides the speaker."""
+
+    system_prompt: str | None
+    tools: Iterable[Any] | None
+    options: Options | Mapping[str, Any] | None
+    policy: RepairPolicy | None
 
 
 class LocalQuestion(Struct, frozen=True):
@@ -169,27 +178,47 @@ class LocalModel:
 
         return LocalQuestion(loaded.runtime, work)
 
-    def stream(self, history: Iterable[Any], **settings: Any) -> Generator[Event]:
+    def stream(
+        self,
+        history: Iterable[Any],
+        *,
+        speaker: str = PROVIDER,
+        **settings: Unpack[QuestionSettings],
+    ) -> Generator[Event]:
         """Answer the history, with the settings of ``question``; closing the generator stops the model."""
-        return self.question(history, **settings).listen()
+        return self.question(history, speaker=speaker, **settings).listen()
 
-    def astream(self, history: Iterable[Any], **settings: Any) -> AsyncGenerator[Event]:
+    def astream(
+        self,
+        history: Iterable[Any],
+        *,
+        speaker: str = PROVIDER,
+        **settings: Unpack[QuestionSettings],
+    ) -> AsyncGenerator[Event]:
         """Answer the history as ``stream`` does, without blocking the event loop."""
-        return self.question(history, **settings).listen_async()
+        return self.question(history, speaker=speaker, **settings).listen_async()
 
     def complete(
-        self, history: Iterable[Any], *, speaker: str = PROVIDER, **settings: Any
+        self,
+        history: Iterable[Any],
+        *,
+        speaker: str = PROVIDER,
+        **settings: Unpack[QuestionSettings],
     ) -> Completed:
         """The whole answer at once."""
-        question = self.question(history, speaker=speaker, **settings)
-        return self.collect(list(question.listen()), speaker)
+        events = list(self.stream(history, speaker=speaker, **settings))
+        return self.collect(events, speaker)
 
     async def acomplete(
-        self, history: Iterable[Any], *, speaker: str = PROVIDER, **settings: Any
+        self,
+        history: Iterable[Any],
+        *,
+        speaker: str = PROVIDER,
+        **settings: Unpack[QuestionSettings],
     ) -> Completed:
         """The whole answer at once, without blocking the event loop."""
-        question = self.question(history, speaker=speaker, **settings)
-        return self.collect([event async for event in question.listen_async()], speaker)
+        events = [event async for event in self.astream(history, speaker=speaker, **settings)]
+        return self.collect(events, speaker)
 
     def warm(self, system_prompt: str | None = None, tools: Iterable[Any] | None = None) -> None:
         """Load the model and read what is known beforehand, so that the first answer begins sooner.
