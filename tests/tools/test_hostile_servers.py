@@ -222,7 +222,7 @@ def test_a_server_that_hangs_at_the_start_does_not_hold_up_the_others() -> None:
             assert scene.names("bad") == []
             return scene.state()
 
-    assert asyncio.run(run()).message == "it did not answer within 0.5 seconds"
+    assert asyncio.run(run()).message == "it did not answer within 0.5 seconds (startupTimeout)"
 
 
 def test_garbage_between_the_messages_is_skipped_and_said_once() -> None:

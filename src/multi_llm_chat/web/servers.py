@@ -16,6 +16,8 @@ from multi_llm_chat.history.values import Turn
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.tools.mcp import ElicitationCallback, Prompt, ServerEvent, StateChanged
 
+#: Seconds; the page shows which servers are still starting, and their tools are offered when they arrive.
+_PATIENCE: Final = 10.0
 _MISSING: Final = "MCP servers need the package mcp: pip install 'multi_llm_chat[mcp]'"
 
 
@@ -82,7 +84,9 @@ class ToolServers:
         if self._workspace.configured_servers().servers:
             await asyncio.to_thread(_load)
         try:
-            await self._workspace.astart_tools(elicit=self._elicit, on_event=self._event)
+            await self._workspace.astart_tools(
+                elicit=self._elicit, on_event=self._event, patience=_PATIENCE
+            )
         except MultiLLMChatError as error:
             self._workspace.problems.append(str(error))
         self._changed()
@@ -93,7 +97,11 @@ class ToolServers:
             from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
 
             more = McpServers(
-                document, self._workspace.tools, elicit=self._elicit, on_event=self._event
+                document,
+                self._workspace.tools,
+                elicit=self._elicit,
+                on_event=self._event,
+                patience=_PATIENCE,
             )
             self._added.append(more)
             await more.start()

@@ -18,6 +18,7 @@ from multi_llm_chat.tools.mcp.values import (
     ServerEvent,
     ServerLogged,
     StateChanged,
+    WaitingCallback,
 )
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ __all__ = [
     "ServerLogged",
     "ServerSettings",
     "StateChanged",
+    "WaitingCallback",
     "read_servers",
 ]
 

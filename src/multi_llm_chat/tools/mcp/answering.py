@@ -31,6 +31,7 @@ from multi_llm_chat.tools.mcp.values import (
     SamplingRequest,
     ServerEvent,
     ServerLogged,
+    WaitingCallback,
 )
 from multi_llm_chat.tools.threads import in_thread
 
@@ -60,21 +61,24 @@ class Callbacks:
         elicit: ElicitationCallback | None = None,
         sample: SamplingCallback | None = None,
         on_event: EventCallback | None = None,
+        on_waiting: WaitingCallback | None = None,
         roots: Sequence[Path] = (),
     ) -> None:
         self.elicit = elicit
         self.sample = sample
         self.on_event = on_event
+        self.on_waiting = on_waiting
         self.roots = tuple(roots)
 
     def tell(self, event: ServerEvent) -> None:
         """Pass an event on; a listener's mistake harms nobody."""
-        if self.on_event is None:
-            return
-        try:
-            self.on_event(event)
-        except Exception:  # a listener's mistake is not the server's
-            _LOGGER.warning("a callback for server events failed", exc_info=True)
+        if self.on_event is not None:
+            _notify(self.on_event, event)
+
+    def waiting(self, servers: tuple[str, ...]) -> None:
+        """Pass on which servers are still starting."""
+        if self.on_waiting is not None:
+            _notify(self.on_waiting, servers)
 
 
 class Answers:
@@ -183,6 +187,14 @@ async def _asked(callback: Callable[[_Question], object], question: _Question) -
     except Exception:  # fail closed
         _LOGGER.warning("a callback for a server's question failed", exc_info=True)
         return None
+
+
+def _notify(callback: Callable[[_Question], object], value: _Question) -> None:
+    """Call it; its mistake is not the server's."""
+    try:
+        callback(value)
+    except Exception:
+        _LOGGER.warning("a callback for MCP servers failed", exc_info=True)
 
 
 def _is_web_address(url: str | None) -> bool:

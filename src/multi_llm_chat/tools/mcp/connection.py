@@ -171,7 +171,7 @@ class Connection:
                 await _cancelled(watching)
                 self._client = None
         except TimeoutError:
-            return f"it did not answer within {seconds:g} seconds"
+            return f"it did not answer within {seconds:g} seconds (startupTimeout)"
         except Exception as error:  # noqa: BLE001 - whatever a server can cause ends only itself
             return self._explain(error, transport)
         finally:

@@ -2,11 +2,15 @@
 
 Rules:
 1. All servers start at the same time; tools are registered in the order of the configuration, so that names
-   do not depend on which server was quicker. One that needs longer than ``patience`` is not waited for: its
-   tools come later.
-2. The servers live in the background thread, whoever uses them. Code without an event loop starts and ends
+   do not depend on which server was quicker.
+2. ``start`` returns when every server is ready or its first attempt has failed; each attempt has the limit of
+   its own ``startup_timeout``. After ``notice_after`` seconds ``on_waiting`` receives the names of the servers
+   that are still starting, and again whenever there are fewer. ``missing`` names those that did not start.
+   With ``patience`` it returns earlier: models are offered tools that arrive later from their next request on,
+   which a single question never makes.
+3. The servers live in the background thread, whoever uses them. Code without an event loop starts and ends
    them with ``with``, and runs any other method by ``wait_for``.
-3. What cannot be started is told, by ``states`` and as an event, and hinders nothing else.
+4. What cannot be started is told, by ``states`` and as an event, and hinders nothing else.
 """
 
 import asyncio
@@ -14,7 +18,7 @@ import socket
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from mcp.client import Client
 
@@ -35,11 +39,14 @@ from multi_llm_chat.tools.mcp.values import (
     Resource,
     SamplingCallback,
     StateChanged,
+    WaitingCallback,
 )
 from multi_llm_chat.tools.portal import through_portal, wait_for
 from multi_llm_chat.tools.registry import ToolRegistry
 from multi_llm_chat.tools.values import Tool
 
+#: Seconds a start may take before the user is shown which servers it waits for.
+NOTICE_AFTER: Final = 2.0
 _Value = TypeVar("_Value")
 
 
@@ -52,11 +59,14 @@ class McpServers:
         elicit: Answers servers' questions to the user, and shows the addresses for signing in.
         sample: Lets servers that the settings allow it have a model write something.
         on_event: Told of states, logs and changes, in the background thread.
+        on_waiting: Receives the names of the servers that are still starting, in the background thread.
         roots: The folders that servers are told about.
         tokens: Where sign-in tokens are kept; in memory when not given (see ``config.secrets.open_secrets``).
         redirect_port: The port to which a browser returns after a sign-in; any free one when 0.
         backoff: Seconds before each new start of a server that ended.
-        patience: Seconds that ``start`` waits for slow servers.
+        patience: Seconds after which ``start`` returns although servers are still starting; their tools are
+            registered when they arrive. ``None`` waits until each has started or failed.
+        notice_after: Seconds before ``on_waiting`` is called.
     """
 
     def __init__(
@@ -67,19 +77,24 @@ class McpServers:
         elicit: ElicitationCallback | None = None,
         sample: SamplingCallback | None = None,
         on_event: EventCallback | None = None,
+        on_waiting: WaitingCallback | None = None,
         roots: Sequence[Path] = (),
         tokens: SecretStore | None = None,
         redirect_port: int = 0,
         backoff: tuple[float, ...] = BACKOFF,
-        patience: float = 10.0,
+        patience: float | None = None,
+        notice_after: float = NOTICE_AFTER,
     ) -> None:
         read = servers if isinstance(servers, ReadServers) else read_servers(servers)
         self.problems = read.problems
         self.registry = registry
-        self._callbacks = Callbacks(elicit=elicit, sample=sample, on_event=on_event, roots=roots)
+        self._callbacks = Callbacks(
+            elicit=elicit, sample=sample, on_event=on_event, on_waiting=on_waiting, roots=roots
+        )
         self._tokens = MemorySecrets() if tokens is None else tokens
         self._port = redirect_port
         self._patience = patience
+        self._notice_after = notice_after
         self._early: dict[str, list[Tool]] | None = {}
         self._connections = {
             settings.name: Connection(
@@ -92,7 +107,7 @@ class McpServers:
     # Life.
 
     async def start(self) -> None:
-        """Start all servers and wait, not too long, until each is ready or has failed."""
+        """Start all servers and wait until each is ready or has failed."""
         await through_portal(self._start())
 
     def start_sync(self) -> None:
@@ -142,6 +157,18 @@ class McpServers:
             for name, connection in self._connections.items()
         ]
 
+    def starting(self) -> tuple[str, ...]:
+        """The servers that have neither started nor failed yet."""
+        return tuple(state.server for state in self.states() if state.state == "starting")
+
+    def missing(self) -> list[str]:
+        """A sentence for each server whose tools are missing: which one, and why."""
+        return [
+            f'The MCP server "{state.server}" {_why(state)}. Its tools are not available.'
+            for state in self.states()
+            if state.state != "ready"
+        ]
+
     # Resources and prompts.
 
     async def resources(self, server: str) -> list[Resource]:
@@ -180,17 +207,30 @@ class McpServers:
     async def _start(self) -> None:
         for connection in self._connections.values():
             connection.start()
-        waiting = [
-            asyncio.ensure_future(connection.settled()) for connection in self._connections.values()
-        ]
-        if waiting:
-            _, slow = await asyncio.wait(waiting, timeout=self._patience)
-            for task in slow:
-                task.cancel()
+        settling = {
+            name: asyncio.ensure_future(connection.settled())
+            for name, connection in self._connections.items()
+        }
+        if settling:
+            notices = asyncio.ensure_future(self._announce(settling))
+            try:
+                await asyncio.wait(settling.values(), timeout=self._patience)
+            finally:
+                for task in (notices, *settling.values()):
+                    task.cancel()
         early, self._early = self._early or {}, None
         for name in self._connections:
             if name in early:
                 self.registry.replace_source(name, early[name])
+
+    async def _announce(self, settling: Mapping[str, "asyncio.Future[None]"]) -> None:
+        """Name the servers that are still starting, until there are none; ``_start`` cancels it."""
+        await asyncio.sleep(self._notice_after)
+        while slow := self.starting():
+            self._callbacks.waiting(slow)
+            await asyncio.wait(
+                [settling[name] for name in slow], return_when=asyncio.FIRST_COMPLETED
+            )
 
     async def _stop(self) -> None:
         await asyncio.gather(*(connection.stop() for connection in self._connections.values()))
@@ -251,6 +291,14 @@ async def _prompts(server: str, client: Client) -> list[Prompt]:
         )
         for item in listed
     ]
+
+
+def _why(state: StateChanged) -> str:
+    if state.state == "starting":
+        return "is still starting"
+    if state.state == "stopped":
+        return "was stopped"
+    return f"did not start: {state.message}"
 
 
 def _free_port() -> int:

@@ -20,6 +20,8 @@ from msgspec import Struct, field
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object
 
+#: Seconds; the first start of a server may download its package (``npx``, ``uvx``).
+STARTUP_TIMEOUT: Final = 60.0
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
 _SECTIONS: Final = ("mcpServers", "mcp_servers", "servers")
 _HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
@@ -40,7 +42,7 @@ class ServerSettings(Struct, frozen=True):
         disabled_tools: Tools that are not offered.
         always_allow: Tools that run without asking.
         timeout: Seconds a call may take; ``None`` takes the registry's.
-        startup_timeout: Seconds until it must have answered.
+        startup_timeout: Seconds until it must have answered and listed its tools.
         sampling: Whether it may ask the model, if the program allows that at all.
         oauth: Whether to sign in where the server demands it.
     """
@@ -56,7 +58,7 @@ class ServerSettings(Struct, frozen=True):
     disabled_tools: frozenset[str] = frozenset()
     always_allow: frozenset[str] = frozenset()
     timeout: float | None = None
-    startup_timeout: float = 30.0
+    startup_timeout: float = STARTUP_TIMEOUT
     sampling: bool = False
     oauth: bool = True
 
@@ -82,7 +84,7 @@ class _Entry(Struct, rename="camel"):
     disabled_tools: frozenset[str] = frozenset()
     always_allow: frozenset[str] = frozenset()
     timeout: float | None = None
-    startup_timeout: float = 30.0
+    startup_timeout: float = STARTUP_TIMEOUT
     sampling: bool = False
     oauth: Any = True
 

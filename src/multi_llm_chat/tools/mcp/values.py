@@ -43,6 +43,8 @@ class ListChanged(Struct, frozen=True):
 
 ServerEvent: TypeAlias = StateChanged | ServerLogged | ListChanged
 EventCallback: TypeAlias = Callable[[ServerEvent], object]
+#: Receives the names of the servers that are still starting.
+WaitingCallback: TypeAlias = Callable[[tuple[str, ...]], object]
 
 
 class Elicitation(Struct, frozen=True):
