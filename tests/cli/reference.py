@@ -24,6 +24,11 @@ Text goes to standard output, everything else to standard error.
 | 4 | a tool was denied |
 | 130 | interrupted; what was said is kept |
 
+Commands that use tools wait until every MCP server has started or failed. After two seconds a line on standard error names the
+servers that are still starting, and Ctrl-C leaves; in a conversation it gives the message back to the prompt. A server that does
+not start within its `startupTimeout` (60 seconds unless `mcp.json` says otherwise) or fails is named there, with the reason, before
+the question is asked without its tools. `--no-tools` starts none.
+
 `NO_COLOR`, `FORCE_COLOR` and `TERM=dumb` are honoured. In a conversation `/help` lists the commands.
 
 This page is made from the commands' own help (`make fix`).

@@ -29,6 +29,7 @@ from multi_llm_chat.cli.opening import (
 from multi_llm_chat.cli.showing import show
 from multi_llm_chat.cli.telling import read_input
 from multi_llm_chat.cli.terminal import Questions, open_board, stopped_by_interrupt
+from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.event_codec import write_event
 from multi_llm_chat.events import Event
@@ -83,7 +84,7 @@ def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
     with open_workspace(db, approval) as workspace:
         prepare_embedded(tuple(workspace.speakers))
         if wishes["tools"]:
-            workspace.start_tools()
+            start_tools(workspace)
         service = workspace.chat(_conversation(workspace, wishes))
         service.load()
         if wishes["system"]:

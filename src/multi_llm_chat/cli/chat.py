@@ -53,10 +53,12 @@ def chat(**wishes: Any) -> None:
     if not sys.stdin.isatty() or wishes.get("continued") or wishes.get("conversation"):
         loading.start()
         loading.wait()
-    for line in _lines(loading, names):
-        if not loading.wait().hear(line):
-            break
-    loading.close()
+    try:
+        for line in _lines(loading, names):
+            if not loading.wait().hear(line):
+                break
+    finally:
+        loading.close()
 
 
 class _Loading:

@@ -15,6 +15,7 @@ import click
 from multi_llm_chat.cli.opening import open_workspace
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.tool_startup import print_waiting
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object
@@ -81,7 +82,7 @@ def test_command(names: tuple[str, ...]) -> None:
             raise UsageError(f"There is no server {missing.pop()!r}; see: mlc mcp list")
         registry = ToolRegistry()
         failed = False
-        with McpServers(ReadServers(chosen), registry) as servers:
+        with McpServers(ReadServers(chosen), registry, on_waiting=print_waiting) as servers:
             for state in servers.states():
                 count = sum(each.source == state.server for each in registry.listing())
                 told = f"{count} tools" if state.state == "ready" else one_line(state.message)

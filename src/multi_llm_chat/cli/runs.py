@@ -11,6 +11,7 @@ import click
 from multi_llm_chat.cli.opening import open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.owner import is_dead
@@ -121,7 +122,7 @@ def resume_command(run: str, engine: str | None, db: str | None) -> None:
             workspace.use_queue(engine).enqueue(info.id, partition_of(info), info.epoch)
             tell("It waits for a worker.")
             return
-        workspace.start_tools()
+        start_tools(workspace)
         status: Any = asyncio.run(_drive(workspace, info))
     tell("Another process gives it." if status is None else f"It is {status}.")
 

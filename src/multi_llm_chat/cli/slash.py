@@ -59,6 +59,10 @@ class Session:
         """Let the next message replace an earlier one, whose words are the draft."""
         self._edited, self._draft = turn, text
 
+    def restore_draft(self, text: str) -> None:
+        """Let the next message begin with words that were not sent."""
+        self._draft = text
+
     def take_draft(self) -> str:
         """What the next message begins with."""
         draft, self._draft = self._draft, ""

@@ -3,7 +3,8 @@
 Rules:
 1. A line that begins with ``/`` and a known word is a command; everything else is said.
 2. Ctrl-C stops the answers and keeps what was said; a second one leaves. Nothing the user said is ever lost.
-3. Tools are started while the first message is typed; nothing is asked before they are ready.
+3. Tools are started while the first message is typed; nothing is asked before they are ready. Ctrl-C while a
+   server is slow gives the message back to the prompt.
 """
 
 import sys
@@ -25,6 +26,7 @@ from multi_llm_chat.cli.terminal import (
     open_board,
     stopped_by_interrupt,
 )
+from multi_llm_chat.cli.tool_startup import missing_servers, wait_for_startup
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event, MessageSaved
 from multi_llm_chat.runs.event_stream import EventStream
@@ -32,6 +34,9 @@ from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp.values import Elicitation, ElicitationAnswer
+
+#: The commands that need the tools; the others do not wait for slow servers.
+_USING_TOOLS = frozenset({"tools", "mcp", "retry", "continue", "edit"})
 
 
 class Wishes(Struct, frozen=True):
@@ -63,17 +68,18 @@ class Talk:
             tell(f"Going on after {len(service.turns)} turns.")
         if waiting := service.outbox():
             tell(f"{len(waiting)} messages wait to be sent; /outbox lists them.")
-        self._starting = threading.Thread(
-            target=self.workspace.start_tools, kwargs={"elicit": self.elicit}, daemon=True
-        )
-        self._starting.start()
-        self.workspace.resume_in_background(self._starting.join, on_found=_tell_interrupted)
+        # Not ``Thread.join``: Python 3.11 takes a thread for ended after Ctrl-C has interrupted it (bpo-45274).
+        self._started = threading.Event()
+        threading.Thread(target=self._start_tools, daemon=True).start()
+        self.workspace.resume_in_background(self._started.wait, on_found=_tell_interrupted)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._starting.join()
+        while not self._started.wait(0.1):  # leaving does not wait for slow servers
+            if self.workspace.servers is not None:
+                self.workspace.servers.stop_sync()
         self.workspace.close()
 
     def approve(self, request: ApprovalRequest) -> Decision:
@@ -96,7 +102,8 @@ class Talk:
                 self._later.ask(Questions(board).approve)
         if not line.strip():
             return True
-        self._starting.join()
+        if not self._wait_for_tools(line):
+            return True
         while self.workspace.problems:
             tell(self.workspace.problems.pop(0))
         try:
@@ -107,6 +114,28 @@ class Talk:
             return False
         except MultiLLMChatError as error:
             tell(str(error))
+        return True
+
+    def _start_tools(self) -> None:
+        try:
+            self.workspace.start_tools(elicit=self.elicit)
+            self.workspace.problems += missing_servers(self.workspace)
+        finally:
+            self._started.set()
+
+    def _wait_for_tools(self, line: str) -> bool:
+        """Wait for slow servers if the line needs tools; False after Ctrl-C."""
+        word = line.strip().partition(" ")[0].removeprefix("/")
+        if line.startswith("/") and word in COMMANDS and word not in _USING_TOOLS:
+            return True
+        try:
+            wait_for_startup(self._started, self.workspace)
+        except KeyboardInterrupt:
+            if not sys.stdin.isatty():
+                raise
+            self.session.restore_draft(line)
+            tell("Not sent.")
+            return False
         return True
 
     def vocabulary(self) -> Vocabulary:

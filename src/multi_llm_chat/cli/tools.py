@@ -7,6 +7,7 @@ import click
 from multi_llm_chat.cli.opening import open_workspace
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.tool_startup import start_tools
 
 
 @click.command()
@@ -14,13 +15,8 @@ from multi_llm_chat.cli.terminal.safety import one_line
 def tools(as_json: bool) -> None:
     """List the tools of all MCP servers: whether they are offered, and whether they need approval."""
     with open_workspace() as workspace:
-        workspace.start_tools()
+        start_tools(workspace)
         listing = workspace.tools.listing()
-        for problem in workspace.problems:
-            tell(problem)
-        for state in workspace.servers.states() if workspace.servers else ():
-            if state.state != "ready":
-                tell(f"{state.server}: {state.state} {state.message}")
     if as_json:
         rows = [{name: getattr(each, name) for name in each.__struct_fields__} for each in listing]
         click.echo(json.dumps(rows, ensure_ascii=False, indent=2))

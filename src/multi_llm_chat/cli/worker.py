@@ -10,6 +10,7 @@ import click
 
 from multi_llm_chat.cli.opening import open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.tool_startup import astart_tools
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.health import serve_health
 from multi_llm_chat.runs.leases import LEASE
@@ -60,7 +61,14 @@ async def _work(workspace: Workspace, made: Any, drain: float, health: int | Non
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await workspace.astart_tools()
+    startup = asyncio.ensure_future(astart_tools(workspace))
+    stopping = asyncio.ensure_future(stop.wait())  # also while a server takes a minute to start
+    await asyncio.wait({startup, stopping}, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if not startup.done():
+        startup.cancel()
+        return
+    startup.result()
     server = await serve_health(workspace.store, health) if health is not None else None
     tell("Working; Ctrl-C or SIGTERM ends.")
     try:
