@@ -15,7 +15,7 @@ from typing import Any, Final, cast, get_args
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.events import Event, TurnFinished
+from multi_llm_chat.events import TOKEN_COUNTS, Event, TurnFinished, Usage
 from multi_llm_chat.history.json_values import clean_json
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -106,6 +106,8 @@ def _exact(value: Any) -> Any:
     """A field of a row: to the letter, for the database's own writer of JSON."""
     if isinstance(value, ToolCall | ToolResult):
         return {name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) is not None}  # fmt: skip
+    if isinstance(value, Usage):
+        return {name: count for name in TOKEN_COUNTS if (count := getattr(value, name))}
     if isinstance(value, tuple):
         return [_exact(each) for each in cast("tuple[Any, ...]", value)]
     return msgspec.to_builtins(value)

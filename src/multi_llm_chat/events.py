@@ -47,7 +47,7 @@ def _tag(name: str) -> str:
     return _CAPITAL.sub("_", name).lower()
 
 
-class _Event(Struct, frozen=True, kw_only=True, omit_defaults=True, tag=_tag, tag_field="type"):
+class _Event(Struct, frozen=True, kw_only=True, tag=_tag, tag_field="type"):
     """The run an event belongs to and who speaks in it."""
 
     run: str = ""
@@ -309,13 +309,13 @@ class TurnFinished(_Event, frozen=True):
     """A turn was added to the history: the model's, or that of the tools it called.
 
     ``usage`` is what the model's turn took, where the provider counted it. A turn that is not whole is what was said
-    before the run failed or was stopped. ``saved`` is false while only this process has the turn.
+    before the run failed or was stopped. ``is_saved`` is false while only this process has the turn.
     """
 
     turn: Turn
     usage: Usage | None = None
     is_whole: bool = True
-    saved: bool = True
+    is_saved: bool = True
 
 
 class HistoryCompressed(_Event, frozen=True):

@@ -14,9 +14,12 @@ from tests.durable.starting import driven
 from tests.frozen.reading import differences, read_all
 from tests.frozen.samples import make_old_store, schema_of, steps_of, text_of
 
+from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.history.values import Text, ToolResult
 from multi_llm_chat.store import Store, list_runs, open_store, path
+from multi_llm_chat.store.json_text import read_json, write_json
 from multi_llm_chat.store.migrating import migrate, version_of
+from multi_llm_chat.store.old_events import rewritten
 from multi_llm_chat.store.schema import STEPS
 from multi_llm_chat.store.sqlite import SQLiteLink
 from multi_llm_chat.testing import Say, Simulator
@@ -77,8 +80,18 @@ def test_everything_in_an_old_store_is_read_as_before(old_store: Store):
     assert list(differences(without_journals(BEFORE), read_all(old_store))) == []
 
 
-def test_the_journals_of_an_old_store_are_read_as_before(old_store: Store):
-    assert list(differences(BEFORE, read_all(old_store))) == []
+def test_the_journals_of_an_old_store_are_rewritten(old_store: Store):
+    now = read_all(old_store)
+    for user, found in BEFORE.items():
+        for name, kept in found["contents"].items():
+            for run, rows in kept["journals"].items():
+                read = now[user]["contents"][name]["journals"][run]
+                error = next(each["error"] for each in found["runs"] if each["id"] == run)
+                kept_error = None if error is None else write_json(error)
+                assert [(number, read_json(text)) for number, text in read] == [
+                    (number, rewritten(read_json(text), kept_error)) for number, text in rows
+                ]
+                assert all(read_row(read_json(text)) is not None for _, text in read)
 
 
 def test_the_interrupted_run_of_an_old_store_is_resumed(old_store: Store, tmp_path: Path):

@@ -27,9 +27,9 @@ from multi_llm_chat.context.summarising import INSTRUCTIONS, limited, summary_re
 from multi_llm_chat.context.windows import Window, window_of
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
 from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
-from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.history.values import Turn
 from multi_llm_chat.metering.tokenizers import counter_for
-from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 
 #: A refused request was too long; how much of it the next may have.
 _HARDER: Final = 0.85
@@ -78,7 +78,7 @@ class Fitting:
         #: Loading a tokenizer takes time: only where an estimate is not enough.
         self._exact_model = provider.model if chosen.counter is None else None
         self.summariser = chosen.summarise_with
-        self.summary_question: JsonObject | None = None
+        self.summary_request: ModelRequest | None = None
         self._windows = chosen.windows
         self._system_prompt = system_prompt
         self._cut = chosen.cut
@@ -96,7 +96,7 @@ class Fitting:
     def begin(
         self, turns: tuple[Turn, ...], tools: Sequence[ToolDefinition], options: Options
     ) -> None:
-        """Fit a request; ``summary_question`` is then what is to be asked of the summariser, if anything is."""
+        """Fit a request; ``summary_request`` is then what the summariser is asked, if anything is."""
         self._turns, self._tools, self._options = turns, tools, options
         self._reason = "window"
         self._choose_counter()
@@ -166,14 +166,14 @@ class Fitting:
             self._exact_model = self._factor = None
 
     def _fit(self) -> None:
-        self.summary_question = None
+        self.summary_request = None
         if self._compression is None:
             self._sent = self._turns
             return
         summarise = self.summariser is not None
         self._apply(self._cut, summarise=summarise)
         if summarise and self._note is not None and self._note.cut.gone > self._cut.gone:
-            self.summary_question = self._summary_question(self._note)
+            self.summary_request = self._summary_request(self._note)
 
     def _apply(self, cut: Cut, *, summarise: bool) -> None:
         scale = self._scale()
@@ -197,7 +197,7 @@ class Fitting:
         if self._note is not None:
             self._note = msgspec.structs.replace(self._note, trouble=trouble)
 
-    def _summary_question(self, note: CompressionNote) -> JsonObject:
+    def _summary_request(self, note: CompressionNote) -> ModelRequest:
         summariser = self.summariser
         assert summariser is not None
         counter = counter_for(summariser.model)
@@ -205,10 +205,8 @@ class Fitting:
         room = int(budget / counter.factor(has_tools=False)) - counter.text(INSTRUCTIONS)
         left_out = self._turns[self._cut.gone : note.cut.gone]
         words = summary_request(left_out, self._cut.summary, room, counter)
-        return {
-            "history": [{"role": "user", "content": words}],
-            "system_prompt": INSTRUCTIONS,
-        }
+        asked = [{"role": "user", "content": words}]
+        return summariser.request(asked, INSTRUCTIONS, stream=False)
 
     def _scale(self) -> float:
         return self._factor or self._counter.factor(bool(self._tools))

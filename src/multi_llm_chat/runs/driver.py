@@ -23,6 +23,7 @@ import msgspec
 from msgspec.structs import replace
 
 from multi_llm_chat.client.agent_context import Fitting
+from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.errors import (
     MultiLLMChatError,
@@ -58,7 +59,7 @@ from multi_llm_chat.loop.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.rates import RateGate
@@ -273,7 +274,7 @@ class RunDriver:
         if self._gate is not None:
             writes += self._gate.answered(event.usage)
         saved = await self._commit(writes)
-        self._put([replace(event, turn=turn, saved=saved)])
+        self._put([replace(event, turn=turn, is_saved=saved)])
 
     async def _finish(self, end: LoopEnd) -> None:
         journal = self._journal
@@ -394,10 +395,10 @@ class RunDriver:
     async def _compress(self) -> None:
         """Emit how the request was shortened; summarise what is left out, where that is wanted."""
         fitting = self.fitting
-        wanted = fitting.summary_question
-        if wanted is not None and fitting.summariser is not None:
+        request = fitting.summary_request
+        if request is not None and fitting.summariser is not None:
             try:
-                reply = await self._interruptible(fitting.summariser.acomplete(**wanted))
+                reply = await self._interruptible(_whole_reply(fitting.summariser, request))
             except MultiLLMChatError as error:
                 fitting.not_summarised(error)
             else:
@@ -419,13 +420,14 @@ class RunDriver:
         self._words = []
         self._has_streamed = False
         spec = self.spec
-        async with spec.provider.astream(
+        request = spec.provider.request(
             self.fitting.turns,
             spec.system_prompt,
             self._offered,
             options=effect.options,
             policy=spec.policy,
-        ) as stream:
+        )
+        async with spec.provider.ask(request) as stream:
             batches = aiter(stream.batches())
             complete = False  # a cancel that comes behind the last event takes nothing away
             while True:
@@ -535,6 +537,13 @@ class RunDriver:
                 if isinstance(error, RunLost) or error.reason not in TRANSIENT:
                     raise
                 await asyncio.sleep(_PAUSES[1])
+
+
+async def _whole_reply(provider: LLMProvider, request: ModelRequest) -> Reply:
+    async with provider.ask(request) as stream:
+        async for _ in stream:
+            pass
+        return stream.reply
 
 
 def _given_up(error: StoreError) -> StoreError:

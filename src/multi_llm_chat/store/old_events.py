@@ -61,7 +61,7 @@ def _ended(
     error: str | None,
 ) -> JsonObject:
     counts = dict(zip(_COUNTS, usage, strict=True))
-    row: JsonObject = {"usage": {"type": "usage", **counts}, "seconds": seconds}
+    row: JsonObject = {"usage": counts, "seconds": seconds}
     if cost is not None:
         row["cost"] = cost
     if status != "failed":

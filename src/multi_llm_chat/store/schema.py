@@ -186,12 +186,22 @@ STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS, _OUTBOX)
 
 
 def perform(step: Step, link: Link) -> None:
-    """Do a step, in the database's own words."""
+    """Do a step."""
+    for statement in statements(step, link.database):
+        link.execute(statement)
+    for function in step:
+        if callable(function):
+            function(link)
+
+
+def statements(step: Step, database: DatabaseName) -> list[str]:
+    """The SQL of a step, in the database's own words; a step's functions come after it."""
+    written: list[str] = []
     for statement in step:
-        if callable(statement):
-            statement(link)
+        if not isinstance(statement, str):
             continue
-        for word, meaning in WORDS[link.database].items():
+        for word, meaning in WORDS[database].items():
             statement = statement.replace(word, meaning)
         if statement:
-            link.execute(statement)
+            written.append(statement)
+    return written
