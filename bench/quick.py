@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +30,7 @@ from multi_llm_chat import render
 from multi_llm_chat.client import create_provider
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.service.chat import ChatService
 
 RECORDED = Path(__file__).with_name("recorded.json")
 TOLERANCE = 1.30
@@ -96,6 +98,36 @@ def _sync_to_async(base: str) -> float:
     return best["sync"] / best["async"]
 
 
+def _service_to_provider(base: str) -> float:
+    """A whole answer through ``ChatService``, its journal and its saved turns, to the bare stream of its provider."""
+
+    async def both() -> float:
+        async with (
+            create_provider("openai-chat", api_key="none", base_url=base) as provider,
+            ChatService([provider]) as service,
+        ):
+
+            async def bare() -> None:
+                pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
+                assert "".join(pieces) == EXPECTED["burst"]
+
+            async def whole() -> None:
+                await service.aopen()
+                events = service.process_message("Tell me a long story.")
+                pieces = [event.text async for event in events if isinstance(event, TextDelta)]
+                assert "".join(pieces) == EXPECTED["burst"]
+
+            best = {"bare": float("inf"), "whole": float("inf")}
+            for _ in range(ROUNDS):
+                for name, task in (("bare", bare), ("whole", whole)):
+                    began = time.process_time()
+                    await task()
+                    best[name] = min(best[name], time.process_time() - began)
+            return best["whole"] / best["bare"]
+
+    return asyncio.run(both())
+
+
 def _repair(turns: list[Any], legal: list[Any]) -> float:
     """A history in need of repair to one that needs none."""
     tasks = {
@@ -133,6 +165,7 @@ def measures(
     yield "growth: count and fit", partial(_grown, fitting, read, whole)
     base = address(urls["fast"], "burst", "openai-chat")
     yield "sync to async, a delta", partial(_sync_to_async, base)
+    yield "ChatService to its provider, a delta", partial(_service_to_provider, base)
     legal = groups.conversation(len(turns))
     yield "repair: a broken history to a legal one", partial(_repair, turns, legal)
 

@@ -12,6 +12,8 @@ from multi_llm_chat.client import create_provider
 from multi_llm_chat.config.values import CouncilSettings, Settings, SpeakerSettings
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     MessageFinished,
     MessageSaved,
     RunFailed,
@@ -22,9 +24,9 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.service.tools import tools_for
-from multi_llm_chat.store import open_store, path, runs, totals
+from multi_llm_chat.store import open_store, path, read_events, runs, totals
 from multi_llm_chat.testing.simulator import Call, Cut, Gate, Say, Status
-from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
 
 def test_the_only_speaker_answers_and_the_answer_is_kept(read: Read) -> None:
@@ -356,3 +358,31 @@ def test_a_simulation_costs_nothing() -> None:
         events = list(service.process_message("Hi"))
     finished = next(event for event in events if isinstance(event, RunFinished))
     assert finished.cost == 0
+
+
+@pytest.mark.parametrize("decision", [Allow(), Deny("not today")])
+def test_what_a_person_is_asked_and_decides_is_part_of_the_run(
+    read: Read, decision: Decision
+) -> None:
+    tools = ToolRegistry(approve=lambda _request: decision)
+
+    @tools.tool(approval="ask")
+    def erase(path: str) -> str:
+        """Erase a file."""
+        return path
+
+    calls = Say(calls=[Call("erase", {"path": "a"})])
+    with stage(tools=tools, claude=[calls, "Done."]) as scene:
+        events = read(scene.service.process_message("Erase it."))
+        (info,) = scene.service.answers()
+        rows = scene.service.store.run(read_events, info.id).events
+    asked = [event for event in events if isinstance(event, ApprovalRequested | ApprovalDecided)]
+    assert [type(event) for event in asked] == [ApprovalRequested, ApprovalDecided]
+    assert isinstance(asked[0], ApprovalRequested)
+    assert asked[0].description == "Erase a file."
+    assert isinstance(asked[1], ApprovalDecided)
+    assert asked[1].allowed == isinstance(decision, Allow)
+    assert asked[1].reason == ("" if asked[1].allowed else "not today")
+    assert all(event.run == info.id and event.speaker == "claude" for event in asked)
+    kinds = [json.loads(text)["type"] for _, text in rows]
+    assert kinds.index("approval_requested") < kinds.index("approval_decided")

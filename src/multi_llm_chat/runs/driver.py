@@ -33,6 +33,8 @@ from multi_llm_chat.errors import (
     UsageError,
 )
 from multi_llm_chat.events import (
+    ApprovalDecided,
+    ApprovalRequested,
     ErrorRecord,
     Event,
     Finish,
@@ -65,6 +67,13 @@ from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.rates import RateGate
 from multi_llm_chat.runs.records import TRANSIENT, Write
 from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.tools.approval import (
+    APPROVAL_OBSERVER,
+    Allow,
+    ApprovalRequest,
+    Decision,
+    Deny,
+)
 from multi_llm_chat.tools.runner import may_repeat
 from multi_llm_chat.tools.values import IDEMPOTENCY_KEY
 
@@ -515,6 +524,7 @@ class RunDriver:
     async def _execute(self, call: ToolCall) -> ToolResult:
         """Run a call, unless the journal knows its result or that nobody knows it."""
         journal, tools, conversation = self._journal, self.spec.tools, self.spec.conversation
+        APPROVAL_OBSERVER.set(self._observe_approval)  # in this call's own task
         if journal is not None:
             if journal.is_doubtful(call):
                 again = await may_repeat(tools, call, conversation)
@@ -524,6 +534,19 @@ class RunDriver:
                 return known
             IDEMPOTENCY_KEY.set(journal.key(call))
         return await tools.execute(call, conversation=conversation)
+
+    def _observe_approval(self, request: ApprovalRequest, decision: Decision | None) -> None:
+        """Emit that a person is asked about a call, and what was decided."""
+        call = request.call
+        event: Event = ApprovalRequested(
+            call, request.source, request.description, request.interrupted
+        )
+        if decision is not None:
+            reason = decision.reason if isinstance(decision, Deny) else ""
+            event = ApprovalDecided(call, isinstance(decision, Allow), reason)
+        if self._journal is not None:
+            self._journal.append([event])
+        self._put([event])
 
     async def _commit_decision(self, writes: Sequence[Write]) -> None:
         """Record the start of a doubtful call, in the call's own task; it is cancelled with the round."""

@@ -157,15 +157,14 @@ class Journal:
         return event, [Write(begin_calls, (self.fence, [start]))]
 
     def append(self, events: Sequence[Event]) -> None:
-        """Note events that need no transaction of their own."""
-        for event in events:
-            match event:
-                case Finish():
-                    self._finish = event.reason
-                case HistoryCompressed():
-                    self._meta["compressed"] = event.note.text
-                case _:
-                    pass
+        """Note events that need no transaction of their own; ``Finish`` and ``HistoryCompressed`` end a batch."""
+        match events[-1]:
+            case Finish() as finish:
+                self._finish = finish.reason
+            case HistoryCompressed() as compressed:
+                self._meta["compressed"] = compressed.note.text
+            case _:
+                pass
         self.lease.append(events)
 
     def finish_turn(

@@ -15,6 +15,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 from weakref import WeakSet
 
+from msgspec.structs import replace
+
 from multi_llm_chat.errors import RunLost, StoreError
 from multi_llm_chat.event_codec import write_row
 from multi_llm_chat.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
@@ -59,6 +61,9 @@ class Lease:
         self._host = host
         self._next = sequence
         self._open: list[Event] = []
+        #: Deltas that follow each other: the first one, and the texts of the others.
+        self._delta: TextDelta | ThinkingDelta | ToolCallDelta | None = None
+        self._pieces: list[str] = []
         self._numbered: dict[int, str] = {}
 
     def hold(self) -> None:
@@ -72,14 +77,36 @@ class Lease:
         self._host.release(self)
 
     def append(self, events: Sequence[Event]) -> None:
-        """Take events that are written within the next moments."""
+        """Take events that are written within the next moments; deltas that follow each other become one event."""
         with self._host.lock:
             for event in events:
-                both = _joined(self._open[-1], event) if self._open else None
-                if both is None:
-                    self._open.append(event)
-                else:
-                    self._open[-1] = both
+                delta = self._delta
+                match event:
+                    case TextDelta() if type(delta) is TextDelta:
+                        self._pieces.append(event.text)
+                    case ThinkingDelta() if type(delta) is ThinkingDelta:
+                        self._pieces.append(event.text)
+                    case ToolCallDelta() if (
+                        isinstance(delta, ToolCallDelta) and delta.index == event.index
+                    ):
+                        self._pieces.append(event.arguments)
+                    case _:
+                        self._close_delta()
+                        if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
+                            self._delta = event
+                        else:
+                            self._open.append(event)
+
+    def _close_delta(self) -> None:
+        """Make one event of the deltas that followed each other."""
+        delta, pieces = self._delta, self._pieces
+        if delta is None:
+            return
+        if isinstance(delta, ToolCallDelta):
+            self._open.append(replace(delta, arguments="".join([delta.arguments, *pieces])))
+        else:
+            self._open.append(replace(delta, text="".join([delta.text, *pieces])))
+        self._delta, self._pieces = None, []
 
     def bind(self, event: Event) -> NumberedRows:
         """The rows that are not yet committed, and behind them an event that is true once it is committed with them."""
@@ -96,6 +123,7 @@ class Lease:
 
     def numbered(self) -> NumberedRows:
         """The rows that are not yet committed; the caller holds the host's lock."""
+        self._close_delta()
         for event in self._open:
             self._numbered[self._next] = write_json(write_row(event))
             self._next += 1
@@ -111,19 +139,6 @@ class Lease:
 
 def _nothing() -> None:
     """Nobody is interested."""
-
-
-def _joined(first: Event, second: Event) -> Event | None:
-    """Two deltas as one, where that says the same."""
-    match first, second:
-        case TextDelta(), TextDelta():
-            return TextDelta(first.text + second.text)
-        case ThinkingDelta(), ThinkingDelta():
-            return ThinkingDelta(first.text + second.text)
-        case ToolCallDelta(), ToolCallDelta() if first.index == second.index:
-            return ToolCallDelta(first.index, first.arguments + second.arguments)
-        case _:
-            return None
 
 
 class RunHost:

@@ -59,20 +59,19 @@ class ActiveRun:
         self.is_attached = is_attached
         self.failed = False
         self.note: CompressionNote | None = None
-        self._words: list[str] = []
+        #: The pieces of what was said since the last finished turn.
+        self.pieces: list[str] = []
 
     @property
     def words(self) -> str:
         """What was said since the last finished turn."""
-        return "".join(self._words)
+        return "".join(self.pieces)
 
     def observe(self, event: Event) -> None:
         """Keep what the conversation needs to know of an event."""
         match event:
-            case TextDelta():
-                self._words.append(event.text)
             case TurnFinished() | RunResumed():
-                self._words = []
+                self.pieces = []
             case HistoryCompressed():
                 self.note = event.note
             case RunFailed():
@@ -93,10 +92,14 @@ class _Observed:
 
     def put(self, events: Sequence[Event]) -> None:
         """Pass events on."""
+        active = self._active
         for event in events:
-            self._active.observe(event)
+            if type(event) is TextDelta:
+                active.pieces.append(event.text)
+                continue
+            active.observe(event)
             if type(event) is TurnFinished:
-                self._branch.add(event.turn, self._active.run)
+                self._branch.add(event.turn, active.run)
         self._sink.put(events)
 
     async def ready(self) -> None:

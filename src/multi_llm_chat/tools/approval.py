@@ -12,6 +12,7 @@ Rules:
 import inspect
 import logging
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import Literal, TypeAlias, cast
 
 from msgspec import Struct
@@ -55,6 +56,12 @@ class ApprovalRequest(Struct, frozen=True):
 
 #: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.
 ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], Decision | Awaitable[Decision]]
+
+
+#: Observes what is asked and decided about the calls of a run: the request, then the request with its decision.
+APPROVAL_OBSERVER: ContextVar[Callable[[ApprovalRequest, Decision | None], None] | None] = (
+    ContextVar("APPROVAL_OBSERVER", default=None)
+)
 
 
 class Approvals:
@@ -120,6 +127,8 @@ class Approvals:
                 f"The tool {name!r} needs the user's approval, and nobody can be asked here; "
                 "it was not run."
             )
+        observe = APPROVAL_OBSERVER.get() or _nothing
+        observe(request, None)
         try:
             decision = await _call(callback, request)
         except Exception as error:
@@ -130,7 +139,12 @@ class Approvals:
         if not isinstance(decision, Allow | Deny):
             _LOGGER.warning("the approval callback gave %s, not Allow or Deny", type(decision))
             raise NotRun(f"The tool {name!r} was not run: there was no clear approval.")
+        observe(request, decision)
         return decision
+
+
+def _nothing(_request: ApprovalRequest, _decision: Decision | None) -> None:
+    """Nobody observes."""
 
 
 async def _call(callback: ApprovalCallback, request: ApprovalRequest) -> object:
