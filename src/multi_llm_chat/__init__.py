@@ -104,15 +104,15 @@ if TYPE_CHECKING:
         execute_with_tools_stream,
         execute_with_tools_sync,
     )
-    from multi_llm_chat.service.chat import ChatService
-    from multi_llm_chat.store import Store, open_store
-    from multi_llm_chat.tools import ToolRegistry
-    from multi_llm_chat.transport import Timeouts
-    from multi_llm_chat.wire.tool_formats import (
+    from multi_llm_chat.schema.tool_formats import (
         mcp_tools_to_anthropic_format,
         mcp_tools_to_gemini_format,
         mcp_tools_to_openai_format,
     )
+    from multi_llm_chat.service.chat import ChatService
+    from multi_llm_chat.store import Store, open_store
+    from multi_llm_chat.tools import ToolRegistry
+    from multi_llm_chat.transport import Timeouts
 
 __version__ = "0.1.0"
 
@@ -204,7 +204,7 @@ _HOMES = {
     "history.values": ("Media", "Origin", "Text", "Thinking", "ToolCall", "ToolResult", "Turn"),
     "repair.policy": ("Note", "RepairPolicy"),
     "request": ("ModelRequest", "Options", "ToolDefinition"),
-    "wire.tool_formats": (
+    "schema.tool_formats": (
         "mcp_tools_to_anthropic_format",
         "mcp_tools_to_gemini_format",
         "mcp_tools_to_openai_format",

@@ -12,7 +12,7 @@ from multi_llm_chat.dialects.openai_chat.assembler import (
     OpenAIToolCallAssembler,
     parse_openai_tool_call,
 )
-from multi_llm_chat.wire.tool_formats import (
+from multi_llm_chat.schema.tool_formats import (
     mcp_tools_to_anthropic_format,
     mcp_tools_to_gemini_format,
     mcp_tools_to_openai_format,

@@ -14,8 +14,8 @@ from multi_llm_chat import Rendered, RepairPolicy, history_from, render
 from multi_llm_chat.exchange.conversion import MESSAGES_KEYS
 from multi_llm_chat.history.json_values import as_list, as_object, clean_text
 from multi_llm_chat.providers import ROWS, provider_row
+from multi_llm_chat.schema.tool_definitions import read_tools
 from multi_llm_chat.testing.validators import validate
-from multi_llm_chat.wire.tool_definitions import read_tools
 
 MODELS: dict[str, list[str]] = {
     "openai": ["gpt-5.6-terra", "gpt-4.1", "o3"],

@@ -18,8 +18,8 @@ from multi_llm_chat.llm_provider import (
     mcp_tools_to_openai_format,
     parse_openai_tool_call,
 )
+from multi_llm_chat.schema.tool_formats import ToolSkippedWarning
 from multi_llm_chat.testing import validate
-from multi_llm_chat.wire.tool_formats import ToolSkippedWarning
 
 USER = {"role": "user", "content": "What is the weather in Tokyo?"}
 SCHEMA: dict[str, Any] = {

@@ -38,8 +38,8 @@ from multi_llm_chat.metering.token_info import get_token_info
 from multi_llm_chat.providers import ProviderRow, provider_row
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.schema.tool_definitions import find_tools
 from multi_llm_chat.transport import Timeouts
-from multi_llm_chat.wire.tool_definitions import find_tools
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | None

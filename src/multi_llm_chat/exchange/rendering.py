@@ -19,8 +19,8 @@ from multi_llm_chat.providers.formats import DIALECTS
 from multi_llm_chat.providers.rule_ids import own_rule
 from multi_llm_chat.repair import Note, Target, frame, repair
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.schema.tool_definitions import read_tools
 from multi_llm_chat.wire.encoding import Draft
-from multi_llm_chat.wire.tool_definitions import read_tools
 
 
 class Rendered(Struct, frozen=True):

@@ -15,7 +15,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options
-from multi_llm_chat.wire.tool_definitions import find_tools
+from multi_llm_chat.schema.tool_definitions import find_tools
 
 
 class RequestSettings(TypedDict, total=False):

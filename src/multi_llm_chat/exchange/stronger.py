@@ -29,8 +29,8 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.providers import provider_row
 from multi_llm_chat.repair import Note, Target, frame, repair
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.schema.tool_definitions import read_tools
 from multi_llm_chat.wire.encoding import media_label
-from multi_llm_chat.wire.tool_definitions import read_tools
 
 _ANYTHING: Final = re.compile(r".*", re.DOTALL)
 _NOTHING: Final = re.compile(r"(?!)")

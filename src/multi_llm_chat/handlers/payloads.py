@@ -26,7 +26,7 @@ from multi_llm_chat.loop.effects import CallModel
 from multi_llm_chat.providers import ProviderRow, provider_row
 from multi_llm_chat.repair import Note
 from multi_llm_chat.request import Options, ToolDefinition
-from multi_llm_chat.wire.tool_definitions import read_tools
+from multi_llm_chat.schema.tool_definitions import read_tools
 
 _DECLARATIONS = ("functionDeclarations", "function_declarations")
 _SNAKE = {

@@ -18,7 +18,7 @@ from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.local.argument_checking import fault_in
 from multi_llm_chat.local.asking import Asking
 from multi_llm_chat.local.tool_examples import Example, Offer
-from multi_llm_chat.wire.schema import LLAMACPP, project_schema
+from multi_llm_chat.schema.tool_schema import LLAMACPP, project_schema
 
 _LONGEST = 200
 

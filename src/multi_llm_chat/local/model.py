@@ -30,8 +30,8 @@ from multi_llm_chat.local.runtime import Runtime, Voice, Work
 from multi_llm_chat.local.tool_examples import Example, make_offers
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
-from multi_llm_chat.wire.schema import LLAMACPP, project_schema
-from multi_llm_chat.wire.tool_definitions import read_tools
+from multi_llm_chat.schema.tool_definitions import read_tools
+from multi_llm_chat.schema.tool_schema import LLAMACPP, project_schema
 
 _DEFAULT_LENGTH = 512
 

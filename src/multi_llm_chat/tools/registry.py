@@ -25,6 +25,7 @@ from msgspec import Struct, structs
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
 from multi_llm_chat.tools.arguments import ArgumentCheck
 from multi_llm_chat.tools.naming import LEGAL_NAME, Names
@@ -41,7 +42,6 @@ from multi_llm_chat.tools.values import (
     ToolContext,
     ToolOutput,
 )
-from multi_llm_chat.wire.schema_cleaning import clean_schema
 
 #: Seconds a tool may take.
 DEFAULT_TIMEOUT: Final = 30.0

@@ -21,6 +21,8 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.schema.projection_cache import recall_projection
+from multi_llm_chat.schema.tool_schema import ANTHROPIC, OPENAI_STRICT
 from multi_llm_chat.wire.encoding import (
     PICTURES,
     Draft,
@@ -33,8 +35,6 @@ from multi_llm_chat.wire.encoding import (
     system_text,
     told,
 )
-from multi_llm_chat.wire.schema import ANTHROPIC, OPENAI_STRICT
-from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/messages"
 

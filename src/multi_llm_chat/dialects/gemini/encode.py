@@ -26,6 +26,8 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.schema.projection_cache import recall_projection
+from multi_llm_chat.schema.tool_schema import GEMINI_JSON_SCHEMA
 from multi_llm_chat.wire.encoding import (
     Draft,
     Encoded,
@@ -39,8 +41,6 @@ from multi_llm_chat.wire.encoding import (
     told,
     without_nothing,
 )
-from multi_llm_chat.wire.schema import GEMINI_JSON_SCHEMA
-from multi_llm_chat.wire.schema_memory import recall_projection
 
 #: The documented value for calls that were not signed here; the field is base64 of bytes.
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()

@@ -24,6 +24,8 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.repair.framing import ACKNOWLEDGED
+from multi_llm_chat.schema.projection_cache import recall_projection
+from multi_llm_chat.schema.tool_schema import OPENAI_STRICT
 from multi_llm_chat.wire.encoding import (
     PICTURES,
     Draft,
@@ -40,8 +42,6 @@ from multi_llm_chat.wire.encoding import (
     without_nothing,
 )
 from multi_llm_chat.wire.openai_models import refuses_sampling, thinks_without_tools
-from multi_llm_chat.wire.schema import OPENAI_STRICT
-from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/chat/completions"
 

@@ -20,6 +20,8 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.schema.projection_cache import recall_projection
+from multi_llm_chat.schema.tool_schema import OPENAI, OPENAI_STRICT
 from multi_llm_chat.wire.encoding import (
     PICTURES,
     Draft,
@@ -35,8 +37,6 @@ from multi_llm_chat.wire.encoding import (
     told,
 )
 from multi_llm_chat.wire.openai_models import refuses_sampling
-from multi_llm_chat.wire.schema import OPENAI, OPENAI_STRICT
-from multi_llm_chat.wire.schema_memory import recall_projection
 
 PATH = "/responses"
 

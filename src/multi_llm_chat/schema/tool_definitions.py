@@ -21,7 +21,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.request import ToolDefinition
-from multi_llm_chat.wire.schema_cleaning import MAX_DEPTH, clean_schema
+from multi_llm_chat.schema.cleanup import MAX_DEPTH, clean_schema
 
 _DECLARATIONS: Final = ("functionDeclarations", "function_declarations")
 _JSON_SCHEMAS: Final = (

@@ -14,7 +14,7 @@ from mistral_common.protocol.instruct.tool_calls import Function, Tool
 from mistral_common.protocol.instruct.validator import MistralRequestValidatorV3
 from tests.strategies.schemas import nasty_schemas
 
-from multi_llm_chat.wire.schema import (
+from multi_llm_chat.schema.tool_schema import (
     ANTHROPIC,
     FIREWORKS,
     GEMINI_JSON_SCHEMA,

@@ -14,13 +14,13 @@ from collections.abc import Container, Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_cleaning import Subschema, is_portable
-from multi_llm_chat.wire.schema_completion import anything, completing_steps, is_null, typing_step
-from multi_llm_chat.wire.schema_merging import both, flattened, folded
-from multi_llm_chat.wire.schema_notes import Place, described
-from multi_llm_chat.wire.schema_references import References, is_definition
-from multi_llm_chat.wire.schema_rules import SchemaRules
-from multi_llm_chat.wire.schema_settling import settling_steps, without
+from multi_llm_chat.schema.cleanup import Subschema, is_portable
+from multi_llm_chat.schema.descriptions import Place, described
+from multi_llm_chat.schema.dialect_rules import SchemaRules
+from multi_llm_chat.schema.merge import both, flattened, folded
+from multi_llm_chat.schema.normal_form import settling_steps, without
+from multi_llm_chat.schema.references import References, is_definition
+from multi_llm_chat.schema.required_keywords import anything, completing_steps, is_null, typing_step
 
 #: A level of schemas is two of JSON, and protobuf parsers stop at a hundred of those. It is also below
 #: what cleaning cuts at, so that a projection is never cut when it is projected again.

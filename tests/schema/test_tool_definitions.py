@@ -10,7 +10,7 @@ from tests.strategies.schemas import tool_definitions
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.request import ToolDefinition
-from multi_llm_chat.wire.tool_definitions import read_tools
+from multi_llm_chat.schema.tool_definitions import read_tools
 
 SCHEMA: dict[str, Any] = {
     "type": "object",

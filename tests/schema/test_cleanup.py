@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from tests.strategies.schemas import nasty_schemas, valid_object_schemas
 
-from multi_llm_chat.wire.schema import clean_schema
-from multi_llm_chat.wire.schema_cleaning import MAX_DEPTH, is_regular_expression
+from multi_llm_chat.schema.cleanup import MAX_DEPTH, is_regular_expression
+from multi_llm_chat.schema.tool_schema import clean_schema
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 META_SCHEMAS = (

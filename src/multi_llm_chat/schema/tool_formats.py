@@ -15,14 +15,14 @@ from typing import Any
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.request import ToolDefinition
-from multi_llm_chat.wire.schema import (
+from multi_llm_chat.schema.tool_definitions import read_tools
+from multi_llm_chat.schema.tool_schema import (
     ANTHROPIC,
     GEMINI_PARAMETERS,
     OPENAI,
     SchemaRules,
     project_schema,
 )
-from multi_llm_chat.wire.tool_definitions import read_tools
 
 
 class ToolSkippedWarning(UserWarning):

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_grammar import tamed
-from multi_llm_chat.wire.schema_merging import either
-from multi_llm_chat.wire.schema_notes import Place
-from multi_llm_chat.wire.schema_rules import SchemaRules
+from multi_llm_chat.schema.descriptions import Place
+from multi_llm_chat.schema.dialect_rules import SchemaRules
+from multi_llm_chat.schema.grammar import tamed
+from multi_llm_chat.schema.merge import either
 
 Step: TypeAlias = Callable[[JsonObject, Place], JsonObject]
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 from urllib.parse import unquote
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_cleaning import Subschema, clean_subschema
+from multi_llm_chat.schema.cleanup import Subschema, clean_subschema
 
 #: How often definitions are copied within one schema, and how deep into each other.
 MAX_EXPANSIONS: Final = 2_000

@@ -11,7 +11,7 @@ from collections import OrderedDict
 import msgspec
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema import Projected, SchemaRules, project_schema
+from multi_llm_chat.schema.tool_schema import Projected, SchemaRules, project_schema
 
 _MOST = 1024
 _UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)

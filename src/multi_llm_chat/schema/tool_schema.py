@@ -15,12 +15,9 @@ from typing import Any, Final
 from msgspec import Struct, field
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_cleaning import clean_schema
-from multi_llm_chat.wire.schema_merging import flattened, folded
-from multi_llm_chat.wire.schema_notes import described, note
-from multi_llm_chat.wire.schema_projection import Projection, unique_name
-from multi_llm_chat.wire.schema_references import References
-from multi_llm_chat.wire.schema_rules import (
+from multi_llm_chat.schema.cleanup import clean_schema
+from multi_llm_chat.schema.descriptions import described, note
+from multi_llm_chat.schema.dialect_rules import (
     ANTHROPIC,
     FIREWORKS,
     GEMINI_JSON_SCHEMA,
@@ -32,6 +29,9 @@ from multi_llm_chat.wire.schema_rules import (
     OPENAI_STRICT,
     SchemaRules,
 )
+from multi_llm_chat.schema.merge import flattened, folded
+from multi_llm_chat.schema.projection import Projection, unique_name
+from multi_llm_chat.schema.references import References
 
 __all__ = [
     "ANTHROPIC",

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.strategies.schemas import nasty_schemas, scalars, valid_object_schemas, values
 
-from multi_llm_chat.wire import schema as schemas
-from multi_llm_chat.wire.schema import SchemaRules, clean_schema, project_schema
+from multi_llm_chat.schema import tool_schema as schemas
+from multi_llm_chat.schema.tool_schema import SchemaRules, clean_schema, project_schema
 
 RULES: dict[str, SchemaRules] = {
     name: getattr(schemas, name)

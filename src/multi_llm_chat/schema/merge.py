@@ -16,8 +16,8 @@ from typing import Any, Final, TypeAlias, cast
 from msgspec import json
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_cleaning import Subschema
-from multi_llm_chat.wire.schema_references import References
+from multi_llm_chat.schema.cleanup import Subschema
+from multi_llm_chat.schema.references import References
 
 #: Keywords that mean something only together: if the left side has one, it keeps them all.
 _GROUPS: Final = (

@@ -9,9 +9,9 @@ Rules:
 from typing import Any
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.schema_notes import Place
-from multi_llm_chat.wire.schema_rules import SchemaRules
-from multi_llm_chat.wire.schema_settling import SUBJECT, Step, kind_of, types_of, without
+from multi_llm_chat.schema.descriptions import Place
+from multi_llm_chat.schema.dialect_rules import SchemaRules
+from multi_llm_chat.schema.normal_form import SUBJECT, Step, kind_of, types_of, without
 
 
 def anything(rules: SchemaRules, annotations: JsonObject) -> JsonObject:
