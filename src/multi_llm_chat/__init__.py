@@ -19,18 +19,41 @@ if TYPE_CHECKING:
         register_provider,
     )
     from multi_llm_chat.client.agent_context import Compression
+    from multi_llm_chat.compat.anthropic_assembler import AnthropicToolCallAssembler
+    from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
+    from multi_llm_chat.compat.handlers import (
+        ClaudeHandler,
+        ClaudeStreamingProcessor,
+        EventSystem,
+        EventTools,
+        GeminiHandler,
+        GeminiStreamingProcessor,
+        GptHandler,
+        GptStreamingProcessor,
+        StreamContext,
+        StreamingRequest,
+        StreamResult,
+        ToolRound,
+        review_by_events,
+        serve_tools,
+    )
+    from multi_llm_chat.compat.history_text import (
+        content_to_text,
+        history_contains_tools,
+        normalize_history_turns,
+        validate_history_entry,
+    )
+    from multi_llm_chat.compat.message_normalizer import MessageNormalizer
+    from multi_llm_chat.compat.openai_assembler import (
+        OpenAIToolCallAssembler,
+        parse_openai_tool_call,
+    )
     from multi_llm_chat.context import (
         CompressionNote,
         Window,
         fit,
         get_buffer_factor,
         window_of,
-    )
-    from multi_llm_chat.dialects.anthropic.assembler import AnthropicToolCallAssembler
-    from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
-    from multi_llm_chat.dialects.openai_chat.assembler import (
-        OpenAIToolCallAssembler,
-        parse_openai_tool_call,
     )
     from multi_llm_chat.errors import (
         AuthError,
@@ -59,31 +82,8 @@ if TYPE_CHECKING:
     )
     from multi_llm_chat.exchange.conversion import history_from, history_to
     from multi_llm_chat.exchange.exchange import Exchange, HttpRequest
-    from multi_llm_chat.exchange.normalizer import MessageNormalizer
     from multi_llm_chat.exchange.rendering import Rendered, render
     from multi_llm_chat.exchange.retrying import RetryPolicy
-    from multi_llm_chat.handlers import (
-        ClaudeHandler,
-        ClaudeStreamingProcessor,
-        EventSystem,
-        EventTools,
-        GeminiHandler,
-        GeminiStreamingProcessor,
-        GptHandler,
-        GptStreamingProcessor,
-        StreamContext,
-        StreamingRequest,
-        StreamResult,
-        ToolRound,
-        review_by_events,
-        serve_tools,
-    )
-    from multi_llm_chat.history.text import (
-        content_to_text,
-        history_contains_tools,
-        normalize_history_turns,
-        validate_history_entry,
-    )
     from multi_llm_chat.history.values import (
         Media,
         Origin,
@@ -157,9 +157,9 @@ _HOMES = {
         "ToolCallStart",
         "Usage",
     ),
-    "dialects.anthropic.assembler": ("AnthropicToolCallAssembler",),
-    "dialects.gemini.assembler": ("GeminiToolCallAssembler",),
-    "dialects.openai_chat.assembler": ("OpenAIToolCallAssembler", "parse_openai_tool_call"),
+    "compat.anthropic_assembler": ("AnthropicToolCallAssembler",),
+    "compat.gemini_assembler": ("GeminiToolCallAssembler",),
+    "compat.openai_assembler": ("OpenAIToolCallAssembler", "parse_openai_tool_call"),
     "errors": (
         "AuthError",
         "BadRequest",
@@ -177,9 +177,9 @@ _HOMES = {
     ),
     "exchange.conversion": ("history_from", "history_to"),
     "exchange.exchange": ("Exchange", "HttpRequest"),
-    "exchange.normalizer": ("MessageNormalizer",),
+    "compat.message_normalizer": ("MessageNormalizer",),
     "exchange.rendering": ("Rendered", "render"),
-    "handlers": (
+    "compat.handlers": (
         "ClaudeHandler",
         "ClaudeStreamingProcessor",
         "EventSystem",
@@ -195,7 +195,7 @@ _HOMES = {
         "review_by_events",
         "serve_tools",
     ),
-    "history.text": (
+    "compat.history_text": (
         "content_to_text",
         "history_contains_tools",
         "normalize_history_turns",

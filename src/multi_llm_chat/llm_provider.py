@@ -7,8 +7,8 @@ from multi_llm_chat.client import (
     LLMProvider,
     create_provider,
 )
-from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
-from multi_llm_chat.dialects.openai_chat.assembler import (
+from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
+from multi_llm_chat.compat.openai_assembler import (
     OpenAIToolCallAssembler,
     parse_openai_tool_call,
 )

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import Media, Origin, Text, Thinking, ToolCall, ToolResult, Turn, UsageError
+from multi_llm_chat.compat.history_text import normalize_history_turns, validate_history_entry
 from multi_llm_chat.history.reading import read_history
-from multi_llm_chat.history.text import normalize_history_turns, validate_history_entry
 
 
 def parts_of(content: Any, role: str = "assistant") -> tuple[Any, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.handlers.applications import DIALECTS, HANDLERS, Application
+from tests.compat.applications import DIALECTS, HANDLERS, Application
 
 from multi_llm_chat.history.values import ToolResult
 from multi_llm_chat.testing.simulator import Call, Say, Simulator, Status

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.handlers.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
+from tests.compat.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
 
-from multi_llm_chat.handlers import EventSystem, StreamHandler, serve_tools
+from multi_llm_chat.compat.handlers import EventSystem, StreamHandler, serve_tools
 from multi_llm_chat.testing.simulator import Say, Simulator
 from multi_llm_chat.tools import ToolRegistry
 

@@ -5,7 +5,7 @@ import json
 from typing import Any
 from urllib.parse import urlsplit
 
-from multi_llm_chat.handlers import (
+from multi_llm_chat.compat.handlers import (
     ClaudeHandler,
     GeminiHandler,
     GptHandler,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.handlers.applications import DIALECTS, HANDLERS, model_of
+from tests.compat.applications import DIALECTS, HANDLERS, model_of
 from tests.strategies.native import (
     anthropic_messages,
     chat_messages,
@@ -16,8 +16,13 @@ from tests.strategies.native import (
     responses_items,
 )
 
-from multi_llm_chat.handlers import StreamContext, StreamHandler, StreamingRequest, StreamResult
-from multi_llm_chat.handlers.payloads import payload_of
+from multi_llm_chat.compat.handlers import (
+    StreamContext,
+    StreamHandler,
+    StreamingRequest,
+    StreamResult,
+)
+from multi_llm_chat.compat.handlers.payloads import payload_of
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.testing import validate

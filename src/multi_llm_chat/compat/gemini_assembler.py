@@ -11,11 +11,11 @@ Rules:
 from collections.abc import Mapping
 from typing import Any, cast
 
+from multi_llm_chat.compat.finished_calls import FinishedCalls
 from multi_llm_chat.dialects.gemini.frames import CALLS
 from multi_llm_chat.dialects.gemini.function_calls import add_function_call
 from multi_llm_chat.wire.assembly import Assembly
 from multi_llm_chat.wire.decoding import DecodeContext
-from multi_llm_chat.wire.finished_calls import FinishedCalls
 
 
 class GeminiToolCallAssembler:

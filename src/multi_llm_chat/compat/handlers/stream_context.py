@@ -5,9 +5,9 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from multi_llm_chat.compat.handlers.tool_review import ToolRound
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import StopReason, Usage
-from multi_llm_chat.handlers.review import ToolRound
 from multi_llm_chat.history.values import JsonObject, Turn
 
 #: Told while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.

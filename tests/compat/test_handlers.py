@@ -7,10 +7,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from tests.handlers.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
+from tests.compat.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
 
 from multi_llm_chat.client import create_provider
-from multi_llm_chat.handlers import (
+from multi_llm_chat.compat.handlers import (
     ClaudeHandler,
     EventSystem,
     EventTools,
@@ -21,7 +21,7 @@ from multi_llm_chat.handlers import (
     review_by_events,
     serve_tools,
 )
-from multi_llm_chat.handlers.forms import FORMS
+from multi_llm_chat.compat.handlers.forms import FORMS
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.providers import provider_row
 from multi_llm_chat.runs.agentic import execute_with_tools_sync

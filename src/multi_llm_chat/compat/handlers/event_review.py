@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
+from multi_llm_chat.compat.handlers.event_system import REVIEW, EventSystem
+from multi_llm_chat.compat.handlers.tool_review import ToolRound
 from multi_llm_chat.errors import ToolError, UsageError
-from multi_llm_chat.handlers.events import REVIEW, EventSystem
-from multi_llm_chat.handlers.review import ToolRound
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject
 

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat.dialects.anthropic.assembler import AnthropicToolCallAssembler
-from multi_llm_chat.dialects.gemini.assembler import GeminiToolCallAssembler
-from multi_llm_chat.dialects.openai_chat.assembler import (
+from multi_llm_chat.compat.anthropic_assembler import AnthropicToolCallAssembler
+from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
+from multi_llm_chat.compat.openai_assembler import (
     OpenAIToolCallAssembler,
     parse_openai_tool_call,
 )

@@ -9,13 +9,13 @@ Rules:
 
 from typing import Any
 
+from multi_llm_chat.compat.finished_calls import FinishedCalls, as_dict
 from multi_llm_chat.dialects.openai_chat.chunks import CALLS, CallDelta, FunctionDelta
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.wire.calls import CallAssembly
 from multi_llm_chat.wire.decoding import DecodeContext
-from multi_llm_chat.wire.finished_calls import FinishedCalls, as_dict
 
 
 class OpenAIToolCallAssembler:

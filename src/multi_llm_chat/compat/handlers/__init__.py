@@ -1,23 +1,27 @@
 """For applications that make their own requests: payload-level handlers and event-based tools."""
 
-from multi_llm_chat.handlers.event_review import review_by_events
-from multi_llm_chat.handlers.event_tools import EventTools, serve_tools
-from multi_llm_chat.handlers.events import ANSWERS, EventHandler, EventSystem, NoAnswer
-from multi_llm_chat.handlers.handler import (
+from multi_llm_chat.compat.handlers.event_review import review_by_events
+from multi_llm_chat.compat.handlers.event_system import ANSWERS, EventHandler, EventSystem, NoAnswer
+from multi_llm_chat.compat.handlers.event_tools import EventTools, serve_tools
+from multi_llm_chat.compat.handlers.handler import (
     HANDLER_LIMITS,
     ClaudeHandler,
     GeminiHandler,
     GptHandler,
     StreamHandler,
 )
-from multi_llm_chat.handlers.processor import (
+from multi_llm_chat.compat.handlers.processor import (
     ClaudeStreamingProcessor,
     GeminiStreamingProcessor,
     GptStreamingProcessor,
     StreamingProcessor,
 )
-from multi_llm_chat.handlers.review import ToolRound
-from multi_llm_chat.handlers.values import StreamContext, StreamingRequest, StreamResult
+from multi_llm_chat.compat.handlers.stream_context import (
+    StreamContext,
+    StreamingRequest,
+    StreamResult,
+)
+from multi_llm_chat.compat.handlers.tool_review import ToolRound
 
 __all__ = [
     "ANSWERS",

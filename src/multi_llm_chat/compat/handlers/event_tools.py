@@ -13,8 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from multi_llm_chat.errors import ToolError, UsageError
-from multi_llm_chat.handlers.events import (
+from multi_llm_chat.compat.handlers.event_system import (
     ABANDONED,
     ANSWERS,
     DEFAULT_TIMEOUT,
@@ -22,6 +21,7 @@ from multi_llm_chat.handlers.events import (
     GET_TOOLS,
     EventSystem,
 )
+from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_text
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.handlers.applications import DIALECTS, HANDLERS, model_of, payload_for
+from tests.compat.applications import DIALECTS, HANDLERS, model_of, payload_for
 
-from multi_llm_chat.handlers import (
+from multi_llm_chat.compat.handlers import (
     ClaudeStreamingProcessor,
     EventSystem,
     GeminiStreamingProcessor,

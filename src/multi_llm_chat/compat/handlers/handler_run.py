@@ -16,14 +16,18 @@ from typing import Any
 
 import msgspec
 
+from multi_llm_chat.compat.handlers.payloads import Payload
+from multi_llm_chat.compat.handlers.processor import Listeners, StreamingProcessor
+from multi_llm_chat.compat.handlers.stream_context import (
+    StreamContext,
+    StreamingRequest,
+    StreamResult,
+)
+from multi_llm_chat.compat.handlers.tool_review import ToolRound
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.exchange.conversion import turns_from
 from multi_llm_chat.exchange.exchange import Exchange
-from multi_llm_chat.handlers.payloads import Payload
-from multi_llm_chat.handlers.processor import Listeners, StreamingProcessor
-from multi_llm_chat.handlers.review import ToolRound
-from multi_llm_chat.handlers.values import StreamContext, StreamingRequest, StreamResult
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.loop.agent import LoopEnd, agent_loop, final_text
 from multi_llm_chat.loop.effects import (

@@ -12,6 +12,10 @@ import logging
 from collections.abc import Sequence
 from typing import ClassVar
 
+from multi_llm_chat.compat.handlers.event_system import EventSystem
+from multi_llm_chat.compat.handlers.payloads import Payload, native_messages, payload_of
+from multi_llm_chat.compat.handlers.response_bytes import close_response, open_response
+from multi_llm_chat.compat.handlers.stream_context import Output, StreamingRequest
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import (
     Event,
@@ -22,10 +26,6 @@ from multi_llm_chat.events import (
     Usage,
 )
 from multi_llm_chat.exchange.exchange import Exchange
-from multi_llm_chat.handlers.events import EventSystem
-from multi_llm_chat.handlers.payloads import Payload, native_messages, payload_of
-from multi_llm_chat.handlers.reading import close_response, open_response
-from multi_llm_chat.handlers.values import Output, StreamingRequest
 from multi_llm_chat.history.values import JsonObject, ToolCall, Turn
 
 _LOGGER = logging.getLogger(__name__)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from multi_llm_chat.compat.handlers import EventSystem, NoAnswer
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.handlers import EventSystem, NoAnswer
 
 Payload = dict[str, Any]
 

@@ -13,15 +13,19 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+from multi_llm_chat.compat.handlers.event_system import EventSystem
+from multi_llm_chat.compat.handlers.event_tools import EventTools
+from multi_llm_chat.compat.handlers.handler_run import HandlerRun, failed
+from multi_llm_chat.compat.handlers.payloads import payload_of
+from multi_llm_chat.compat.handlers.processor import Listeners
+from multi_llm_chat.compat.handlers.response_bytes import close_response
+from multi_llm_chat.compat.handlers.stream_context import (
+    StreamContext,
+    StreamingRequest,
+    StreamResult,
+)
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.exchange.rendering import render
-from multi_llm_chat.handlers.event_tools import EventTools
-from multi_llm_chat.handlers.events import EventSystem
-from multi_llm_chat.handlers.payloads import payload_of
-from multi_llm_chat.handlers.processor import Listeners
-from multi_llm_chat.handlers.reading import close_response
-from multi_llm_chat.handlers.run import HandlerRun, failed
-from multi_llm_chat.handlers.values import StreamContext, StreamingRequest, StreamResult
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.loop.effects import Outcome
 from multi_llm_chat.loop.limits import LoopLimits
