@@ -64,4 +64,4 @@ faults: $(READY)
 
 # The property tests, long profile.
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/exchange tests/dialects
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/protocol

@@ -8,7 +8,7 @@ Rules:
 
 from typing import Any
 
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import Call, Prebuilt, Say, encode_reply
 
 DELTAS = 3000

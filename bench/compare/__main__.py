@@ -29,7 +29,7 @@ from bench.peers.environments import OURS, PEERS, make, versions
 from bench.peers.field import AGENTS, Contestant, field
 from bench.where import PAGE, machine
 from multi_llm_chat.history.json_values import as_list, as_object
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import RecordedRequest, Say, Simulator, always
 
 REPLY = "All right."

@@ -23,7 +23,7 @@ from bench.peers.environments import LIMIT, OURS, PEERS, Peer, python_of
 from bench.peers.field import ENVIRONMENT, Contestant, Measured, measure
 from bench.replies import DELTAS, EXPECTED, FRAGMENTS, PROVIDERS, THROUGHPUT_DELTAS, address
 from bench.server import CALLS_A_ROUND, FEW_WORDS, ROUNDS
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 
 AT_ONCE = 50
 HELD = 200

@@ -80,10 +80,6 @@ if TYPE_CHECKING:
         ToolCallStart,
         Usage,
     )
-    from multi_llm_chat.exchange.conversion import history_from, history_to
-    from multi_llm_chat.exchange.exchange import Exchange, HttpRequest
-    from multi_llm_chat.exchange.rendering import Rendered, render
-    from multi_llm_chat.exchange.retrying import RetryPolicy
     from multi_llm_chat.history.values import (
         Media,
         Origin,
@@ -96,6 +92,10 @@ if TYPE_CHECKING:
     from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
     from multi_llm_chat.mentions import read_mentions
     from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
+    from multi_llm_chat.protocol.conversion import history_from, history_to
+    from multi_llm_chat.protocol.exchange import Exchange, HttpRequest
+    from multi_llm_chat.protocol.rendered_request import Rendered, render
+    from multi_llm_chat.protocol.retry import RetryPolicy
     from multi_llm_chat.repair.policy import Note, RepairPolicy
     from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
     from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
@@ -135,7 +135,7 @@ _HOMES = {
         "execute_with_tools_stream",
         "execute_with_tools_sync",
     ),
-    "exchange.retrying": ("RetryPolicy",),
+    "protocol.retry": ("RetryPolicy",),
     "loop.limits": (
         "LoopLimits",
         "ThinkingBudget",
@@ -175,10 +175,10 @@ _HOMES = {
         "ToolError",
         "UsageError",
     ),
-    "exchange.conversion": ("history_from", "history_to"),
-    "exchange.exchange": ("Exchange", "HttpRequest"),
+    "protocol.conversion": ("history_from", "history_to"),
+    "protocol.exchange": ("Exchange", "HttpRequest"),
     "compat.message_normalizer": ("MessageNormalizer",),
-    "exchange.rendering": ("Rendered", "render"),
+    "protocol.rendered_request": ("Rendered", "render"),
     "compat.handlers": (
         "ClaudeHandler",
         "ClaudeStreamingProcessor",

@@ -14,7 +14,7 @@ from bench.peers.groups import TOOL, conversation, server_speed
 from bench.quick import best_of, servers, worse
 from bench.replies import EXPECTED, KINDS, PROVIDERS, address
 
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing import validate
 
 WORKER = Path(__file__).parents[2] / "bench" / "peers" / "worker.py"

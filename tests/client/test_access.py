@@ -13,8 +13,8 @@ from tests.servers import Reset, Script, Send, serving, streamed, whole
 from multi_llm_chat.client import ChatGPTProvider, ClaudeProvider, GeminiProvider, create_provider
 from multi_llm_chat.client.access import Access
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
-from multi_llm_chat.exchange.retrying import ONCE
-from multi_llm_chat.providers import ROWS, provider_row
+from multi_llm_chat.protocol.providers import ROWS, provider_row
+from multi_llm_chat.protocol.retry import ONCE
 
 MARKER = "sk-m4rk3r-0123456789"
 

@@ -26,10 +26,10 @@ from multi_llm_chat.events import (
     ToolStarted,
     TurnFinished,
 )
-from multi_llm_chat.exchange.retrying import ONCE
 from multi_llm_chat.history.values import Part, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.loop.limits import LoopLimits
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
+from multi_llm_chat.protocol.retry import ONCE
 from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
 from multi_llm_chat.testing import validate
 from multi_llm_chat.testing.simulator import (

@@ -9,7 +9,7 @@ from tests.servers import PATIENCE, Reset, Script, ScriptedServer, serving, stre
 
 from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
 from multi_llm_chat.errors import Overloaded, ProviderError, Refused, StreamBroken, UsageError
-from multi_llm_chat.exchange.retrying import RetryPolicy
+from multi_llm_chat.protocol.retry import RetryPolicy
 
 SWIFT = RetryPolicy(attempts=2, first_wait=0.0)
 HISTORY = [

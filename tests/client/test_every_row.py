@@ -7,7 +7,7 @@ from tests.servers import ScriptedServer, serving
 
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.events import Finish, TextDelta, ToolCallEnd, Usage
-from multi_llm_chat.providers import ROWS, ProviderRow
+from multi_llm_chat.protocol.providers import ROWS, ProviderRow
 
 ROW_LIST = list(ROWS.values())
 TOOLS = [

@@ -13,7 +13,7 @@ from tests.servers import Received, Reset, Script, serving, streamed, whole
 
 from multi_llm_chat.client import ClaudeProvider, LLMProvider, create_provider
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
-from multi_llm_chat.exchange.retrying import ONCE
+from multi_llm_chat.protocol.retry import ONCE
 
 SECRET = "hush0123456789"
 

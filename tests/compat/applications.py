@@ -14,7 +14,7 @@ from multi_llm_chat.compat.handlers import (
     StreamingRequest,
     StreamResult,
 )
-from multi_llm_chat.providers import provider_row
+from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.testing.simulator import Simulator
 
 DIALECTS = ["openai-chat", "openai", "anthropic", "gemini"]

@@ -9,7 +9,7 @@ from tests.strategies.histories import ARGUMENTS, IDS, NAMES, WORDS
 
 from multi_llm_chat import MessageNormalizer
 from multi_llm_chat.history.json_values import as_list, clean_text
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.validators import validate
 
 Anything = st.SearchStrategy[Any]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.context.conversations import conversations
-from tests.exchange.test_never_a_400 import TARGETS
+from tests.protocol.test_never_a_400 import TARGETS
 from tests.strategies.histories import Marked, marked_histories, nasty_histories
 
 from multi_llm_chat import render

@@ -17,9 +17,9 @@ from multi_llm_chat.errors import (
     StreamBroken,
 )
 from multi_llm_chat.events import TextDelta
-from multi_llm_chat.exchange.breaker import Breaker
-from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text
+from multi_llm_chat.protocol.breaker import Breaker
+from multi_llm_chat.protocol.retry import RetryPolicy
 
 #: As the usual policy, without its waiting.
 SWIFT = RetryPolicy(attempts=3, first_wait=0.0)

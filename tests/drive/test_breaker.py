@@ -4,7 +4,7 @@ import pytest
 
 from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import BadRequest, ConnectionFailed, Overloaded, RateLimited
-from multi_llm_chat.exchange.breaker import Breaker
+from multi_llm_chat.protocol.breaker import Breaker
 
 DOWN = Overloaded("down")
 LOST = ConnectionFailed("lost", before_first_byte=True)

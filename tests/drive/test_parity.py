@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.asking import ASKERS, HISTORY, Outcome, failure_facts
-from tests.dialects.corpus import Case, cases
+from tests.protocol.corpus import Case, cases
 from tests.servers import ScriptedServer, Send, chunk, head, serving, streamed
 
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.exchange.exchange import Exchange
-from multi_llm_chat.exchange.retrying import ONCE
+from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.retry import ONCE
 
 PROVIDERS = {
     "openai_chat": "openai-chat",

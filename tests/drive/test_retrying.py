@@ -16,7 +16,8 @@ from multi_llm_chat.errors import (
     StreamBroken,
     UsageError,
 )
-from multi_llm_chat.exchange.retrying import (
+from multi_llm_chat.protocol.failures import read_failure
+from multi_llm_chat.protocol.retry import (
     ONCE,
     GiveUp,
     RepairAndRetry,
@@ -27,7 +28,6 @@ from multi_llm_chat.exchange.retrying import (
     hands_over,
 )
 from multi_llm_chat.repair import RepairPolicy
-from multi_llm_chat.wire.failures import read_failure
 
 PATIENT = RetryPolicy(attempts=10, first_wait=1.0, longest_wait=60.0)
 LOST = ConnectionFailed("lost", before_first_byte=True, code="lost")

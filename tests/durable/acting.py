@@ -20,8 +20,8 @@ from tests.store.processes import PRELOADED, context
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.config.values import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunResumed, TextDelta, TurnFinished
-from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text, ToolResult, Turn
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.recovery import resume_runs

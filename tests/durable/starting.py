@@ -12,8 +12,8 @@ from tests.durable.killing import Kill
 from multi_llm_chat.client import create_provider
 from multi_llm_chat.config.values import RateSettings, Settings
 from multi_llm_chat.events import Event, RunWaiting
-from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text, ToolResult, Turn
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.service.planning import Planner

@@ -22,7 +22,7 @@ from multi_llm_chat.loop.effects import (
     ToolsRan,
 )
 from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.request import Options
 from multi_llm_chat.testing.validators import validate
 

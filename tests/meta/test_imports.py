@@ -35,7 +35,7 @@ def test_importing_and_rendering_load_neither_asyncio_nor_a_network_library() ->
 def test_asking_without_async_does_not_load_aiohttp() -> None:
     line = (
         "from multi_llm_chat.client import create_provider\n"
-        "from multi_llm_chat.exchange.retrying import ONCE\n"
+        "from multi_llm_chat.protocol.retry import ONCE\n"
         "provider = create_provider('ollama', base_url='http://127.0.0.1:1', retry=ONCE)\n"
         "try: provider.complete([{'role': 'user', 'content': 'x'}])\n"
         "except Exception as error: assert type(error).__name__ == 'ConnectionFailed', error"

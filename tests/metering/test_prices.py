@@ -6,7 +6,7 @@ import pytest
 
 from multi_llm_chat.events import Usage
 from multi_llm_chat.metering.prices import Cost, Price, cost_of
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 
 MILLION = 1_000_000
 OWN = {

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from mistral_common.protocol.instruct import request as request_module
 from mistral_common.protocol.instruct import validator as oracle
 from mistral_common.tokens.tokenizers.base import TokenizerVersion
-from tests.exchange.test_never_a_400 import REQUESTS
+from tests.protocol.test_never_a_400 import REQUESTS
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import RepairPolicy, render

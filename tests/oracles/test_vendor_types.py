@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from openai.types.chat import completion_create_params as chat_params
 from openai.types.responses import response_create_params as responses_params
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
-from tests.exchange.test_never_a_400 import MODELS, REQUESTS
+from tests.protocol.test_never_a_400 import MODELS, REQUESTS
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import render
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its sources hold escapes that newer Pythons warn of

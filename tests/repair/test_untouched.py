@@ -16,10 +16,10 @@ from tests.strategies.histories import (
     nasty_histories,
 )
 
-from multi_llm_chat.exchange.rendering import target_of
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Turn
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
+from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.repair import PAIRS_ONLY, Note, RepairPolicy, Target, repair
 from multi_llm_chat.repair.engine import rebuild
 from multi_llm_chat.repair.untouched import find_untouched

@@ -21,7 +21,7 @@ from tests.rules.case import (
 )
 from tests.testing.cases import content, declaration, gemini, gemini_loop, gemini_schema, part
 
-from multi_llm_chat.dialects.gemini.encode import SKIP_SIGNATURE
+from multi_llm_chat.protocol.gemini.encode import SKIP_SIGNATURE
 
 _P = "gemini"
 _NEW, _OLD = "gemini-3.7-flash", "gemini-2.5-pro"

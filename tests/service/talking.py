@@ -17,8 +17,8 @@ from multi_llm_chat.events import (
     RunStarted,
     TurnFinished,
 )
-from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.testing.simulator import Say, Simulator

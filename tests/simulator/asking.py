@@ -8,9 +8,9 @@ from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish, Usage
-from multi_llm_chat.exchange.exchange import Exchange
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, Turn
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import Simulator
 
 WEATHER: dict[str, Any] = {

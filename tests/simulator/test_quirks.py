@@ -4,7 +4,7 @@ import pytest
 from tests.simulator.asking import ALL_ROWS, ask
 
 from multi_llm_chat.errors import Overloaded, ProviderError, StreamBroken, UsageError
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import Call, Quirk, Say, Simulator
 from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
 

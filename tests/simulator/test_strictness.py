@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.asking import ALL_ROWS, ask
 
 from multi_llm_chat.errors import AuthError, BadRequest
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import Say, Simulator
 
 

@@ -30,9 +30,9 @@ from tests.soak.trouble import Trouble
 from tests.soak.workers import Tally, Worker
 
 from multi_llm_chat.client import LLMProvider, create_provider
-from multi_llm_chat.exchange.breaker import Breaker
-from multi_llm_chat.exchange.retrying import RetryPolicy
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.breaker import Breaker
+from multi_llm_chat.protocol.providers import ROWS
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.testing.simulator import Simulator
 from multi_llm_chat.transport import Timeouts
 

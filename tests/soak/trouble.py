@@ -2,7 +2,7 @@
 
 import random
 
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import (
     QUIRKS,
     Call,

@@ -30,7 +30,7 @@ from tests.servers import (
 )
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.protocol.exchange import HttpRequest
 from multi_llm_chat.transport import Timeouts, TransportSettings
 from multi_llm_chat.transport.aio import AsyncTransport
 from multi_llm_chat.transport.pool import ConnectionPool

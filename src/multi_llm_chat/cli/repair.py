@@ -8,11 +8,11 @@ from typing import Any, TextIO
 import click
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.exchange.conversion import MESSAGES_KEYS, history_from
-from multi_llm_chat.exchange.rendering import render
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.providers import ROWS, provider_row
+from multi_llm_chat.protocol.conversion import MESSAGES_KEYS, history_from
+from multi_llm_chat.protocol.providers import ROWS, provider_row
+from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.testing.validators import validate
 
 _NATIVE = ("anthropic", "gemini", "openai-chat", "openai-responses", "flat")

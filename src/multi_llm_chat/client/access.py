@@ -17,8 +17,8 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.exchange.http_headers import read_headers
-from multi_llm_chat.providers import ProviderRow
+from multi_llm_chat.protocol.http_headers import read_headers
+from multi_llm_chat.protocol.providers import ProviderRow
 
 _KEY = re.compile(r"[!-~]+")
 

@@ -14,7 +14,7 @@ from multi_llm_chat.client.inquiry import Inquirer, Inquiry
 from multi_llm_chat.client.models import ModelInfo
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.exchange.retrying import handed_over
+from multi_llm_chat.protocol.retry import handed_over
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import ModelRequest
 

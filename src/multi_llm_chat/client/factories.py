@@ -1,8 +1,8 @@
 """Providers by name: ``create_provider`` and ``register_provider``.
 
 Rules:
-1. A name is looked up in this order: what was registered, the rows of ``multi_llm_chat.providers``,
-   the entry points of the group ``multi_llm_chat.providers``.
+1. A name is looked up in this order: what was registered, the rows of ``multi_llm_chat.protocol.providers``,
+   the entry points of the group ``multi_llm_chat.protocol.providers``.
 2. Entry points are read only for a name that is unknown otherwise: reading them looks at every
    installed package. What one gives is registered, so that it is read once.
 3. A factory takes the keywords of ``ProviderSettings`` and returns an ``LLMProvider``; a class will do.
@@ -23,9 +23,9 @@ from multi_llm_chat.client.provider import (
     ProviderSettings,
 )
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.providers import provider_row
+from multi_llm_chat.protocol.providers import provider_row
 
-ENTRY_POINTS: Final = "multi_llm_chat.providers"
+ENTRY_POINTS: Final = "multi_llm_chat.protocol.providers"
 
 _CLASSES: Final[dict[str, type[LLMProvider]]] = {
     "openai": ChatGPTProvider,

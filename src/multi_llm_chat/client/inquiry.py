@@ -15,8 +15,8 @@ from multi_llm_chat.drive import sync as drive_sync
 from multi_llm_chat.drive.sync import Stop
 from multi_llm_chat.drive.transports import Transports
 from multi_llm_chat.events import Event, Finish, Usage
-from multi_llm_chat.exchange.attempts import Attempts
-from multi_llm_chat.exchange.retrying import RetryPolicy
+from multi_llm_chat.protocol.attempts import Attempts
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.request import ModelRequest
 
 

@@ -12,11 +12,11 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.exchange.exchange import HttpRequest
-from multi_llm_chat.exchange.http_headers import hide, request_headers
-from multi_llm_chat.providers import ProviderRow
-from multi_llm_chat.providers.formats import DIALECTS
-from multi_llm_chat.wire.lenient import read_json
+from multi_llm_chat.protocol.dialect_registry import DIALECTS
+from multi_llm_chat.protocol.exchange import HttpRequest
+from multi_llm_chat.protocol.http_headers import hide, request_headers
+from multi_llm_chat.protocol.lenient_json import read_json
+from multi_llm_chat.protocol.providers import ProviderRow
 
 #: Nobody offers more; a server whose pages never end is not followed for ever.
 MAX_PAGES: Final = 50

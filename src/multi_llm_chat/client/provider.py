@@ -28,14 +28,14 @@ from multi_llm_chat.drive import sync as drive_sync
 from multi_llm_chat.drive.transports import Transports
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
-from multi_llm_chat.exchange.breaker import Breaker
-from multi_llm_chat.exchange.conversion import history_to
-from multi_llm_chat.exchange.request_settings import read_options, read_request
-from multi_llm_chat.exchange.retrying import RetryPolicy
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.history.writing import write_call
 from multi_llm_chat.metering.token_info import get_token_info
-from multi_llm_chat.providers import ProviderRow, provider_row
+from multi_llm_chat.protocol.breaker import Breaker
+from multi_llm_chat.protocol.conversion import history_to
+from multi_llm_chat.protocol.providers import ProviderRow, provider_row
+from multi_llm_chat.protocol.request_settings import read_options, read_request
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import find_tools

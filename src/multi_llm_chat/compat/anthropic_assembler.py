@@ -11,9 +11,9 @@ Rules:
 from typing import Any
 
 from multi_llm_chat.compat.finished_calls import FinishedCalls
-from multi_llm_chat.dialects.anthropic.decode import AnthropicDecoder
-from multi_llm_chat.dialects.anthropic.frames import FRAMES
-from multi_llm_chat.wire.decoding import DecodeContext
+from multi_llm_chat.protocol.anthropic.decode import AnthropicDecoder
+from multi_llm_chat.protocol.anthropic.frames import FRAMES
+from multi_llm_chat.protocol.decode_context import DecodeContext
 
 
 class AnthropicToolCallAssembler:

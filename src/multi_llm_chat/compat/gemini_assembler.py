@@ -12,10 +12,10 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from multi_llm_chat.compat.finished_calls import FinishedCalls
-from multi_llm_chat.dialects.gemini.frames import CALLS
-from multi_llm_chat.dialects.gemini.function_calls import add_function_call
-from multi_llm_chat.wire.assembly import Assembly
-from multi_llm_chat.wire.decoding import DecodeContext
+from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.gemini.frames import CALLS
+from multi_llm_chat.protocol.gemini.function_calls import add_function_call
+from multi_llm_chat.protocol.turn_assembly import Assembly
 
 
 class GeminiToolCallAssembler:

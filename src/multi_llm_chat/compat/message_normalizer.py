@@ -5,11 +5,11 @@ from typing import Any
 
 import msgspec
 
-from multi_llm_chat.exchange.rendering import target_of
 from multi_llm_chat.history.flat import read_flat, write_flat
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.providers import provider_row
+from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.repair import PAIRS_ONLY, RepairPolicy, repair
 
 

@@ -4,18 +4,18 @@ Rules:
 1. A delta may be a mapping or an object with attributes, such as the official SDK's.
 2. A call is given out when another has begun and its own arguments are whole, else by
    ``finalize``: so interleaved calls are never cut short.
-3. All quirks are those of ``wire.calls``, the same as in our own decoder.
+3. All quirks are those of ``protocol.calls``, the same as in our own decoder.
 """
 
 from typing import Any
 
 from multi_llm_chat.compat.finished_calls import FinishedCalls, as_dict
-from multi_llm_chat.dialects.openai_chat.chunks import CALLS, CallDelta, FunctionDelta
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.values import ToolCall
-from multi_llm_chat.wire.calls import CallAssembly
-from multi_llm_chat.wire.decoding import DecodeContext
+from multi_llm_chat.protocol.calls import CallAssembly
+from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.openai_chat.chunks import CALLS, CallDelta, FunctionDelta
 
 
 class OpenAIToolCallAssembler:

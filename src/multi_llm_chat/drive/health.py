@@ -3,7 +3,7 @@
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import Overloaded, ProviderError
-from multi_llm_chat.exchange.breaker import Breaker
+from multi_llm_chat.protocol.breaker import Breaker
 
 
 class Health:

@@ -18,8 +18,8 @@ from multi_llm_chat.drive.dates import with_seconds
 from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.exchange.attempts import Attempts, begin, end
-from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.protocol.attempts import Attempts, begin, end
+from multi_llm_chat.protocol.exchange import HttpRequest
 
 if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
     from multi_llm_chat.transport.pool import Connection

@@ -4,7 +4,7 @@ import os
 from typing import TYPE_CHECKING
 
 from multi_llm_chat.drive.health import Health
-from multi_llm_chat.exchange.breaker import Breaker
+from multi_llm_chat.protocol.breaker import Breaker
 from multi_llm_chat.transport import (
     Timeouts,
     TransportSettings,

@@ -15,7 +15,6 @@ from typing import Any, TypedDict, Unpack
 from msgspec import Struct
 
 from multi_llm_chat.events import Event, Finish, TextDelta, ThinkingDelta, ToolCallEnd, Usage
-from multi_llm_chat.exchange.request_settings import read_options
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.local.answering import Task, answer
@@ -28,6 +27,7 @@ from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.routing import Router, router_for
 from multi_llm_chat.local.runtime import Runtime, Voice, Work
 from multi_llm_chat.local.tool_examples import Example, make_offers
+from multi_llm_chat.protocol.request_settings import read_options
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.schema.tool_definitions import read_tools

@@ -27,8 +27,8 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.local.machine import PROVIDER
+from multi_llm_chat.protocol.request_draft import media_label, system_text
 from multi_llm_chat.repair import RepairPolicy, Target, frame, repair
-from multi_llm_chat.wire.encoding import media_label, system_text
 
 Role = Literal["system", "user", "assistant"]
 

@@ -24,7 +24,7 @@ from multi_llm_chat.config.reading import read_settings
 from multi_llm_chat.config.values import Settings
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.local import list_models
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.store import list_conversations, open_store
 from multi_llm_chat.tools.mcp.settings import read_servers
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.values import Settings, SpeakerSettings
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 
 EMBEDDED: Final = "local"
 

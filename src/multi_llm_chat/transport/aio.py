@@ -20,7 +20,7 @@ from msgspec import Struct
 from yarl import URL
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.protocol.exchange import HttpRequest
 from multi_llm_chat.transport.certificates import tls_context
 from multi_llm_chat.transport.failures import Closed, connection_failed
 from multi_llm_chat.transport.settings import TransportSettings

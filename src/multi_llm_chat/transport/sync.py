@@ -20,7 +20,7 @@ from http.client import HTTPException, HTTPResponse
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.exchange.exchange import HttpRequest
+from multi_llm_chat.protocol.exchange import HttpRequest
 from multi_llm_chat.transport.failures import connection_failed
 from multi_llm_chat.transport.pool import Connection, ConnectionPool, proxy_headers
 from multi_llm_chat.transport.settings import Timeouts, TransportSettings

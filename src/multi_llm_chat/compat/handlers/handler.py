@@ -25,11 +25,11 @@ from multi_llm_chat.compat.handlers.stream_context import (
     StreamResult,
 )
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.exchange.rendering import render
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.loop.effects import Outcome
 from multi_llm_chat.loop.limits import LoopLimits
-from multi_llm_chat.providers import provider_row
+from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.tools.runner import ToolRunner
 
 #: Seed 003's limit.

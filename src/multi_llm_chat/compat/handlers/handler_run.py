@@ -26,8 +26,6 @@ from multi_llm_chat.compat.handlers.stream_context import (
 from multi_llm_chat.compat.handlers.tool_review import ToolRound
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
 from multi_llm_chat.events import Usage
-from multi_llm_chat.exchange.conversion import turns_from
-from multi_llm_chat.exchange.exchange import Exchange
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.loop.agent import LoopEnd, agent_loop, final_text
 from multi_llm_chat.loop.effects import (
@@ -40,6 +38,8 @@ from multi_llm_chat.loop.effects import (
     ToolsRan,
 )
 from multi_llm_chat.loop.limits import LoopLimits
+from multi_llm_chat.protocol.conversion import turns_from
+from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.request import Options, ToolDefinition
 from multi_llm_chat.tools.runner import ToolRunner
 

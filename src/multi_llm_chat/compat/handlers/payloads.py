@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from multi_llm_chat.compat.handlers.forms import FORMS, Form, Thinking, at, put
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.exchange.conversion import turns_from
-from multi_llm_chat.exchange.exchange import Exchange
-from multi_llm_chat.exchange.rendering import Rendered, render
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Text, Turn
 from multi_llm_chat.loop.effects import CallModel
-from multi_llm_chat.providers import ProviderRow, provider_row
+from multi_llm_chat.protocol.conversion import turns_from
+from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.providers import ProviderRow, provider_row
+from multi_llm_chat.protocol.rendered_request import Rendered, render
 from multi_llm_chat.repair import Note
 from multi_llm_chat.request import Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools

@@ -25,8 +25,8 @@ from multi_llm_chat.events import (
     ToolCallStart,
     Usage,
 )
-from multi_llm_chat.exchange.exchange import Exchange
 from multi_llm_chat.history.values import JsonObject, ToolCall, Turn
+from multi_llm_chat.protocol.exchange import Exchange
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -20,7 +20,7 @@ from multi_llm_chat.compat.handlers.stream_context import StreamResult
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.json_values import as_object, clean_json, compact_json
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.wire.lenient import read_json
+from multi_llm_chat.protocol.lenient_json import read_json
 
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"content-type": "text/event-stream"}

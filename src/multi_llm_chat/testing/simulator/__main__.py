@@ -5,7 +5,7 @@ import sys
 import threading
 from collections.abc import Sequence
 
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.demonstration import demo
 from multi_llm_chat.testing.simulator.script import Rule, echo
 from multi_llm_chat.testing.simulator.service import Simulator

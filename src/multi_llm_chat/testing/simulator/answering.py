@@ -12,7 +12,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import Request
 from multi_llm_chat.testing.simulator.faults import Drop, Garbage, Hang, Status
 from multi_llm_chat.testing.simulator.http import RawRequest

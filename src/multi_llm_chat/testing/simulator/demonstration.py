@@ -15,7 +15,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.reading import Conversation, OfferedTool
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 from multi_llm_chat.testing.simulator.says import Call, Say

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import CREATED
 
 

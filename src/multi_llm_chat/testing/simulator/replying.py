@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import Encoder, Request, StreamEvent, Style
 from multi_llm_chat.testing.simulator.encoders.registry import ENCODERS
 from multi_llm_chat.testing.simulator.faults import ErrorInStream, Fault, Quirk, Status

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 
 Dialect: TypeAlias = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 Operation: TypeAlias = Literal["generate", "models", "count", "unknown"]

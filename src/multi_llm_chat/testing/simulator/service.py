@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Self
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.answering import Answerer
 from multi_llm_chat.testing.simulator.connection import Connection
 from multi_llm_chat.testing.simulator.http import RawRequest

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from multi_llm_chat.config.values import Settings
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.providers import ROWS
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.web.configuring import change_settings
 from multi_llm_chat.web.routes.asking import THEMES, Asking, asking
 from multi_llm_chat.web.words import LANGUAGES

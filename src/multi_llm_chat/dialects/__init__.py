@@ -1,1 +1,0 @@
-"""The wire formats: one package each, none knows another."""

@@ -1,1 +1,0 @@
-"""One request and its reply: rendering, reading back, converting."""

@@ -1,0 +1,204 @@
+"""Messages replies, streamed or whole, to events and parts.
+
+Rules:
+1. A content block is a part; blocks keep their order and are never merged (ANT-12).
+2. Thinking keeps its signature, redacted thinking its data, both in ``opaque``.
+3. Blocks of the provider's own tools, and blocks that are not known, are skipped without harm.
+4. A call whose arguments are whole is closed with its block. One without arguments is closed by
+   what follows: only the stop reason tells whether the length limit cut it off (STR-10, STR-14).
+5. A stop reason or ``message_stop`` completes the reply.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+from multi_llm_chat.events import Event, FinishReason, TextDelta
+from multi_llm_chat.history.values import Part
+from multi_llm_chat.protocol.anthropic.frames import FRAMES, Block, Frame, FrameDelta, MessageUsage
+from multi_llm_chat.protocol.calls import CallDraft
+from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.failures import read_failure, read_fault
+from multi_llm_chat.protocol.lenient_json import FAULTS
+from multi_llm_chat.protocol.reply import ReplyDecoder
+from multi_llm_chat.protocol.turn_assembly import TextDraft, ThinkingDraft
+
+__all__ = ["AnthropicDecoder", "decode_reply", "read_failure"]
+
+_REASONS: Final[dict[str, FinishReason]] = {
+    "end_turn": "stop",
+    "stop_sequence": "stop",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "tool_use": "tool_calls",
+    "refusal": "refusal",
+}
+
+_decode = FRAMES.decode
+
+
+class AnthropicDecoder(ReplyDecoder):
+    """Reads one Messages reply."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        super().__init__(context)
+        self._blocks: dict[int, TextDraft | ThinkingDraft | CallDraft | None] = {}
+        self._counted = MessageUsage()
+        self._waiting: CallDraft | None = None  # its block has ended, its arguments may not have
+
+    def feed(self, event: str | None, data: bytes) -> list[Event]:
+        """Take one server-sent event; its name is also inside its data."""
+        if self.done:
+            return []
+        try:
+            frame = _decode(data)
+        except FAULTS:
+            frame = FRAMES.recover(data)
+            if frame is None:
+                return self._unreadable()
+        delta = frame.delta
+        if delta is None or frame.type != "content_block_delta":
+            return self.read_frame(frame, event)
+        draft = self._blocks.get(frame.index)
+        text = delta.text
+        if text and isinstance(draft, TextDraft):
+            draft.fragments.append(text)
+            return [TextDelta(text)]
+        return self._add_to_block(frame.index, delta)
+
+    def read_frame(self, frame: Frame, event: str | None = None) -> list[Event]:
+        """Take one event that was decoded already; ``event`` is the name it came under."""
+        if frame.type == "content_block_delta" and frame.delta is not None:
+            return self._add_to_block(frame.index, frame.delta)
+        read = self._readers.get(frame.type or event or "")
+        if read is None:
+            return [] if frame.error is None else self._read_error(frame)
+        return read(self, frame)
+
+    def _read_start(self, frame: Frame) -> list[Event]:
+        if frame.message is not None:
+            self._count(frame.message.usage)
+        return []
+
+    def _read_block_start(self, frame: Frame) -> list[Event]:
+        block = frame.content_block or Block()
+        events = self._close_waiting()
+        begin = self._blocks_known.get(block.type)
+        if begin is None:
+            self._blocks[frame.index] = None
+            return events
+        return events + begin(self, frame.index, block)
+
+    def _begin_text(self, index: int, block: Block) -> list[Event]:
+        draft = self._assembly.open_text()
+        self._blocks[index] = draft
+        return draft.add(block.text or "")
+
+    def _begin_thinking(self, index: int, block: Block) -> list[Event]:
+        draft = self._assembly.open_thinking()
+        self._blocks[index] = draft
+        if block.signature:
+            draft.opaque["signature"] = block.signature
+        return draft.add(block.thinking or "")
+
+    def _begin_redacted(self, index: int, block: Block) -> list[Event]:
+        draft = self._assembly.open_thinking()
+        self._blocks[index] = draft
+        draft.opaque["redacted"] = block.data or ""
+        return []
+
+    def _begin_call(self, index: int, block: Block) -> list[Event]:
+        events = self._assembly.add_call(
+            key=index, wire_id=block.id, name=block.name, arguments=block.input or None
+        )
+        self._blocks[index] = self._assembly.calls.last
+        return events
+
+    def _add_to_block(self, index: int, delta: FrameDelta) -> list[Event]:
+        if index not in self._blocks and delta.text:
+            return self._begin_text(index, Block(text=delta.text))
+        draft = self._blocks.get(index)
+        if isinstance(draft, TextDraft):
+            return draft.add(delta.text or "")
+        if isinstance(draft, CallDraft):
+            return self._assembly.add_call(key=index, arguments=delta.partial_json)
+        if isinstance(draft, ThinkingDraft):
+            if delta.signature:
+                draft.opaque["signature"] = delta.signature
+            return draft.add(delta.thinking or "")
+        return []
+
+    def _read_block_stop(self, frame: Frame) -> list[Event]:
+        draft = self._blocks.get(frame.index)
+        if isinstance(draft, CallDraft):
+            self._waiting = draft
+            return self._close_waiting() if draft.is_complete() else []
+        if draft is not None:
+            draft.finished = True
+        return []
+
+    def _close_waiting(self) -> list[Event]:
+        waiting, self._waiting = self._waiting, None
+        return [] if waiting is None else self._assembly.calls.close(waiting)
+
+    def _read_message_delta(self, frame: Frame) -> list[Event]:
+        self._count(frame.usage)
+        if frame.delta is not None:
+            self._take_reason(frame.delta.stop_reason)
+        return []
+
+    def _take_reason(self, raw: str | None) -> None:
+        if raw:
+            self._reason = _REASONS.get(raw, "other")
+            self._raw_reason = raw
+
+    def _read_stop(self, frame: Frame) -> list[Event]:
+        del frame  # says nothing but that the message has ended
+        return self._close()
+
+    def _read_error(self, frame: Frame) -> list[Event]:
+        return self._fail(read_fault({"error": frame.error}))
+
+    def _read_message(self, frame: Frame) -> list[Event]:
+        """Read a whole reply."""
+        if frame.content is None:
+            return self._unreadable()
+        events: list[Event] = []
+        for index, block in enumerate(frame.content):
+            part = Frame(index=index, content_block=block)
+            events += self._read_block_start(part) + self._read_block_stop(part)
+        self._count(frame.usage)
+        self._take_reason(frame.stop_reason or "end_turn")
+        return events + self._close()
+
+    def _count(self, usage: MessageUsage | None) -> None:
+        if usage is not None:
+            self._counted = self._counted.updated(usage)
+            self._usage = self._counted.as_usage()
+
+    _readers: ClassVar[Mapping[str, Callable[..., list[Event]]]] = {
+        "message_start": _read_start,
+        "content_block_start": _read_block_start,
+        "content_block_stop": _read_block_stop,
+        "message_delta": _read_message_delta,
+        "message_stop": _read_stop,
+        "message": _read_message,
+        "error": _read_error,
+    }
+    _blocks_known: ClassVar[Mapping[str, Callable[..., list[Event]]]] = {
+        "text": _begin_text,
+        "thinking": _begin_thinking,
+        "redacted_thinking": _begin_redacted,
+        "tool_use": _begin_call,
+    }
+
+
+def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...], list[Event]]:
+    """Read a reply that was not streamed.
+
+    Raises:
+        ProviderError: The body is an error, or not a reply.
+    """
+    decoder = AnthropicDecoder(context)
+    events = decoder.feed(None, data)
+    events += decoder.end()
+    return decoder.parts, events

@@ -1,0 +1,178 @@
+"""One request, sent until it is answered or given up: the state between two attempts.
+
+Rules:
+1. ``next`` gives the exchange to run; when it has failed, ``failed`` returns how long to wait before
+   the next one, or raises the failure.
+2. What was changed on the way is in ``notes``, behind those of the request itself.
+3. A stronger repair may rename tools: events, turns and failures leave with the caller's names.
+4. Nothing here sends, waits or looks at a clock: both drivers run the same decisions.
+"""
+
+from collections.abc import Mapping
+from typing import assert_never
+from urllib.parse import urlsplit
+
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import ConnectionFailed, ProviderError, StreamBroken
+from multi_llm_chat.events import Event, ToolCallEnd, ToolCallStart
+from multi_llm_chat.history.values import ToolCall, Turn
+from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.rejections import find_rejection
+from multi_llm_chat.protocol.repair_ladder import stronger
+from multi_llm_chat.protocol.retry import (
+    Decision,
+    GiveUp,
+    RepairAndRetry,
+    RetryPolicy,
+    Wait,
+    decide,
+)
+from multi_llm_chat.protocol.rule_ids import own_rule
+from multi_llm_chat.repair import Note
+from multi_llm_chat.request import ModelRequest
+
+
+class Attempts:
+    """The exchanges that one request takes."""
+
+    def __init__(
+        self,
+        request: ModelRequest,
+        *,
+        api_key: str | None = None,
+        retry: RetryPolicy | None = None,
+    ) -> None:
+        self.request = request
+        self.exchange = Exchange(request, api_key=api_key)
+        self.streamed = False  # events of the present exchange were handed out
+        self._retry = retry or RetryPolicy()
+        self._key = api_key
+        self._names: Mapping[str, str] = {}  # from tool names as sent to the caller's
+        self._attempt = 1
+        self._repaired = False
+        self._unused = True
+        self._notes: list[Note] = []
+
+    def __repr__(self) -> str:
+        return f"Attempts({self.exchange!r}, attempt {self._attempt})"
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What was changed in the request, and what was asked again."""
+        return (*self.exchange.rendered.notes, *self._notes)
+
+    @property
+    def turn(self) -> Turn:
+        """What the model has said, with the caller's tool names."""
+        return self._original_turn(self.exchange.turn)
+
+    def next(self) -> Exchange:
+        """The exchange to run now."""
+        if not self._unused:
+            self.exchange = Exchange(self.request, api_key=self._key)
+        self._unused = self.streamed = False
+        return self.exchange
+
+    def read(self, events: list[Event]) -> list[Event]:
+        """Events as the caller gets them."""
+        self.streamed = True
+        return [self._original_event(event) for event in events] if self._names else events
+
+    def failed(self, failure: ProviderError, *, jitter: float) -> float:
+        """Decide what follows a failure: the seconds to wait before the next request.
+
+        Raises:
+            ProviderError: This failure, when it is not asked again.
+        """
+        if isinstance(failure.partial, Turn):
+            failure.partial = self._original_turn(failure.partial)
+        failure.provider = failure.provider or self.exchange.rendered.provider
+        decision: Decision = decide(
+            self._attempt,
+            failure,
+            policy=self._retry,
+            streamed=self.streamed,
+            jitter=jitter,
+            repaired=self._repaired,
+        )
+        match decision:
+            case Wait(seconds):
+                self._attempt += 1
+                self._note("STR-09", f"asked again after {_kind(failure)}")
+                return seconds
+            case RepairAndRetry(key):
+                self._repaired = True
+                rejection = find_rejection(failure.message)
+                rule = (
+                    own_rule(self.exchange.rendered.provider, rejection.rule) if rejection else ""
+                )
+                self._note(rule, f"asked again with {key}")
+                self.request, renamed = stronger(self.request, key)
+                if renamed:
+                    earlier = self._names
+                    self._names = {sent: earlier.get(name, name) for sent, name in renamed.items()}
+                return 0.0
+            case GiveUp(reason):
+                failure.add_note(f"Not asked again: {reason}.")
+                raise failure
+            case _:
+                assert_never(decision)
+
+    def _note(self, rule: str, message: str) -> None:
+        self._notes.append(Note(rule, None, message))
+
+    def _original_event(self, event: Event) -> Event:
+        if isinstance(event, ToolCallStart):
+            return replace(event, name=self._names.get(event.name, event.name))
+        if isinstance(event, ToolCallEnd):
+            return replace(event, call=self._original_call(event.call))
+        return event
+
+    def _original_turn(self, turn: Turn) -> Turn:
+        if not self._names:
+            return turn
+        parts = (
+            self._original_call(part) if isinstance(part, ToolCall) else part for part in turn.parts
+        )
+        return replace(turn, parts=tuple(parts))
+
+    def _original_call(self, call: ToolCall) -> ToolCall:
+        return replace(call, name=self._names.get(call.name, call.name))
+
+
+def begin(exchange: Exchange, status: int, headers: Mapping[str, str]) -> None:
+    """Take the head of a reply.
+
+    Raises:
+        ProviderError: The server sends its callers elsewhere; a key is not carried along.
+    """
+    if 300 <= status < 400:
+        place = urlsplit(headers.get("location", "")).netloc or "another address"
+        raise ProviderError(
+            f"The server sends its callers on to {place} ({status}). Set base_url to the address "
+            "that answers itself.",
+            provider=exchange.rendered.provider,
+            status=status,
+        )
+    exchange.begin(status, headers)
+
+
+def end(exchange: Exchange, loss: ConnectionFailed | None) -> list[Event]:
+    """Close an exchange; one whose connection was lost may be complete all the same.
+
+    Raises:
+        ProviderError: What was wrong; ``StreamBroken`` has what was said until then.
+    """
+    try:
+        return exchange.end()
+    except StreamBroken as broken:
+        if loss is not None:
+            broken.code = loss.code
+            broken.args = (f"{loss.message} {broken.message}",)
+        raise
+
+
+def _kind(failure: ProviderError) -> str:
+    status = f" ({failure.status})" if failure.status else ""
+    return f"{type(failure).__name__}{status}"

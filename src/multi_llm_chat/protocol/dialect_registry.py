@@ -1,0 +1,94 @@
+"""The registry of wire formats, each behind the same few functions.
+
+A new format is one package in ``dialects`` and one entry in ``DIALECTS``.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.events import Event
+from multi_llm_chat.history.values import Origin, Part, Turn
+from multi_llm_chat.protocol.anthropic import decode as anthropic_decode
+from multi_llm_chat.protocol.anthropic import encode as anthropic_encode
+from multi_llm_chat.protocol.anthropic import read as anthropic_read
+from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.gemini import decode as gemini_decode
+from multi_llm_chat.protocol.gemini import encode as gemini_encode
+from multi_llm_chat.protocol.gemini import read as gemini_read
+from multi_llm_chat.protocol.openai_chat import decode as chat_decode
+from multi_llm_chat.protocol.openai_chat import encode as chat_encode
+from multi_llm_chat.protocol.openai_chat import read as chat_read
+from multi_llm_chat.protocol.openai_chat.quirks import ChatQuirks
+from multi_llm_chat.protocol.openai_responses import decode as responses_decode
+from multi_llm_chat.protocol.openai_responses import encode as responses_encode
+from multi_llm_chat.protocol.openai_responses import read as responses_read
+from multi_llm_chat.protocol.request_draft import Draft, Encoded
+
+
+class Decoder(Protocol):
+    """Reads one streamed reply: server-sent events in, our events out; ``feed`` never raises."""
+
+    failure: ProviderError | None
+
+    def feed(self, event: str | None, data: bytes) -> list[Event]:
+        """Read one server-sent event."""
+        ...
+
+    def end(self) -> list[Event]:
+        """Close the reply, or raise what is wrong with it."""
+        ...
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What has been said so far and is finished."""
+        ...
+
+
+class Dialect(Struct, frozen=True):
+    """How a wire format is written and read."""
+
+    encode: Callable[[Draft, ChatQuirks], Encoded]
+    decoder: Callable[[DecodeContext], Decoder]
+    decode_reply: Callable[[bytes, DecodeContext], tuple[tuple[Part, ...], list[Event]]]
+    read_failure: Callable[..., ProviderError]
+    read_messages: Callable[[object, Origin], Sequence[Turn]]
+
+
+def _plain(encode: Callable[[Draft], Encoded]) -> Callable[[Draft, ChatQuirks], Encoded]:
+    """An encoder for a format that only its inventor serves."""
+    return lambda draft, _quirks: encode(draft)
+
+
+DIALECTS: Mapping[str, Dialect] = {
+    "openai_chat": Dialect(
+        encode=chat_encode.encode,
+        decoder=chat_decode.OpenAIChatDecoder,
+        decode_reply=chat_decode.decode_reply,
+        read_failure=chat_decode.read_failure,
+        read_messages=chat_read.read_messages,
+    ),
+    "openai_responses": Dialect(
+        encode=_plain(responses_encode.encode),
+        decoder=responses_decode.OpenAIResponsesDecoder,
+        decode_reply=responses_decode.decode_reply,
+        read_failure=responses_decode.read_failure,
+        read_messages=responses_read.read_messages,
+    ),
+    "anthropic": Dialect(
+        encode=_plain(anthropic_encode.encode),
+        decoder=anthropic_decode.AnthropicDecoder,
+        decode_reply=anthropic_decode.decode_reply,
+        read_failure=anthropic_decode.read_failure,
+        read_messages=anthropic_read.read_messages,
+    ),
+    "gemini": Dialect(
+        encode=_plain(gemini_encode.encode),
+        decoder=gemini_decode.GeminiDecoder,
+        decode_reply=gemini_decode.decode_reply,
+        read_failure=gemini_decode.read_failure,
+        read_messages=gemini_read.read_messages,
+    ),
+}

@@ -1,0 +1,205 @@
+"""One request and its reply, without any input or output.
+
+Rules:
+1. ``request()`` first; then ``begin(status, headers)`` once the reply's head is there, ``receive``
+   for every piece of its body, and ``end()`` exactly once.
+2. ``receive`` never raises. What is wrong with the reply is in ``failure`` as soon as it is known
+   (nothing more needs to be read then), and ``end`` raises it.
+3. The same bytes give the same events however they were cut.
+4. ``turn`` is the finished turn; after a failure, what was said until then, without unfinished calls.
+5. No text, repr or error of this object contains the key or the value of a header.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Unpack, overload
+
+import msgspec
+from msgspec import Struct
+
+from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.events import Event
+from multi_llm_chat.history.values import Origin, Part, ToolCall, Turn
+from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.dialect_registry import DIALECTS, Decoder
+from multi_llm_chat.protocol.http_headers import hide, request_headers
+from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.protocol.rendered_request import Rendered, endpoint_of, render
+from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
+from multi_llm_chat.protocol.sse import EventStream
+from multi_llm_chat.request import ModelRequest
+
+
+class HttpRequest(Struct, frozen=True):
+    """A request to be sent as it is; its repr shows no header values."""
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+
+    def __repr__(self) -> str:
+        names = ", ".join(sorted(self.headers))
+        return f"HttpRequest({self.method} {self.url}, headers: {names}, {len(self.body)} bytes)"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        shown = {"headers": sorted(self.headers), "body": f"{len(self.body)} bytes"}
+        return [("method", self.method), ("url", self.url), *shown.items()]
+
+
+class Exchange:
+    """One request to a model and its reply.
+
+    Args:
+        history: A ``ModelRequest``, alone; or turns in any readable form, with a provider's name
+            and the settings of ``render`` (the answer is streamed by default).
+        api_key: The key, for the header in which the provider expects it.
+    """
+
+    @overload
+    def __init__(self, history: ModelRequest, *, api_key: str | None = None) -> None: ...
+    @overload
+    def __init__(
+        self,
+        history: Iterable[Any],
+        provider: str,
+        *,
+        api_key: str | None = None,
+        **settings: Unpack[RequestSettings],
+    ) -> None: ...
+    def __init__(
+        self,
+        history: ModelRequest | Iterable[Any],
+        provider: str | None = None,
+        *,
+        api_key: str | None = None,
+        **settings: Unpack[RequestSettings],
+    ) -> None:
+        if isinstance(history, ModelRequest) and provider is None and not settings:
+            asked = history
+        else:
+            asked = read_request(history, provider, **settings)
+        self._row = provider_row(asked.provider)
+        self._key = api_key
+        self._extra_headers = asked.headers
+        self._base_url = (asked.base_url or self._row.base_url).rstrip("/")
+        self._http_headers = request_headers(
+            self._row, api_key, asked.headers, content_type="application/json"
+        )
+        self._speaker = asked.speaker or self._row.speaker
+        self._stream = asked.stream
+        self.rendered: Rendered = render(asked)
+        self._dialect = DIALECTS[self._row.dialect]
+        self._context = DecodeContext(
+            origin=Origin(self._row.name, endpoint_of(self._base_url), self.rendered.model),
+            names=self.rendered.names,
+            arguments=self.rendered.arguments,
+            id_prefix=_free_prefix(asked.turns),
+        )
+        self._parser = EventStream()
+        self._decoder: Decoder = self._dialect.decoder(self._context)
+        self._whole: list[bytes] = []
+        self._parts: tuple[Part, ...] = ()
+        self._status = 200
+        self._headers: Mapping[str, str] = {}
+        self._reads_stream = asked.stream
+        self._ended = False
+        self.failure: ProviderError | None = None
+
+    def __repr__(self) -> str:
+        return f"Exchange({self._row.name}, {self.rendered.model})"
+
+    def request(self) -> HttpRequest:
+        """The request to send."""
+        url = f"{self._base_url}{self.rendered.path}"
+        body = msgspec.json.encode(self.rendered.body)
+        return HttpRequest("POST", url, dict(self._http_headers), body)
+
+    def begin(self, status: int, headers: Mapping[str, str] | None = None) -> None:
+        """Tell the reply's status and headers; a stream with status 200 is assumed otherwise."""
+        self._status = status
+        self._headers = {key.lower(): value for key, value in (headers or {}).items()}
+        kind = self._headers.get("content-type", "")
+        json_reply = "json" in kind and "stream" not in kind
+        self._reads_stream = self._stream and status < 400 and not json_reply
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Read a piece of the reply's body."""
+        if not self._reads_stream:
+            self._whole.append(data)
+            return []
+        if self.failure is not None:
+            return []
+        return self._feed(self._parser.feed(data))
+
+    def end(self) -> list[Event]:
+        """The reply is over: the last events, or the error that ended it."""
+        if self._ended:
+            raise UsageError("end() was called twice on one exchange")
+        self._ended = True
+        if not self._reads_stream:
+            return self._end_whole()
+        events: list[Event] = []
+        if self.failure is None:
+            events = self._feed(self._parser.end())
+        try:
+            events += self._decoder.end()
+        except ProviderError as error:
+            raise self._failed(error) from None
+        return events
+
+    def _failed(self, error: ProviderError) -> ProviderError:
+        """The error with the provider's name, without secrets, its partial turn the speaker's."""
+        hide(error, self._key, self._extra_headers)
+        if isinstance(error.partial, Turn):
+            error.partial = msgspec.structs.replace(
+                error.partial, role=self._speaker, model=self.rendered.model
+            )
+        error.provider = self._row.name
+        self.failure = error
+        return error
+
+    @property
+    def turn(self) -> Turn:
+        """What the model has said: finished parts, under its speaker's name."""
+        if self.failure is not None and isinstance(self.failure.partial, Turn):
+            parts = self.failure.partial.parts
+        else:
+            parts = self._decoder.parts if self._reads_stream else self._parts
+        return Turn(self._speaker, parts, model=self.rendered.model)
+
+    def _feed(self, frames: Iterable[tuple[str | None, bytes]]) -> list[Event]:
+        events: list[Event] = []
+        feed = self._decoder.feed
+        for event, data in frames:
+            events += feed(event, data)
+        self.failure = self._decoder.failure
+        return events
+
+    def _end_whole(self) -> list[Event]:
+        body = b"".join(self._whole)
+        if self._status >= 400:
+            error = self._dialect.read_failure(
+                self._status, self._headers, body, provider=self._row.name
+            )
+            # What the model wrote may be in the error; then it may be a reply after all (GRQ-04).
+            if error.partial is None:
+                raise self._failed(error)
+            try:
+                self._parts, events = self._dialect.decode_reply(body, self._context)
+            except ProviderError:
+                raise self._failed(error) from None
+            return events
+        try:
+            self._parts, events = self._dialect.decode_reply(body, self._context)
+        except ProviderError as error:
+            raise self._failed(error) from None
+        return events
+
+
+def _free_prefix(turns: Sequence[Turn]) -> str:
+    """A beginning for ids of new calls that no call in the history has."""
+    taken = {part.tool_call_id for turn in turns for part in turn.parts if type(part) is ToolCall}
+    prefix = f"call_{len(turns)}"
+    while any(identifier.startswith(f"{prefix}_") for identifier in taken):
+        prefix += "x"
+    return prefix

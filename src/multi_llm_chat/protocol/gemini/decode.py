@@ -1,0 +1,188 @@
+"""generateContent replies, streamed or whole, to events and parts.
+
+Rules:
+1. Text without a signature is one part until something else comes between; a signed part is
+   never merged with any other (GEM-07).
+2. The signature of a part that is not thought is an empty thinking part directly before it; that
+   of an empty text stands alone (STR-15).
+3. Function calls follow the rules of ``function_calls``.
+4. A finish reason completes the reply. A blocked prompt is a refusal.
+5. Only the first candidate is read.
+"""
+
+from typing import Any, Final, cast
+
+from multi_llm_chat.events import Event, FinishReason, TextDelta
+from multi_llm_chat.history.values import Media, Part
+from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.failures import Fault, read_failure, read_fault
+from multi_llm_chat.protocol.gemini.frames import FRAMES, Candidate, Frame, FunctionCall, ReplyPart
+from multi_llm_chat.protocol.gemini.function_calls import add_function_call
+from multi_llm_chat.protocol.lenient_json import FAULTS, read_json
+from multi_llm_chat.protocol.reply import ReplyDecoder
+from multi_llm_chat.protocol.turn_assembly import TextDraft, ThinkingDraft
+
+__all__ = ["GeminiDecoder", "decode_reply", "read_failure"]
+
+_REASONS: Final[dict[str, FinishReason | None]] = {
+    "FINISH_REASON_UNSPECIFIED": None,
+    "STOP": "stop",
+    "MAX_TOKENS": "length",
+    "CONTINUATION": "length",
+    "SAFETY": "safety",
+    "RECITATION": "safety",
+    "BLOCKLIST": "safety",
+    "PROHIBITED_CONTENT": "safety",
+    "SPII": "safety",
+    "IMAGE_SAFETY": "safety",
+    "IMAGE_PROHIBITED_CONTENT": "safety",
+    "IMAGE_RECITATION": "safety",
+}
+
+_decode = FRAMES.decode
+
+
+class GeminiDecoder(ReplyDecoder):
+    """Reads one generateContent reply."""
+
+    def __init__(self, context: DecodeContext) -> None:
+        super().__init__(context)
+        self._open: TextDraft | ThinkingDraft | None = None  # what unsigned text may continue
+        self._last_frame: Frame | None = None
+        self.answered = False  # a candidate has come
+
+    def feed(self, event: str | None, data: bytes) -> list[Event]:
+        """Take one server-sent event."""
+        del event  # they have no names
+        if self.done:
+            return []
+        try:
+            frame = _decode(data)
+        except FAULTS:
+            return self._feed_odd(data)
+        return self._read(frame)
+
+    def _feed_odd(self, data: bytes) -> list[Event]:
+        frame = FRAMES.recover(data)
+        if frame is not None:
+            return self._read(frame)
+        value = read_json(data)
+        if isinstance(value, list) and value:  # an error outside the stream comes in a list
+            return self._fail(read_fault(cast("list[Any]", value)))
+        return self._unreadable()
+
+    def _read(self, frame: Frame) -> list[Event]:
+        if frame.usage_metadata is not None:
+            self._last_frame = frame
+        if not frame.candidates:
+            return self._read_aside(frame)
+        candidate = frame.candidates[0]
+        self.answered = True
+        events: list[Event] = []
+        content = candidate.content
+        if content is not None and content.parts:
+            for part in content.parts:
+                text = part.text
+                if text and part.thought_signature is None and not part.thought:
+                    draft = self._open
+                    if not isinstance(draft, TextDraft):
+                        events += self._close_call()
+                        draft = self._open = self._assembly.open_text()
+                    draft.fragments.append(text)
+                    events.append(TextDelta(text))
+                else:
+                    events += self._read_part(part)
+        if candidate.finish_reason or frame.error is not None:
+            events += self._read_end(candidate, frame)
+        return events
+
+    def _read_aside(self, frame: Frame) -> list[Event]:
+        if frame.error is not None:
+            return self._fail(read_fault({"error": frame.error}))
+        feedback = frame.prompt_feedback
+        if feedback is not None and feedback.block_reason:
+            told = (
+                feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
+            )
+            return self._fail(Fault(told, codes=(feedback.block_reason, "moderation_blocked")))
+        return []
+
+    def _read_end(self, candidate: Candidate, frame: Frame) -> list[Event]:
+        if frame.error is not None:
+            return self._fail(read_fault({"error": frame.error}))
+        raw = candidate.finish_reason or ""
+        reason = _REASONS.get(raw, "other")
+        if reason is not None:
+            self._reason = reason
+            self._raw_reason = raw
+        return []
+
+    def _read_part(self, part: ReplyPart) -> list[Event]:
+        if part.thought:
+            return self._think(part)
+        if part.function_call is not None:
+            return self._call(part.function_call, part.thought_signature)
+        events = self._sign(part.thought_signature)
+        if part.text:
+            events += self._close_call()
+            events += self._assembly.open_text().add(part.text)
+        for media in _media_of(part):
+            events += self._close_call()
+            self._open = None
+            self._assembly.add_media(media)
+        return events
+
+    def _think(self, part: ReplyPart) -> list[Event]:
+        events = self._close_call()
+        draft = self._open
+        if part.thought_signature or not isinstance(draft, ThinkingDraft):
+            draft = self._open = self._assembly.open_thinking()
+        if part.thought_signature:
+            draft.opaque["thoughtSignature"] = part.thought_signature
+            self._open = None
+        return events + draft.add(part.text or "")
+
+    def _sign(self, signature: str | None) -> list[Event]:
+        """Put a signature before the part that follows."""
+        if signature is None:
+            return []
+        events = self._close_call()
+        self._open = None
+        if signature:
+            self._assembly.open_thinking().opaque["thoughtSignature"] = signature
+        return events
+
+    def _call(self, call: FunctionCall, signature: str | None) -> list[Event]:
+        events = self._sign(signature)
+        self._open = None
+        return events + add_function_call(self._assembly, call)
+
+    def _close_call(self) -> list[Event]:
+        last = self._assembly.calls.last
+        return [] if last is None else self._assembly.calls.close(last)
+
+    def _close(self) -> list[Event]:
+        if self._last_frame is not None and self._last_frame.usage_metadata is not None:
+            self._usage = self._last_frame.usage_metadata.as_usage()
+        return super()._close()
+
+
+def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...], list[Event]]:
+    """Read a reply that was not streamed.
+
+    Raises:
+        ProviderError: The body is an error, or not a reply.
+    """
+    decoder = GeminiDecoder(context)
+    events = decoder.feed(None, data)
+    events += decoder.end()
+    return decoder.parts, events
+
+
+def _media_of(part: ReplyPart) -> list[Media]:
+    found: list[Media] = []
+    if part.inline_data is not None:
+        found.append(Media(part.inline_data.mime_type, data=part.inline_data.data))
+    if part.file_data is not None:
+        found.append(Media(part.file_data.mime_type, url=part.file_data.file_uri))
+    return found

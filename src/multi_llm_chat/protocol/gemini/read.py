@@ -1,0 +1,105 @@
+"""Read Gemini's contents as a history; names may be in camelCase or snake_case."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.reading import ROLE_ALIASES
+from multi_llm_chat.history.values import (
+    NOWHERE,
+    JsonObject,
+    Media,
+    Origin,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.protocol.message_reader import (
+    MODEL,
+    content_parts,
+    left_out,
+    read_messages_list,
+    turns_of,
+)
+
+
+def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
+    """The contents as turns; ``origin`` stamps the signatures found in them."""
+    turns: list[Turn] = []
+    for index, content in enumerate(read_messages_list(messages)):
+        role = as_text(content.get("role")) or "user"
+        role = MODEL if role == "model" else ROLE_ALIASES.get(role, role)
+        parts = [
+            part
+            for value in content_parts(content.get("parts"), index)
+            for part in _read_part(value, origin)
+        ]
+        turns.extend(turns_of("user" if role == "tool" else role, parts))
+    return turns
+
+
+def _either(part: JsonObject, camel: str, snake: str) -> Any:
+    return part.get(camel, part.get(snake))
+
+
+def _read_part(part: JsonObject, origin: Origin) -> Iterator[Part]:
+    signature = _either(part, "thoughtSignature", "thought_signature")
+    opaque: JsonObject = {"thoughtSignature": signature} if isinstance(signature, str) else {}
+    if part.get("thought") is True:
+        yield Thinking(as_text(part.get("text")), origin, opaque)
+        return
+    if opaque:
+        yield Thinking("", origin, opaque)
+    read = _read_content(part)
+    if not (opaque and read == Text("")):
+        yield read
+
+
+def _read_content(part: JsonObject) -> Part:
+    if isinstance(part.get("text"), str):
+        return Text(part["text"])
+    call = as_object(_either(part, "functionCall", "function_call"))
+    if call is not None:
+        arguments, raw, error = parse_arguments(call.get("args"))
+        return ToolCall(as_text(call.get("name")), arguments, as_text(call.get("id")), raw, error)
+    response = as_object(_either(part, "functionResponse", "function_response"))
+    if response is not None:
+        return _read_response(response)
+    blob = as_object(_either(part, "inlineData", "inline_data"))
+    if blob is not None:
+        mime = as_text(_either(blob, "mimeType", "mime_type"))
+        return Media(mime or "application/octet-stream", data=as_text(blob.get("data")))
+    file = as_object(_either(part, "fileData", "file_data"))
+    if file is not None:
+        mime = as_text(_either(file, "mimeType", "mime_type"))
+        address = as_text(_either(file, "fileUri", "file_uri"))
+        return Media(mime or "application/octet-stream", url=address)
+    return left_out(next(iter(part), "part"))
+
+
+def _read_response(response: JsonObject) -> ToolResult:
+    content, is_error = _unwrapped(response.get("response"))
+    return ToolResult(
+        name=as_text(response.get("name")),
+        content=content,
+        tool_call_id=as_text(response.get("id")),
+        is_error=is_error,
+    )
+
+
+def _unwrapped(content: Any) -> tuple[Any, bool]:
+    """Plain text out of the object that had to be put around it; other objects stay as they are."""
+    answer = as_object(content)
+    if answer is None or len(answer) != 1:
+        return content, False
+    key, text = next(iter(answer.items()))
+    if key == "error" and isinstance(text, str):
+        return text, True
+    # Text that reads as an object would be sent as that object.
+    if key == "result" and isinstance(text, str) and not text.startswith("{"):
+        return text, False
+    return content, False

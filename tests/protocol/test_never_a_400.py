@@ -1,0 +1,195 @@
+"""The promise: any history, any tools, any provider, and the request is accepted and complete."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from tests.strategies.histories import Marked, marked_histories, nasty_histories
+from tests.strategies.schemas import nasty_schemas, tool_definitions
+
+from multi_llm_chat import Rendered, RepairPolicy, history_from, render
+from multi_llm_chat.history.json_values import as_list, as_object, clean_text
+from multi_llm_chat.protocol.conversion import MESSAGES_KEYS
+from multi_llm_chat.protocol.providers import ROWS, provider_row
+from multi_llm_chat.schema.tool_definitions import read_tools
+from multi_llm_chat.testing.validators import validate
+
+MODELS: dict[str, list[str]] = {
+    "openai": ["gpt-5.6-terra", "gpt-4.1", "o3"],
+    "openai-chat": ["gpt-4.1", "gpt-5.6-terra", "gpt-5.1", "o3"],
+    "anthropic": [
+        "claude-sonnet-5",
+        "claude-sonnet-4-5",
+        "claude-opus-4-6",
+        "claude-3-7-sonnet-latest",
+    ],
+    "gemini": ["gemini-3.7-flash", "gemini-2.5-pro"],
+    "deepseek": ["deepseek-chat", "deepseek-reasoner", "deepseek-v4-pro"],
+    "azure": ["gpt-4.1", "mistral-large-2512"],
+    "vllm": ["default", "meta-llama/Llama-3.1-8B-Instruct", "mistralai/Mistral-7B-Instruct-v0.3"],
+    "groq": ["openai/gpt-oss-120b", "llama-3.3-70b-versatile"],
+}
+
+POLICIES = st.builds(
+    RepairPolicy,
+    unanswered=st.sampled_from(["answer", "drop"]),
+    orphans=st.sampled_from(["note", "drop"]),
+    foreign=st.sampled_from(["label", "adopt", "drop"]),
+)
+
+OPTIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "max_tokens": st.integers(1, 30_000),
+        "temperature": st.floats(0, 1),
+        "thinking": st.sampled_from(
+            [None, True, False, 500, 2048, 20_000, "low", "medium", "high"]
+        ),
+        "tool_choice": st.sampled_from(
+            ["auto", "none", "required", "search", "never_declared", "fs.read"]
+        ),
+        "stop": st.sampled_from([(), ("END",), ("\n\n",)]),
+        "schema": nasty_schemas().filter(
+            lambda schema: all(isinstance(key, str) for key in as_object(schema) or [None])
+        ),
+        "cache": st.booleans(),
+    },
+)
+
+
+REQUESTS = st.fixed_dictionaries(
+    {
+        "system_prompt": st.sampled_from([None, "", " ", "Be kind.", "\ud800"]),
+        "tools": st.none() | tool_definitions(),
+        "options": OPTIONS,
+        "stream": st.booleans(),
+    }
+)
+
+#: Every provider row with every kind of model it treats in its own way.
+TARGETS = [
+    (provider, model)
+    for provider in sorted(ROWS)
+    for model in MODELS.get(provider, [provider_row(provider).default_model])
+]
+
+
+def strings(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    for item in (as_object(value) or {}).values():
+        yield from strings(item)
+    for item in as_list(value) or []:
+        yield from strings(item)
+
+
+def everything_said(rendered: Rendered) -> str:
+    return "\n".join(strings(rendered.body))
+
+
+def violations(rendered: Rendered) -> list[Any]:
+    return validate(rendered.provider, rendered.body, model=rendered.model)
+
+
+#: The heart of the promise is tried more often than the rest.
+FIVE_TIMES_AS_OFTEN = hypothesis_settings(max_examples=5 * hypothesis_settings().max_examples)
+
+
+@FIVE_TIMES_AS_OFTEN
+@given(history=nasty_histories, settings=REQUESTS, policy=st.none() | POLICIES)
+def test_the_provider_accepts_what_is_made_of_any_history(
+    history: list[Any], settings: dict[str, Any], policy: RepairPolicy | None
+):
+    before = repr((history, settings))
+    # Definitions as they were given, for one target; read once for the others, as whoever asks often does.
+    read: dict[str, Any] = settings | {"tools": read_tools(settings["tools"] or ()).definitions}
+    given = settings
+    for provider, model in TARGETS:
+        rendered = render(history, provider, model=model, policy=policy, **given)
+        given = read
+        assert violations(rendered) == [], (provider, model, rendered.body)
+        json.dumps(rendered.body, allow_nan=False).encode()
+    assert repr((history, settings)) == before, "the input was changed"
+
+
+@given(history=nasty_histories, settings=REQUESTS, target=st.sampled_from(TARGETS))
+def test_the_same_history_gives_the_same_request(
+    history: list[Any], settings: dict[str, Any], target: tuple[str, str]
+):
+    provider, model = target
+    rendered = render(history, provider, model=model, **settings)
+    assert render(history, provider, model=model, **settings) == rendered
+
+
+def read_back(rendered: Rendered) -> list[dict[str, Any]]:
+    key = MESSAGES_KEYS[provider_row(rendered.provider).dialect]
+    return history_from(
+        rendered.body[key], rendered.provider, provider=rendered.provider, model=rendered.model
+    )
+
+
+@given(history=nasty_histories, settings=REQUESTS)
+def test_what_was_repaired_once_needs_no_further_repair(
+    history: list[Any], settings: dict[str, Any]
+):
+    settings = settings | {"system_prompt": None}
+    for provider, model in TARGETS:
+        once = render(history, provider, model=model, **settings)
+        twice = render(read_back(once), provider, model=model, **settings)
+        key = MESSAGES_KEYS[provider_row(provider).dialect]
+        assert twice.body[key] == once.body[key], (provider, model)
+
+
+def user_words(history: list[Any]) -> Iterator[str]:
+    for value in history:
+        turn = as_object(value)
+        if turn is None or turn["role"] in ("tool", "system"):
+            continue
+        content = turn["content"]
+        for item in [content] if isinstance(content, str) else as_list(content) or []:
+            part = as_object(item) or {"type": "text", "content": item}
+            text = clean_text(part["content"]) if part["type"] == "text" else ""
+            if text.strip():
+                yield text
+
+
+@given(history=nasty_histories)
+def test_every_word_of_users_and_speakers_survives(history: list[Any]):
+    said_before = list(user_words(history))
+    for provider, model in TARGETS:
+        said = everything_said(render(history, provider, model=model))
+        for words in said_before:
+            assert words in said, (provider, model)
+
+
+@given(marked=marked_histories(), policy=st.sampled_from(["label", "adopt"]))
+def test_every_answered_call_survives_with_its_own_result(marked: Marked, policy: Any):
+    for provider, model in TARGETS:
+        rendered = render(
+            marked.history, provider, model=model, policy=RepairPolicy(foreign=policy)
+        )
+        said = everything_said(rendered)
+        assert [words for words in marked.texts if words not in said] == [], provider
+        own = {provider_row(provider).speaker, "assistant", "model", provider}
+        results = results_by_mark(rendered)
+        for speaker, mark, answer in marked.pairs:
+            assert mark in said, provider
+            assert answer in said, provider
+            if policy == "adopt" or speaker in own:
+                assert results[mark] == answer, provider
+
+
+def results_by_mark(rendered: Rendered) -> dict[str, str]:
+    """Which result answers which call, read back from the request itself."""
+    calls: dict[str, str] = {}
+    results: dict[str, str] = {}
+    for turn in read_back(rendered):
+        for part in turn["content"]:
+            if part["type"] == "tool_call":
+                calls[part["content"]["tool_call_id"]] = part["content"]["arguments"]["mark"]
+            elif part["type"] == "tool_result":
+                results[calls[part["tool_call_id"]]] = part["content"]
+    return results
