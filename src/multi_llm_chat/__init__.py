@@ -89,6 +89,7 @@ if TYPE_CHECKING:
         ToolResult,
         Turn,
     )
+    from multi_llm_chat.http import Timeouts
     from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
     from multi_llm_chat.mentions import read_mentions
     from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
@@ -112,7 +113,6 @@ if TYPE_CHECKING:
     from multi_llm_chat.service.chat import ChatService
     from multi_llm_chat.store import Store, open_store
     from multi_llm_chat.tools import ToolRegistry
-    from multi_llm_chat.transport import Timeouts
 
 __version__ = "0.1.0"
 
@@ -146,7 +146,7 @@ _HOMES = {
     "store": ("Store", "open_store"),
     "service.chat": ("ChatService",),
     "tools": ("ToolRegistry",),
-    "transport": ("Timeouts",),
+    "http": ("Timeouts",),
     "events": (
         "Finish",
         "HistoryCompressed",

@@ -41,8 +41,8 @@ _MODULES: Final = (
     "multi_llm_chat.cli.transfer",
     "multi_llm_chat.service.chat",
     "multi_llm_chat.tools.mcp.servers",
-    "multi_llm_chat.transport.aio",
-    "multi_llm_chat.transport.sync",
+    "multi_llm_chat.http.async_transport",
+    "multi_llm_chat.http.sync_transport",
     "prompt_toolkit.shortcuts",
     "rich.markdown",
 )

@@ -41,8 +41,8 @@ CONVERSATION = "talk"
 
 PRELOADED.extend(
     [
-        "multi_llm_chat.transport.aio",
-        "multi_llm_chat.transport.sync",
+        "multi_llm_chat.http.async_transport",
+        "multi_llm_chat.http.sync_transport",
         "multi_llm_chat.service.resolver",
         "multi_llm_chat.runs.dbos_queue",
         "multi_llm_chat.testing.simulator",

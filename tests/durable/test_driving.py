@@ -33,6 +33,7 @@ from tests.durable.starting import begun, die_in_a_tool, driven, killed, only
 from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.events import Event, RunFinished
 from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.http.network_settings import Timeouts
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import MOST_ATTEMPTS, drive_run
 from multi_llm_chat.store import (
@@ -54,7 +55,6 @@ from multi_llm_chat.store.json_text import read_json
 from multi_llm_chat.testing.simulator import Cut, Gate, Hang, Say, Simulator, Status
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.transport.settings import Timeouts
 
 NewScene = Callable[..., Scene]
 #: How often a page is loaded again within one stream.

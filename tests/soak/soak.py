@@ -30,11 +30,11 @@ from tests.soak.trouble import Trouble
 from tests.soak.workers import Tally, Worker
 
 from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.http import Timeouts
 from multi_llm_chat.protocol.breaker import Breaker
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.testing.simulator import Simulator
-from multi_llm_chat.transport import Timeouts
 
 THREADS = 25
 TASKS = 25

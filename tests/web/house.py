@@ -42,8 +42,8 @@ _FORKING.set_forkserver_preload(
         "multi_llm_chat.cli.serve",
         "multi_llm_chat.cli.terminal.plain",
         "multi_llm_chat.tools.mcp.servers",
-        "multi_llm_chat.transport.aio",
-        "multi_llm_chat.transport.sync",
+        "multi_llm_chat.http.async_transport",
+        "multi_llm_chat.http.sync_transport",
     ]
 )
 

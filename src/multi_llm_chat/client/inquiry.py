@@ -10,11 +10,11 @@ from collections.abc import AsyncGenerator, Generator
 from typing import Protocol
 
 from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.drive import aio as drive_async
-from multi_llm_chat.drive import sync as drive_sync
-from multi_llm_chat.drive.sync import Stop
-from multi_llm_chat.drive.transports import Transports
 from multi_llm_chat.events import Event, Finish, Usage
+from multi_llm_chat.http import async_driver as drive_async
+from multi_llm_chat.http import sync_driver as drive_sync
+from multi_llm_chat.http.sync_driver import Stop
+from multi_llm_chat.http.transports import Transports
 from multi_llm_chat.protocol.attempts import Attempts
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.request import ModelRequest

@@ -13,9 +13,9 @@ from multi_llm_chat.client.inquiry import Inquiry
 from multi_llm_chat.client.models import ModelInfo
 from multi_llm_chat.client.provider import LLMProvider, ProviderSettings
 from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.drive.sync import Stop
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event
+from multi_llm_chat.http.sync_driver import Stop
 from multi_llm_chat.local import Completed, LocalModel, choose_local, list_models
 from multi_llm_chat.request import ModelRequest
 

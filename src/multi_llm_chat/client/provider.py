@@ -23,13 +23,14 @@ from multi_llm_chat.client.inquiry import Inquirer, Inquiry, RemoteInquiry
 from multi_llm_chat.client.models import ModelInfo, ModelListing
 from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.client.streams import AsyncReplyStream, ReplyStream
-from multi_llm_chat.drive import aio as drive_async
-from multi_llm_chat.drive import sync as drive_sync
-from multi_llm_chat.drive.transports import Transports
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.history.writing import write_call
+from multi_llm_chat.http import Timeouts
+from multi_llm_chat.http import async_driver as drive_async
+from multi_llm_chat.http import sync_driver as drive_sync
+from multi_llm_chat.http.transports import Transports
 from multi_llm_chat.metering.token_info import get_token_info
 from multi_llm_chat.protocol.breaker import Breaker
 from multi_llm_chat.protocol.conversion import history_to
@@ -39,7 +40,6 @@ from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import find_tools
-from multi_llm_chat.transport import Timeouts
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | None

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from multi_llm_chat.client.inquiry import Inquirer
 from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.drive.sync import Stop
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.http.sync_driver import Stop
 from multi_llm_chat.protocol.retry import hands_over
 from multi_llm_chat.repair import Note
 from multi_llm_chat.request import ModelRequest

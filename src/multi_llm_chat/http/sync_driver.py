@@ -14,16 +14,16 @@ import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
-from multi_llm_chat.drive.dates import with_seconds
-from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.http.endpoint_health import Health
+from multi_llm_chat.http.retry_dates import with_seconds
 from multi_llm_chat.protocol.attempts import Attempts, begin, end
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
-    from multi_llm_chat.transport.pool import Connection
-    from multi_llm_chat.transport.sync import SyncTransport
+    from multi_llm_chat.http.connection_pool import Connection
+    from multi_llm_chat.http.sync_transport import SyncTransport
 
 
 class Stop:

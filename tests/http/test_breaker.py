@@ -2,8 +2,8 @@
 
 import pytest
 
-from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import BadRequest, ConnectionFailed, Overloaded, RateLimited
+from multi_llm_chat.http.endpoint_health import Health
 from multi_llm_chat.protocol.breaker import Breaker
 
 DOWN = Overloaded("down")

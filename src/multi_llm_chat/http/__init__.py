@@ -7,20 +7,20 @@ only uses one of them, does not pay for an HTTP library.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from multi_llm_chat.transport.settings import Timeouts, TransportSettings, settings_from
+from multi_llm_chat.http.network_settings import Timeouts, TransportSettings, settings_from
 
 if TYPE_CHECKING:
-    from multi_llm_chat.transport.aio import AsyncTransport
-    from multi_llm_chat.transport.sync import SyncTransport
+    from multi_llm_chat.http.async_transport import AsyncTransport
+    from multi_llm_chat.http.sync_transport import SyncTransport
 
 __all__ = ["Timeouts", "TransportSettings", "open_async", "open_sync", "settings_from"]
 
 
 def open_async(settings: TransportSettings) -> "AsyncTransport":
     """A transport for use with ``async``."""
-    return import_module("multi_llm_chat.transport.aio").AsyncTransport(settings)
+    return import_module("multi_llm_chat.http.async_transport").AsyncTransport(settings)
 
 
 def open_sync(settings: TransportSettings) -> "SyncTransport":
     """A transport for use without ``async``."""
-    return import_module("multi_llm_chat.transport.sync").SyncTransport(settings)
+    return import_module("multi_llm_chat.http.sync_transport").SyncTransport(settings)

@@ -3,19 +3,19 @@
 import os
 from typing import TYPE_CHECKING
 
-from multi_llm_chat.drive.health import Health
-from multi_llm_chat.protocol.breaker import Breaker
-from multi_llm_chat.transport import (
+from multi_llm_chat.http import (
     Timeouts,
     TransportSettings,
     open_async,
     open_sync,
     settings_from,
 )
+from multi_llm_chat.http.endpoint_health import Health
+from multi_llm_chat.protocol.breaker import Breaker
 
 if TYPE_CHECKING:  # loaded when a transport is opened
-    from multi_llm_chat.transport.aio import AsyncTransport
-    from multi_llm_chat.transport.sync import SyncTransport
+    from multi_llm_chat.http.async_transport import AsyncTransport
+    from multi_llm_chat.http.sync_transport import SyncTransport
 
 
 class Transports:

@@ -30,11 +30,11 @@ from tests.servers import (
 )
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
+from multi_llm_chat.http import Timeouts, TransportSettings
+from multi_llm_chat.http.async_transport import AsyncTransport
+from multi_llm_chat.http.connection_pool import ConnectionPool
+from multi_llm_chat.http.sync_transport import SyncTransport
 from multi_llm_chat.protocol.exchange import HttpRequest
-from multi_llm_chat.transport import Timeouts, TransportSettings
-from multi_llm_chat.transport.aio import AsyncTransport
-from multi_llm_chat.transport.pool import ConnectionPool
-from multi_llm_chat.transport.sync import SyncTransport
 
 
 @dataclass(frozen=True)

@@ -14,15 +14,15 @@ import time
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from multi_llm_chat.drive.dates import with_seconds
-from multi_llm_chat.drive.health import Health
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.http.endpoint_health import Health
+from multi_llm_chat.http.retry_dates import with_seconds
 from multi_llm_chat.protocol.attempts import Attempts, begin, end
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
-    from multi_llm_chat.transport.aio import AsyncTransport
+    from multi_llm_chat.http.async_transport import AsyncTransport
 
 
 async def answer(

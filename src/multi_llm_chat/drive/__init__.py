@@ -1,1 +1,0 @@
-"""The only places that run an exchange over a transport: with and without ``async``."""
