@@ -7,6 +7,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
+    from multi_llm_chat.agent.window import (
+        CompressionNote,
+        Window,
+        fit,
+        get_buffer_factor,
+        window_of,
+    )
     from multi_llm_chat.client import (
         ChatGPTProvider,
         ClaudeProvider,
@@ -48,13 +56,6 @@ if TYPE_CHECKING:
         OpenAIToolCallAssembler,
         parse_openai_tool_call,
     )
-    from multi_llm_chat.context import (
-        CompressionNote,
-        Window,
-        fit,
-        get_buffer_factor,
-        window_of,
-    )
     from multi_llm_chat.errors import (
         AuthError,
         BadRequest,
@@ -90,7 +91,6 @@ if TYPE_CHECKING:
         Turn,
     )
     from multi_llm_chat.http import Timeouts
-    from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
     from multi_llm_chat.mentions import read_mentions
     from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
     from multi_llm_chat.protocol.conversion import history_from, history_to
@@ -136,11 +136,11 @@ _HOMES = {
         "execute_with_tools_sync",
     ),
     "protocol.retry": ("RetryPolicy",),
-    "loop.limits": (
+    "agent.limits": (
         "LoopLimits",
         "ThinkingBudget",
     ),
-    "context": ("CompressionNote", "Window", "fit", "get_buffer_factor", "window_of"),
+    "agent.window": ("CompressionNote", "Window", "fit", "get_buffer_factor", "window_of"),
     "mentions": ("read_mentions",),
     "metering": ("Cost", "Price", "cost_of", "get_token_info"),
     "store": ("Store", "open_store"),

@@ -1,6 +1,6 @@
 """The first seed system's import path; the code lives in ``context`` and ``metering``."""
 
-from multi_llm_chat.context.counting import estimate_tokens, get_buffer_factor
+from multi_llm_chat.metering.token_count import estimate_tokens, get_buffer_factor
 from multi_llm_chat.metering.token_info import get_token_info
 
 __all__ = ["estimate_tokens", "get_buffer_factor", "get_token_info"]

@@ -17,6 +17,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat import render
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.client import LLMProvider, create_provider
 from multi_llm_chat.events import (
     Finish,
@@ -27,7 +28,6 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import Part, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.retry import ONCE
 from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun

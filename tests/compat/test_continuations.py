@@ -16,6 +16,7 @@ from tests.strategies.native import (
     responses_items,
 )
 
+from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.compat.handlers import (
     StreamContext,
     StreamHandler,
@@ -24,7 +25,6 @@ from multi_llm_chat.compat.handlers import (
 )
 from multi_llm_chat.compat.handlers.payloads import payload_of
 from multi_llm_chat.history.json_values import as_list
-from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.testing import validate
 from multi_llm_chat.testing.simulator import Call, Say, encode_reply
 from multi_llm_chat.tools import ToolRegistry

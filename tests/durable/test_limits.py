@@ -12,9 +12,9 @@ from tests.durable.disks import files_no_larger_than
 from tests.durable.working import stay_within
 from tests.service.talking import Read, read_async, read_plainly
 
+from multi_llm_chat.agent.effects import CallModel
 from multi_llm_chat.config.values import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunWaiting, Usage
-from multi_llm_chat.loop.effects import CallModel
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.rates import rate_gate
 from multi_llm_chat.service.chat import ChatService

@@ -16,18 +16,18 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from multi_llm_chat.agent.window.compression import summary_room
+from multi_llm_chat.agent.window.compression_notes import WHOLE, Reason
+from multi_llm_chat.agent.window.request_fit import beside_turns, fit
+from multi_llm_chat.agent.window.summary import INSTRUCTIONS, limited, summary_request
 from multi_llm_chat.client.chain import FallbackProvider
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.context.compressing import summary_room
-from multi_llm_chat.context.counting import Counter
-from multi_llm_chat.context.fitting import beside_turns, fit
-from multi_llm_chat.context.notes import WHOLE, Reason
-from multi_llm_chat.context.summarising import INSTRUCTIONS, limited, summary_request
-from multi_llm_chat.context.windows import Window, window_of
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
 from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
 from multi_llm_chat.history.values import Turn
+from multi_llm_chat.metering.model_windows import Window, window_of
+from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.metering.tokenizers import counter_for
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 

@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-from multi_llm_chat.context.counting import Counter
 from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.metering.token_count import Counter
 
 #: Which table a model's name tells of; the first that is found.
 _TABLES: Final = (

@@ -11,6 +11,8 @@ from typing import Any
 
 from msgspec import Struct
 
+from multi_llm_chat.agent.agent_loop import final_text
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.client.agent_context import Compression
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.errors import ProviderError, UsageError
@@ -26,8 +28,6 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import JsonObject, ToolResult, Turn
 from multi_llm_chat.history.writing import write_call, write_part
-from multi_llm_chat.loop.agent import final_text
-from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.channel import EventSink

@@ -6,10 +6,10 @@ from typing import Any, TypedDict, Unpack
 
 import msgspec
 
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.client.agent_context import Compression
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun, chunk_of

@@ -22,6 +22,17 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec.structs import replace
 
+from multi_llm_chat.agent.agent_loop import LoopEnd, agent_loop
+from multi_llm_chat.agent.effects import (
+    CallModel,
+    Cancelled,
+    Effect,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    RunTools,
+    ToolsRan,
+)
 from multi_llm_chat.client.agent_context import Fitting
 from multi_llm_chat.client.provider import LLMProvider
 from multi_llm_chat.client.reply import Reply
@@ -50,17 +61,6 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.loop.agent import LoopEnd, agent_loop
-from multi_llm_chat.loop.effects import (
-    CallModel,
-    Cancelled,
-    Effect,
-    ModelAnswered,
-    ModelFailed,
-    Outcome,
-    RunTools,
-    ToolsRan,
-)
 from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.journal import Journal

@@ -8,12 +8,12 @@ Rules:
 from collections.abc import Mapping
 from typing import Final
 
+from multi_llm_chat.agent.effects import CallModel
 from multi_llm_chat.client.chain import FallbackProvider
 from multi_llm_chat.client.provider import LLMProvider
-from multi_llm_chat.context.counting import Counter
 from multi_llm_chat.errors import MultiLLMChatError, RateLimited, StoreError
 from multi_llm_chat.events import Usage
-from multi_llm_chat.loop.effects import CallModel
+from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.runs.records import TRANSIENT, Write
 from multi_llm_chat.store import Store
 from multi_llm_chat.store.rates import RateLimit, admit, close_rate, settle

@@ -12,9 +12,9 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
+from multi_llm_chat.agent.effects import ModelAnswered, Outcome, ToolsRan
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
-from multi_llm_chat.loop.effects import ModelAnswered, Outcome, ToolsRan
 from multi_llm_chat.store import Call, Transaction, calls, reading
 from multi_llm_chat.store.rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run

@@ -13,14 +13,14 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.client.agent_context import Compression
 from multi_llm_chat.config.values import PriceSettings, Settings
-from multi_llm_chat.context.notes import WHOLE
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Cut
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Turn
-from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.mentions import Addressed, read_mentions
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy

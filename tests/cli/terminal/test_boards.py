@@ -12,6 +12,7 @@ from typing import Any, TextIO
 
 import pytest
 
+from multi_llm_chat.agent.window.compression_notes import CompressionNote, Cut
 from multi_llm_chat.cli.terminal import Board, Summary, open_board
 from multi_llm_chat.cli.terminal.board import AnswerBoard
 from multi_llm_chat.cli.terminal.capabilities import Capabilities
@@ -25,7 +26,6 @@ from multi_llm_chat.cli.terminal.words import (
     seconds_text,
     usage_text,
 )
-from multi_llm_chat.context.notes import CompressionNote, Cut
 from multi_llm_chat.errors import AuthError, ContextTooLong, RateLimited, UsageError
 from multi_llm_chat.events import (
     Finish,

@@ -20,7 +20,6 @@ from multi_llm_chat.cli.terminal.words import (
     stop_text,
     usage_text,
 )
-from multi_llm_chat.context.counting import estimate_tokens
 from multi_llm_chat.events import (
     Event,
     Finish,
@@ -39,6 +38,7 @@ from multi_llm_chat.events import (
     WaitReason,
 )
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.metering.token_count import estimate_tokens
 
 #: What the status line says while a run waits.
 _WAITS: Final[dict[WaitReason, str]] = {

@@ -13,6 +13,8 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final
 
+from multi_llm_chat.agent.effects import Outcome
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.compat.handlers.event_system import EventSystem
 from multi_llm_chat.compat.handlers.event_tools import EventTools
 from multi_llm_chat.compat.handlers.handler_run import HandlerRun, failed
@@ -26,8 +28,6 @@ from multi_llm_chat.compat.handlers.stream_context import (
 )
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import JsonObject, Text, Turn
-from multi_llm_chat.loop.effects import Outcome
-from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.tools.runner import ToolRunner

@@ -16,6 +16,17 @@ from typing import Any
 
 import msgspec
 
+from multi_llm_chat.agent.agent_loop import LoopEnd, agent_loop, final_text
+from multi_llm_chat.agent.effects import (
+    CallModel,
+    Cancelled,
+    ModelAnswered,
+    ModelFailed,
+    Outcome,
+    RunTools,
+    ToolsRan,
+)
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.compat.handlers.payloads import Payload
 from multi_llm_chat.compat.handlers.processor import Listeners, StreamingProcessor
 from multi_llm_chat.compat.handlers.stream_context import (
@@ -27,17 +38,6 @@ from multi_llm_chat.compat.handlers.tool_review import ToolRound
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
-from multi_llm_chat.loop.agent import LoopEnd, agent_loop, final_text
-from multi_llm_chat.loop.effects import (
-    CallModel,
-    Cancelled,
-    ModelAnswered,
-    ModelFailed,
-    Outcome,
-    RunTools,
-    ToolsRan,
-)
-from multi_llm_chat.loop.limits import LoopLimits
 from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.request import Options, ToolDefinition

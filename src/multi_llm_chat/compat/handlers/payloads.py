@@ -15,11 +15,11 @@ from typing import Any
 
 from msgspec import Struct
 
+from multi_llm_chat.agent.effects import CallModel
 from multi_llm_chat.compat.handlers.forms import FORMS, Form, Thinking, at, put
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Text, Turn
-from multi_llm_chat.loop.effects import CallModel
 from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row

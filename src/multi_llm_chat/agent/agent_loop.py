@@ -13,10 +13,7 @@ from collections.abc import Generator, Sequence
 
 from msgspec import Struct
 
-from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.events import StopReason, Usage
-from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.loop.effects import (
+from multi_llm_chat.agent.effects import (
     CallModel,
     Cancelled,
     Effect,
@@ -26,9 +23,12 @@ from multi_llm_chat.loop.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.loop.limits import LoopLimits
-from multi_llm_chat.loop.repetition import Repetition
-from multi_llm_chat.loop.thinking import ThinkingRation
+from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.agent.repetition import Repetition
+from multi_llm_chat.agent.thinking_budget import ThinkingRation
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.events import StopReason, Usage
+from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import Options
 
 CANCELLED = "[cancelled: the user stopped the run before this tool had finished]"

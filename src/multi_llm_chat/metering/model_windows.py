@@ -13,7 +13,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from multi_llm_chat.context.window_table import ROWS, SERVERS, UNKNOWN
+from multi_llm_chat.metering.window_table import ROWS, SERVERS, UNKNOWN
 
 #: Kept free: what counting misses, and what repair adds.
 RESERVE: Final = 2_000

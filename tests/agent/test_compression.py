@@ -3,17 +3,17 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.context.conversations import conversations
+from tests.agent.conversations import conversations
 from tests.protocol.test_never_a_400 import TARGETS
 from tests.strategies.histories import Marked, marked_histories, nasty_histories
 
 from multi_llm_chat import render
-from multi_llm_chat.context.compressing import compress
-from multi_llm_chat.context.counting import Counter
-from multi_llm_chat.context.exchanges import exchanges
-from multi_llm_chat.context.notes import WHOLE, is_note
+from multi_llm_chat.agent.window.compression import compress
+from multi_llm_chat.agent.window.compression_notes import WHOLE, is_note
+from multi_llm_chat.agent.window.history_exchanges import exchanges
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.testing import validate
 
 SHARES = st.floats(0, 1.1)

@@ -4,11 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
-from multi_llm_chat.context import Counter, Window, estimate_tokens, fit, window_of
-from multi_llm_chat.context.summarising import limited, summary_request
-from multi_llm_chat.context.window_table import ROWS
+from multi_llm_chat.agent.window import Counter, Window, estimate_tokens, fit, window_of
+from multi_llm_chat.agent.window.summary import limited, summary_request
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.metering.window_table import ROWS
 from multi_llm_chat.request import Options, ToolDefinition
 
 

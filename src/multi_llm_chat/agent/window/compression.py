@@ -18,9 +18,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.context.counting import Counter
-from multi_llm_chat.context.exchanges import Span, exchanges
-from multi_llm_chat.context.notes import (
+from multi_llm_chat.agent.window.compression_notes import (
     WHOLE,
     CompressionNote,
     Cut,
@@ -28,8 +26,10 @@ from multi_llm_chat.context.notes import (
     note_turn,
     times,
 )
-from multi_llm_chat.context.shortening import Level, cut_results, shorten
+from multi_llm_chat.agent.window.digest import Level, cut_results, shorten
+from multi_llm_chat.agent.window.history_exchanges import Span, exchanges
 from multi_llm_chat.history.values import Turn
+from multi_llm_chat.metering.token_count import Counter
 
 #: How much of the budget is used after a cut.
 _TARGET: Final = 0.7

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from multi_llm_chat.context.notes import is_note
+from multi_llm_chat.agent.window.compression_notes import is_note
 from multi_llm_chat.history.json_values import clean_json
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import (

@@ -4,9 +4,9 @@ import re
 
 import msgspec
 
+from multi_llm_chat.agent.limits import ThinkingBudget
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import Thinking, Turn
-from multi_llm_chat.loop.limits import ThinkingBudget
 from multi_llm_chat.request import Options
 
 _WORDS = re.compile(r"\w+")

@@ -7,11 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multi_llm_chat import render
-from multi_llm_chat.errors import Overloaded
-from multi_llm_chat.events import Usage
-from multi_llm_chat.history.values import Origin, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.loop.agent import LoopEnd, agent_loop, final_text
-from multi_llm_chat.loop.effects import (
+from multi_llm_chat.agent.agent_loop import LoopEnd, agent_loop, final_text
+from multi_llm_chat.agent.effects import (
     CallModel,
     Cancelled,
     Effect,
@@ -21,7 +18,10 @@ from multi_llm_chat.loop.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.loop.limits import LoopLimits, ThinkingBudget
+from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
+from multi_llm_chat.errors import Overloaded
+from multi_llm_chat.events import Usage
+from multi_llm_chat.history.values import Origin, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.request import Options
 from multi_llm_chat.testing.validators import validate

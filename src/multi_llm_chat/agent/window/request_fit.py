@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from multi_llm_chat.context.compressing import compress
-from multi_llm_chat.context.counting import Counter
-from multi_llm_chat.context.notes import WHOLE, CompressionNote, Cut, Reason
-from multi_llm_chat.context.windows import Window
+from multi_llm_chat.agent.window.compression import compress
+from multi_llm_chat.agent.window.compression_notes import WHOLE, CompressionNote, Cut, Reason
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Turn
+from multi_llm_chat.metering.model_windows import Window
+from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.request import Options
 
 

@@ -8,11 +8,11 @@ Rules:
 from collections.abc import Sequence
 from typing import Final
 
-from multi_llm_chat.context.counting import Counter
-from multi_llm_chat.context.shortening import cut_text
+from multi_llm_chat.agent.window.digest import cut_text
 from multi_llm_chat.history.json_values import clean_json, compact_json
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.metering.token_count import Counter
 
 INSTRUCTIONS: Final = (
     "You summarise the earlier part of a conversation so that it can go on without it. Keep what the user wants "

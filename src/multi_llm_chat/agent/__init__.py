@@ -1,0 +1,1 @@
+"""The agentic loop and what fits into a model's window, without input or output."""

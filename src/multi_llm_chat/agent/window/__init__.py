@@ -1,0 +1,22 @@
+"""Make a conversation fit a model's window, without input or output.
+
+``fit`` is all that most callers need; the parts are here for those who decide for themselves.
+"""
+
+from multi_llm_chat.agent.window.compression import compress
+from multi_llm_chat.agent.window.compression_notes import CompressionNote, Cut
+from multi_llm_chat.agent.window.request_fit import fit
+from multi_llm_chat.metering.model_windows import Window, window_of
+from multi_llm_chat.metering.token_count import Counter, estimate_tokens, get_buffer_factor
+
+__all__ = [
+    "CompressionNote",
+    "Counter",
+    "Cut",
+    "Window",
+    "compress",
+    "estimate_tokens",
+    "fit",
+    "get_buffer_factor",
+    "window_of",
+]

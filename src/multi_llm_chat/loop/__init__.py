@@ -1,1 +1,0 @@
-"""The agentic loop, without input or output."""
