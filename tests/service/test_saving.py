@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.service.talking import Read, read_plainly, stage
 
-from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Text, Turn

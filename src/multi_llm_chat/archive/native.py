@@ -14,7 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from multi_llm_chat.archive.document import MAIN, Conversation, TreeTurn
-from multi_llm_chat.archive.reading import (
+from multi_llm_chat.archive.import_result import (
     Imported,
     UnreadableError,
     identifier,
@@ -22,7 +22,7 @@ from multi_llm_chat.archive.reading import (
     member,
     text,
 )
-from multi_llm_chat.archive.tree import Node, grow
+from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import MAX_DEPTH, as_object, clean_json, compact_json
 from multi_llm_chat.history.reading import read_turn

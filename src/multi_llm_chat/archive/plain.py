@@ -11,9 +11,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from multi_llm_chat.archive.document import MAIN, Conversation
-from multi_llm_chat.archive.reading import UnreadableError, identifier, listed, member, text
+from multi_llm_chat.archive.import_result import UnreadableError, identifier, listed, member, text
 from multi_llm_chat.archive.times import read_ms
-from multi_llm_chat.archive.tree import Node, grow
+from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reading import read_history, read_turn
 from multi_llm_chat.history.values import JsonObject, Turn

@@ -16,7 +16,7 @@ import click
 from msgspec import Struct
 
 from multi_llm_chat import store as kept
-from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.cli.attaching import attach
 from multi_llm_chat.cli.opening import find_conversation
 from multi_llm_chat.cli.telling import tell

@@ -6,7 +6,7 @@ from typing import cast
 
 import click
 
-from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.errors import UsageError

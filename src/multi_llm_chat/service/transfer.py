@@ -10,8 +10,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from multi_llm_chat.archive.importing import read_conversations
-from multi_llm_chat.archive.writing import Format, write_conversations
+from multi_llm_chat.archive.importer import read_conversations
+from multi_llm_chat.archive.text_export import Format, write_conversations
 from multi_llm_chat.store import Transaction, list_conversations, read_document, write_document
 from multi_llm_chat.store.transaction import reading
 

@@ -10,7 +10,7 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from multi_llm_chat.archive.writing import Format
+from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult

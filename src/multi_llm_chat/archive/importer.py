@@ -17,9 +17,9 @@ import msgspec
 from multi_llm_chat.archive.chatgpt import looks_like_chatgpt, read_chatgpt
 from multi_llm_chat.archive.claude import looks_like_claude, read_claude
 from multi_llm_chat.archive.document import Conversation
+from multi_llm_chat.archive.import_result import Imported, UnreadableError, listed, member
 from multi_llm_chat.archive.native import FORMAT, read_native
 from multi_llm_chat.archive.plain import looks_like_history, read_plain
-from multi_llm_chat.archive.reading import Imported, UnreadableError, listed, member
 from multi_llm_chat.errors import UsageError
 
 #: A file inside of a zip that would unpack to more is not unpacked.

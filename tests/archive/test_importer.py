@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat.archive.document import MAIN, Conversation, TreeTurn
-from multi_llm_chat.archive.importing import read_conversations
-from multi_llm_chat.archive.reading import Imported
-from multi_llm_chat.archive.tree import Node, grow
-from multi_llm_chat.archive.writing import shown_turns, write_conversations
+from multi_llm_chat.archive.import_result import Imported
+from multi_llm_chat.archive.importer import read_conversations
+from multi_llm_chat.archive.text_export import shown_turns, write_conversations
+from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reading import read_history
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
