@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.config.reading import parse_settings, read_settings
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.config_file import parse_settings, read_settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 
 WHOLE = """

@@ -18,7 +18,7 @@ from tests.durable.killing import Kill, open_killing
 from tests.store.processes import PRELOADED, context
 
 from multi_llm_chat.client import LLMProvider, create_provider
-from multi_llm_chat.config.values import RateSettings, Settings
+from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunResumed, TextDelta, TurnFinished
 from multi_llm_chat.history.values import Text, ToolResult, Turn
 from multi_llm_chat.protocol.retry import RetryPolicy

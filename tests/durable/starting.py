@@ -10,7 +10,7 @@ from tests.durable.acting import CONVERSATION, Scene, registry, run_process, say
 from tests.durable.killing import Kill
 
 from multi_llm_chat.client import create_provider
-from multi_llm_chat.config.values import RateSettings, Settings
+from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunWaiting
 from multi_llm_chat.history.values import Text, ToolResult, Turn
 from multi_llm_chat.protocol.retry import RetryPolicy

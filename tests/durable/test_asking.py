@@ -20,7 +20,7 @@ from tests.durable.working import begin
 from tests.store.processes import SLOW
 
 from multi_llm_chat.cli.asking import LaterQuestions
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFinished
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.runs.leases import RunHost

@@ -13,7 +13,7 @@ from tests.durable.working import stay_within
 from tests.service.talking import Read, read_async, read_plainly
 
 from multi_llm_chat.agent.effects import CallModel
-from multi_llm_chat.config.values import RateSettings, Settings
+from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunWaiting, Usage
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.rates import rate_gate

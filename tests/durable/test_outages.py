@@ -22,7 +22,7 @@ from tests.durable.working import begin, check_all
 from tests.store.postgres_server import binaries, restart, start, stop
 from tests.store.processes import SLOW
 
-from multi_llm_chat.config.values import RateSettings
+from multi_llm_chat.config.settings import RateSettings
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import Store, open_store, run_info, take_run

@@ -28,7 +28,7 @@ from tests.service.talking import Read, read_async, read_plainly
 
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.values import Settings, SpeakerSettings
+from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.events import (
     MessageFinished,
     RunFinished,

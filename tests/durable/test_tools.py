@@ -16,7 +16,7 @@ from tests.durable.starting import begun, die_in_a_tool, driven, only, results
 from tests.store.processes import SLOW
 
 from multi_llm_chat.config.folders import Folders
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.runs.recovery import RunnerLock
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import calls, open_store, path

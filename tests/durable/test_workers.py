@@ -28,7 +28,7 @@ from tests.durable.working import (
 )
 from tests.store.processes import SLOW
 
-from multi_llm_chat.config.values import RateSettings
+from multi_llm_chat.config.settings import RateSettings
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.dbos_queue import DbosQueue
 from multi_llm_chat.runs.leases import LEASE, RunHost

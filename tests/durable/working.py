@@ -10,7 +10,7 @@ from uuid import uuid4
 import psycopg
 from tests.durable.acting import WORDS, Scene, context, executions, provider, registry, text_of
 
-from multi_llm_chat.config.values import RateSettings, Settings
+from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.runs.dbos_queue import DbosQueue, Worker, migrate_engine
 from multi_llm_chat.runs.leases import RunHost

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 from multi_llm_chat.client import LLMProvider, create_provider
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import (
     Event,
     MessageFinished,

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.service.talking import Read, read_async, read_plainly, stage
 
-from multi_llm_chat.config.values import ContextSettings, Settings
+from multi_llm_chat.config.settings import ContextSettings, Settings
 from multi_llm_chat.events import Event, HistoryCompressed, RunFailed, RunFinished
 from multi_llm_chat.testing.simulator import Call, Cut, Say, Status
 from multi_llm_chat.tools import ToolRegistry

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders
-from multi_llm_chat.config.reading import read_settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media
 from multi_llm_chat.web.configuring import change_settings, keep_servers

@@ -16,9 +16,9 @@ import click
 
 from multi_llm_chat.cli.embedded import prepare_embedded
 from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.reading import read_settings
 from multi_llm_chat.service.naming import told_speakers
 
 if TYPE_CHECKING:

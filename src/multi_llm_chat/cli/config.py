@@ -5,8 +5,8 @@ import json
 import click
 import msgspec
 
+from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
-from multi_llm_chat.config.reading import read_settings
 
 _EXAMPLE = """\
 # The settings of multi_llm_chat. Everything may be left out.

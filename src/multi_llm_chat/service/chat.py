@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.client import LLMProvider
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.events import Cut, MessageFinished, MessageSaved
 from multi_llm_chat.history.reading import read_part

@@ -18,10 +18,10 @@ from typing import Final, Literal, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.client import create_provider
+from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.reading import read_settings
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.local import list_models
 from multi_llm_chat.protocol.providers import ROWS

@@ -8,7 +8,7 @@ Rules:
 from typing import Final
 
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.values import Settings, SpeakerSettings
+from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.protocol.providers import ROWS
 
 EMBEDDED: Final = "local"

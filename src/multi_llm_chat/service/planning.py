@@ -16,7 +16,7 @@ from msgspec import Struct
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.client.agent_context import Compression
-from multi_llm_chat.config.values import PriceSettings, Settings
+from multi_llm_chat.config.settings import PriceSettings, Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Cut
 from multi_llm_chat.history.json_values import as_list

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.values import Settings, SpeakerSettings
+from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.repair import RepairPolicy

@@ -14,11 +14,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.reading import read_settings
 from multi_llm_chat.config.secrets import open_secrets
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.runs.leases import LEASE, RunHost, RunQueue, report_unsaved
 from multi_llm_chat.runs.recovery import resume_runs

@@ -13,9 +13,9 @@ from typing import Any
 
 import msgspec
 
+from multi_llm_chat.config.config_file import parse_settings
 from multi_llm_chat.config.folders import Folders
-from multi_llm_chat.config.reading import parse_settings
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.tools.mcp.settings import read_servers

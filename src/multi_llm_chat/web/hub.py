@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from multi_llm_chat.config.reading import read_settings
+from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.metering.prices import cost_of

@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
 from multi_llm_chat.tools.registry import ToolListing

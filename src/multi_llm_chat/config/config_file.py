@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import msgspec
 
-from multi_llm_chat.config.values import Settings
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 
 #: Names with a meaning of their own in a history or in a message.
