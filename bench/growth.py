@@ -12,7 +12,7 @@ from typing import Any
 from bench.measuring import Result, cpu_minima
 from multi_llm_chat import Exchange, render
 from multi_llm_chat.agent.window import Counter, fit
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.metering import counter_for
 
 LIMIT = 12.0

@@ -29,7 +29,7 @@ from bench.replies import EXPECTED, address
 from multi_llm_chat import render
 from multi_llm_chat.client import create_provider
 from multi_llm_chat.events import TextDelta
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.service.chat import ChatService
 
 RECORDED = Path(__file__).with_name("recorded.json")

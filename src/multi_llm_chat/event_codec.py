@@ -26,7 +26,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.history.writing import write_call, write_part, write_turn
+from multi_llm_chat.history.writer import write_call, write_part, write_turn
 
 _KINDS: Final[dict[str, type[Struct]]] = {
     cast("str", kind.__struct_config__.tag): kind for kind in get_args(Event)

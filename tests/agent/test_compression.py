@@ -11,7 +11,7 @@ from multi_llm_chat import render
 from multi_llm_chat.agent.window.compression import compress
 from multi_llm_chat.agent.window.compression_notes import WHOLE, is_note
 from multi_llm_chat.agent.window.history_exchanges import exchanges
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.testing import validate

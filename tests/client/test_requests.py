@@ -12,7 +12,7 @@ from tests.servers import Reset, serving
 from multi_llm_chat import ModelRequest, Options, RetryPolicy
 from multi_llm_chat.client import ClaudeProvider, FallbackProvider, LLMProvider
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.repair import RepairPolicy
 
 TURNS = read_history(HISTORY)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.repair import Note, Target, frame
 
 PLAIN = Target("bot")

@@ -9,7 +9,7 @@ from tests.repair.test_pairing import bot, call, repaired, result, rules, told, 
 from tests.strategies.histories import IDS, NAMES
 
 from multi_llm_chat import ToolCall, ToolResult
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.repair import Target, repair
 from multi_llm_chat.repair.identifiers import NameMap, position_id

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from multi_llm_chat import RepairPolicy
-from multi_llm_chat.history.reading import read_history
-from multi_llm_chat.history.writing import write_history
+from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.repair import Repaired, Target, repair
 
 TARGET = Target("bot")

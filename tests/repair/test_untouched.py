@@ -16,7 +16,7 @@ from tests.strategies.histories import (
     nasty_histories,
 )
 
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.rendered_request import target_of

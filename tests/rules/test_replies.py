@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from multi_llm_chat import BadRequest, Exchange, render
-from multi_llm_chat.history.writing import write_part
+from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.testing.validators import validate
 
 USER = {"role": "user", "content": "hi"}

@@ -7,7 +7,7 @@ from typing import Any
 from multi_llm_chat import ToolRegistry, create_provider, execute_with_tools
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.events import TextDelta, ToolCallEnd
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.protocol.retry import ONCE
 from multi_llm_chat.store import append, create, open_store, path

@@ -2,7 +2,7 @@
 
 Rules:
 1. What is written and read again is written the same, to the byte.
-2. The form of a turn is that of every history (``history.writing``), with ``parent`` beside it.
+2. The form of a turn is that of every history (``history.writer``), with ``parent`` beside it.
 3. A conversation that cannot be read is told and left out; so is a turn, whose children move up.
 4. A file of a newer version is not guessed at.
 """
@@ -25,9 +25,9 @@ from multi_llm_chat.archive.import_result import (
 from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import MAX_DEPTH, as_object, clean_json, compact_json
-from multi_llm_chat.history.reading import read_turn
+from multi_llm_chat.history.reader import read_turn
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.history.writing import write_turn
+from multi_llm_chat.history.writer import write_turn
 
 FORMAT: Final = "multi_llm_chat"
 VERSION: Final = 1

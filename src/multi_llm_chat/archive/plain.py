@@ -2,7 +2,7 @@
 
 Rules:
 1. A list of turns, or an object that has one under ``turns``, ``history``, ``messages`` or ``conversation``.
-2. Turns are read as liberally as everywhere (``history.reading``); one that cannot be read is told and left out.
+2. Turns are read as liberally as everywhere (``history.reader``); one that cannot be read is told and left out.
 3. A system prompt beside the list becomes the conversation's own.
 """
 
@@ -15,7 +15,7 @@ from multi_llm_chat.archive.import_result import UnreadableError, identifier, li
 from multi_llm_chat.archive.times import read_ms
 from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.reading import read_history, read_turn
+from multi_llm_chat.history.reader import read_history, read_turn
 from multi_llm_chat.history.values import JsonObject, Turn
 
 _LISTS: Final = ("turns", "history", "messages", "conversation")

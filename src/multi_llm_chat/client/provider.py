@@ -26,7 +26,7 @@ from multi_llm_chat.client.streams import AsyncReplyStream, ReplyStream
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.history.writing import write_call
+from multi_llm_chat.history.writer import write_call
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync

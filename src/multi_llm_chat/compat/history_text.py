@@ -5,9 +5,9 @@ from typing import Any
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object, clean_json, compact_json
-from multi_llm_chat.history.reading import read_history, read_parts, read_turn
+from multi_llm_chat.history.reader import read_history, read_parts, read_turn
 from multi_llm_chat.history.values import JsonObject, Part, Text, ToolCall, ToolResult
-from multi_llm_chat.history.writing import write_history, write_turn
+from multi_llm_chat.history.writer import write_history, write_turn
 
 
 def normalize_history_turns(turns: Iterable[Any]) -> list[JsonObject]:

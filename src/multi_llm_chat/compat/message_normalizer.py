@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from multi_llm_chat.history.flat import read_flat, write_flat
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import target_of

@@ -3,7 +3,7 @@
 from typing import Any
 
 from multi_llm_chat.history.json_values import as_list, as_object, compact_json
-from multi_llm_chat.history.reading import read_part
+from multi_llm_chat.history.reader import read_part
 from multi_llm_chat.history.values import Media, Text
 
 

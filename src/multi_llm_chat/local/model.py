@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack
 from msgspec import Struct
 
 from multi_llm_chat.events import Event, Finish, TextDelta, ThinkingDelta, ToolCallEnd, Usage
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.local.answering import Task, answer
 from multi_llm_chat.local.asking import Asking

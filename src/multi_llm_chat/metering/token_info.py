@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.metering.model_windows import Window, window_of
 from multi_llm_chat.metering.token_count import get_buffer_factor

@@ -6,9 +6,9 @@ from typing import Any, Unpack
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.flat import read_flat
 from multi_llm_chat.history.json_values import as_list, as_object
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin, Turn
-from multi_llm_chat.history.writing import write_history
+from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.protocol.rendered_request import render

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row, row_for_model

@@ -25,9 +25,9 @@ from multi_llm_chat.events import (
     ToolFinished,
     Usage,
 )
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, ToolResult, Turn
-from multi_llm_chat.history.writing import write_call, write_part
+from multi_llm_chat.history.writer import write_call, write_part
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.channel import EventSink

@@ -22,9 +22,9 @@ from multi_llm_chat.client import LLMProvider
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.events import Cut, MessageFinished, MessageSaved
-from multi_llm_chat.history.reading import read_part
+from multi_llm_chat.history.reader import read_part
 from multi_llm_chat.history.values import JsonObject, Media, Turn
-from multi_llm_chat.history.writing import write_part
+from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.driver import STORE_PATIENCE, RunDriver
 from multi_llm_chat.runs.event_stream import EventStream

@@ -16,7 +16,7 @@ import msgspec
 
 from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
 from multi_llm_chat.history.values import Media, Text
-from multi_llm_chat.history.writing import write_part
+from multi_llm_chat.history.writer import write_part
 
 #: Characters of base64 in one result: providers take about five megabytes a picture.
 MEDIA_LIMIT: Final = 20_000_000

@@ -24,7 +24,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.history.writing import write_part
+from multi_llm_chat.history.writer import write_part
 
 _MARK: Final = "\n[… {missing:,} characters left out to fit the context window …]\n"
 

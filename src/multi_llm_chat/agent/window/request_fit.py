@@ -7,7 +7,7 @@ import msgspec
 
 from multi_llm_chat.agent.window.compression import compress
 from multi_llm_chat.agent.window.compression_notes import WHOLE, CompressionNote, Cut, Reason
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.metering.model_windows import Window
 from multi_llm_chat.metering.token_count import Counter

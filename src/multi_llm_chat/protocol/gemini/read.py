@@ -5,7 +5,7 @@ from typing import Any
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_object, as_text
-from multi_llm_chat.history.reading import ROLE_ALIASES
+from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
     JsonObject,

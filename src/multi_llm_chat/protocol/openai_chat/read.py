@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
-from multi_llm_chat.history.reading import ROLE_ALIASES, read_function_call
+from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
 from multi_llm_chat.history.values import (
     NOWHERE,
     JsonObject,

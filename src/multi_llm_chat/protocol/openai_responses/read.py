@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
-from multi_llm_chat.history.reading import ROLE_ALIASES
+from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
     JsonObject,
@@ -19,7 +19,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.history.writing import write_part
+from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol.message_reader import (
     MODEL,
     content_parts,

@@ -9,7 +9,7 @@ from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import Media, Origin, Text, Thinking, ToolCall, ToolResult, Turn, UsageError
 from multi_llm_chat.compat.history_text import normalize_history_turns, validate_history_entry
-from multi_llm_chat.history.reading import read_history
+from multi_llm_chat.history.reader import read_history
 
 
 def parts_of(content: Any, role: str = "assistant") -> tuple[Any, ...]:

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import Media, Origin, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.history.reading import read_history
-from multi_llm_chat.history.writing import write_history, write_part
+from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history.writer import write_history, write_part
 
 
 @pytest.mark.parametrize(
