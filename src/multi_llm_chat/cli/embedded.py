@@ -18,14 +18,14 @@ def prepare_embedded(names: Sequence[str]) -> None:
         return
     located = locate()
     if not located.path.is_file():
-        choice = import_module("multi_llm_chat.local.choosing").choose_local()
+        choice = import_module("multi_llm_chat.local.default_model").choose_local()
         if choice.provider == "ollama":
             tell(f"No key is set; {choice.model} of the Ollama on this machine answers.")
             return
         size = f"{located.row.size / 1e6:.0f} MB"
         tell(f"No key is set: installing the embedded model {located.row.title} ({size}) …")
         # What fetches is loaded only where something is to be fetched.
-        installing = import_module("multi_llm_chat.local.installing")
+        installing = import_module("multi_llm_chat.local.installation")
         try:
             installing.install(located.row.name)
         except MultiLLMChatError as error:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, NOTICE
-    from multi_llm_chat.local.choosing import Choice, choose_local
-    from multi_llm_chat.local.fetching import Progress
-    from multi_llm_chat.local.installing import ListedModel, install, list_models, use
+    from multi_llm_chat.local.default_model import Choice, choose_local
+    from multi_llm_chat.local.download import Progress
+    from multi_llm_chat.local.installation import ListedModel, install, list_models, use
     from multi_llm_chat.local.model import Completed, LocalModel
     from multi_llm_chat.local.tool_examples import Example
 
 _HOMES = {
     "catalogue": ("DEFAULT_MODEL", "KNOWN_MODELS", "NOTICE"),
-    "choosing": ("Choice", "choose_local"),
-    "fetching": ("Progress",),
-    "installing": ("ListedModel", "install", "list_models", "use"),
+    "default_model": ("Choice", "choose_local"),
+    "download": ("Progress",),
+    "installation": ("ListedModel", "install", "list_models", "use"),
     "model": ("Completed", "LocalModel"),
     "tool_examples": ("Example",),
 }

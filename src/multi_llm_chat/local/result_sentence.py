@@ -15,7 +15,7 @@ from typing import Any
 
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.asking import Asking
+from multi_llm_chat.local.generation import Asking
 from multi_llm_chat.local.prompt import Told
 
 _LONGEST = 120

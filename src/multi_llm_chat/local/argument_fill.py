@@ -15,8 +15,8 @@ from multi_llm_chat.errors import BadRequest
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_object, compact_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
-from multi_llm_chat.local.argument_checking import fault_in
-from multi_llm_chat.local.asking import Asking
+from multi_llm_chat.local.argument_check import fault_in
+from multi_llm_chat.local.generation import Asking
 from multi_llm_chat.local.tool_examples import Example, Offer
 from multi_llm_chat.schema.tool_schema import LLAMACPP, project_schema
 

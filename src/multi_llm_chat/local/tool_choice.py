@@ -19,8 +19,8 @@ from msgspec import Struct
 
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.asking import Asking
 from multi_llm_chat.local.catalogue import Routing
+from multi_llm_chat.local.generation import Asking
 from multi_llm_chat.local.tool_examples import NO_TOOL, Offer
 
 _TALK = ("Hello!", "Tell me a story.", "Who was Albert Einstein?")

@@ -23,15 +23,15 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
-from multi_llm_chat.local.argument_filling import fill
-from multi_llm_chat.local.asking import Asked, Asking
+from multi_llm_chat.local.argument_fill import fill
 from multi_llm_chat.local.engine import PromptTooLong
+from multi_llm_chat.local.generation import Asked, Asking
 from multi_llm_chat.local.machine import PROVIDER
 from multi_llm_chat.local.prompt import Prompt
-from multi_llm_chat.local.routing import Router
+from multi_llm_chat.local.result_sentence import word_result
 from multi_llm_chat.local.runtime import Voice
+from multi_llm_chat.local.tool_choice import Router
 from multi_llm_chat.local.tool_examples import Example, Offer, make_offers
-from multi_llm_chat.local.wording import word_result
 from multi_llm_chat.request import ToolDefinition
 
 _AUTO = frozenset({None, "auto"})

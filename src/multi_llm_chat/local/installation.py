@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, ModelRow
-from multi_llm_chat.local.fetching import Progress, Watch, digest, fetch
+from multi_llm_chat.local.download import Progress, Watch, digest, fetch
 from multi_llm_chat.local.locations import (
     Located,
     installed,
