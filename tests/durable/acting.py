@@ -31,7 +31,7 @@ from multi_llm_chat.service.planning import Planner
 from multi_llm_chat.service.resolver import RunResolver
 from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import Call, RunInfo, Store, calls, list_runs, open_store, path
-from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say, Simulator, Slow
 from multi_llm_chat.testing.simulator.recording import RecordedRequest

@@ -10,8 +10,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.store import Store
-from multi_llm_chat.store.faults import Fault
-from multi_llm_chat.store.lanes import TOGETHER, Engine, Lane, Listening
+from multi_llm_chat.store.database_faults import Fault
+from multi_llm_chat.store.executor import TOGETHER, Engine, Lane, Listening
 from multi_llm_chat.store.postgres import PostgresEngine
 from multi_llm_chat.store.sqlite import SQLiteEngine
 from multi_llm_chat.store.transaction import DatabaseName, Link, Row

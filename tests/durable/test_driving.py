@@ -51,7 +51,7 @@ from multi_llm_chat.store import (
     run_info,
     stop_run,
 )
-from multi_llm_chat.store.json_text import read_json
+from multi_llm_chat.store.json_column import read_json
 from multi_llm_chat.testing.simulator import Cut, Gate, Hang, Say, Simulator, Status
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry

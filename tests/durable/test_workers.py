@@ -34,8 +34,8 @@ from multi_llm_chat.runs.dbos_queue import DbosQueue
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.orphans import queue_orphans
 from multi_llm_chat.store import Store, Transaction, list_runs, open_store, run_info, take_run
-from multi_llm_chat.store.running import orphans
-from multi_llm_chat.store.running import workers as known_workers
+from multi_llm_chat.store.run_admin import orphans
+from multi_llm_chat.store.run_admin import workers as known_workers
 from multi_llm_chat.testing.simulator import Gate, Say, Simulator
 from multi_llm_chat.testing.simulator.recording import RecordedRequest
 

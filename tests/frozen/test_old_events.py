@@ -9,7 +9,7 @@ from tests.frozen.samples import lines_of
 
 from multi_llm_chat.event_codec import read_row, write_event, write_row
 from multi_llm_chat.events import Event, MessageFinished, MessageSaved
-from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.json_column import read_json, write_json
 from multi_llm_chat.store.old_events import rewritten
 
 STORED = lines_of("journal.jsonl")

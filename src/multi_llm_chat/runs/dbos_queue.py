@@ -18,8 +18,8 @@ from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import watch_orphans
 from multi_llm_chat.runs.recovery import PATIENCE, Resolve, drive_run
-from multi_llm_chat.store.running import sign_off
-from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.store.records import RunStatus
+from multi_llm_chat.store.run_admin import sign_off
 from multi_llm_chat.tools.threads import in_thread
 
 APPLICATION: Final = "multi_llm_chat"

@@ -26,7 +26,7 @@ from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.store import RunInfo, Store, Told, get_turn, read_events, run_info
 from multi_llm_chat.store.journal import MOST_EVENTS
-from multi_llm_chat.store.json_text import read_json
+from multi_llm_chat.store.json_column import read_json
 
 Numbered: TypeAlias = tuple[int, Event]
 

@@ -50,8 +50,8 @@ from multi_llm_chat.runs.replay import NOTHING, UNKNOWN, Replay
 from multi_llm_chat.runs.spans import Spans
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store import CallStart, Fence, Spending, Store, begin_calls
-from multi_llm_chat.store.rows import write_part_row
-from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.store.records import RunStatus
+from multi_llm_chat.store.turn_rows import write_part_row
 from multi_llm_chat.tools.runner import resume_policy
 
 

@@ -17,8 +17,8 @@ from typing import Final, Self
 
 from multi_llm_chat.runs.records import NumberedRows
 from multi_llm_chat.store import Store
+from multi_llm_chat.store.executor import Listening
 from multi_llm_chat.store.journal import CHANNEL
-from multi_llm_chat.store.lanes import Listening
 
 #: Seconds between two reads where nothing notifies.
 POLL: Final = 0.05

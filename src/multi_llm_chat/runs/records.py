@@ -30,8 +30,8 @@ from multi_llm_chat.store import (
     take_run,
 )
 from multi_llm_chat.store.journal import write_events
+from multi_llm_chat.store.records import CallState, RunStatus
 from multi_llm_chat.store.turns import follows
-from multi_llm_chat.store.values import CallState, RunStatus
 
 #: Events of one run with their numbers, as text.
 NumberedRows: TypeAlias = tuple[tuple[int, str], ...]

@@ -39,7 +39,7 @@ from multi_llm_chat.store import (
     run_info,
     take_run,
 )
-from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.store.records import RunStatus
 
 try:
     import fcntl

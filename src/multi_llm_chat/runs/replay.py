@@ -16,7 +16,7 @@ from multi_llm_chat.agent.effects import ModelAnswered, Outcome, ToolsRan
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.store import Call, Transaction, calls, reading
-from multi_llm_chat.store.rows import read_part_row
+from multi_llm_chat.store.turn_rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run
 
 #: What the model reads in place of a result that nobody knows.

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.store import Placed
-from multi_llm_chat.store.occasion import Occasion
+from multi_llm_chat.store.operation_clock import Occasion
 
 
 class Branch:

@@ -27,7 +27,7 @@ from multi_llm_chat.service.planning import Planner
 from multi_llm_chat.service.resolver import RunResolver, Scoped, as_they_are
 from multi_llm_chat.service.speakers import Speakers, configured_speakers
 from multi_llm_chat.store import RunInfo, Store, open_store
-from multi_llm_chat.store.values import RunStatus
+from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers

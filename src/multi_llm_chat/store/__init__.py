@@ -12,6 +12,7 @@ from multi_llm_chat.store.branches import (
     newest_leaf,
     siblings,
 )
+from multi_llm_chat.store.conversation_state import Standing, UnderWay, read_standing
 from multi_llm_chat.store.conversations import (
     archive,
     create,
@@ -24,6 +25,8 @@ from multi_llm_chat.store.conversations import (
     set_settings,
     undelete,
 )
+from multi_llm_chat.store.costs import record_spending, total, totals
+from multi_llm_chat.store.database import LOCAL_USER, Store, open_store
 from multi_llm_chat.store.documents import read_document, write_document
 from multi_llm_chat.store.journal import (
     CallStart,
@@ -42,7 +45,6 @@ from multi_llm_chat.store.journal import (
     renew,
     take_run,
 )
-from multi_llm_chat.store.opening import LOCAL_USER, Store, open_store
 from multi_llm_chat.store.outbox import (
     QueuedMessage,
     edit_queued,
@@ -51,21 +53,7 @@ from multi_llm_chat.store.outbox import (
     take_queued,
     waiting_conversations,
 )
-from multi_llm_chat.store.running import (
-    RunInfo,
-    count_runs,
-    list_runs,
-    reopen_run,
-    run_info,
-    stop_run,
-)
-from multi_llm_chat.store.runs import begin_run, end_run, runs
-from multi_llm_chat.store.searching import search
-from multi_llm_chat.store.spending import record_spending, total, totals
-from multi_llm_chat.store.standing import Standing, UnderWay, read_standing
-from multi_llm_chat.store.transaction import Transaction, reading
-from multi_llm_chat.store.turns import END, append, get_turn, page, path, path_to
-from multi_llm_chat.store.values import (
+from multi_llm_chat.store.records import (
     Appended,
     Call,
     Conflict,
@@ -79,6 +67,18 @@ from multi_llm_chat.store.values import (
     Summary,
     Total,
 )
+from multi_llm_chat.store.run_admin import (
+    RunInfo,
+    count_runs,
+    list_runs,
+    reopen_run,
+    run_info,
+    stop_run,
+)
+from multi_llm_chat.store.runs import begin_run, end_run, runs
+from multi_llm_chat.store.search import search
+from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.turns import END, append, get_turn, page, path, path_to
 
 __all__ = [
     "END",

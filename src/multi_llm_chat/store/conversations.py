@@ -12,10 +12,10 @@ from typing import Literal, TypeAlias
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.json_column import read_json, write_json
+from multi_llm_chat.store.records import Listing, Summary
 from multi_llm_chat.store.search_index import remove_conversation
 from multi_llm_chat.store.transaction import Row, Transaction, reading
-from multi_llm_chat.store.values import Listing, Summary
 
 #: Longer ids are nobody's.
 MAX_ID = 200

@@ -15,9 +15,9 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.store.branches import heads
 from multi_llm_chat.store.conversations import get, is_id, key_of
-from multi_llm_chat.store.json_text import write_json
-from multi_llm_chat.store.rows import within_range
+from multi_llm_chat.store.json_column import write_json
 from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.turn_rows import within_range
 from multi_llm_chat.store.turns import insert_turn, read_placed, set_head
 
 

@@ -19,11 +19,11 @@ from msgspec import Struct
 from multi_llm_chat.errors import RunLost
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.json_column import read_json, write_json
+from multi_llm_chat.store.records import Call, CallState, ErrorRecord, RunStatus
 from multi_llm_chat.store.runs import own_run
 from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
 from multi_llm_chat.store.turns import turn_key
-from multi_llm_chat.store.values import Call, CallState, ErrorRecord, RunStatus
 
 #: Where Postgres tells that events of a run were written.
 CHANNEL = "multi_llm_chat_runs"

@@ -7,7 +7,7 @@ pass over: the numbers of a journal have no gaps.
 from typing import Any, Final
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.json_column import read_json, write_json
 from multi_llm_chat.store.transaction import Link
 
 _COUNTS: Final = (

@@ -18,7 +18,7 @@ import psycopg.sql
 from psycopg.conninfo import conninfo_to_dict
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.store.faults import (
+from multi_llm_chat.store.database_faults import (
     COLLISION,
     CONTENTION,
     FORBIDDEN,
@@ -27,7 +27,7 @@ from multi_llm_chat.store.faults import (
     UNREACHABLE,
     Fault,
 )
-from multi_llm_chat.store.migrating import migrate
+from multi_llm_chat.store.migrations import migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 #: By SQLSTATE, or by the two letters of its class.

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import key_of
-from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.json_column import read_json, write_json
 from multi_llm_chat.store.transaction import Transaction, reading
 
 #: Whoever asked still has a run; its owner is the asker, and a mark of how it was taken.

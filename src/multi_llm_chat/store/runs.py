@@ -12,10 +12,10 @@ from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import checked_id, key_of
-from multi_llm_chat.store.json_text import read_json, write_json
+from multi_llm_chat.store.json_column import read_json, write_json
+from multi_llm_chat.store.records import ErrorRecord, Run, RunStatus
 from multi_llm_chat.store.transaction import Row, Transaction, reading
 from multi_llm_chat.store.turns import turn_key
-from multi_llm_chat.store.values import ErrorRecord, Run, RunStatus
 
 _RUN = (
     "SELECT runs.id, turns.id, speaker, status, spec, error, began_ms, ended_ms"

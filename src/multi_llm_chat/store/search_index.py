@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from multi_llm_chat.history.values import Text
-from multi_llm_chat.store.rows import read_part_row
-from multi_llm_chat.store.terms import Query, terms_of
+from multi_llm_chat.store.search_terms import Query, terms_of
 from multi_llm_chat.store.transaction import Row, Transaction, chunks
+from multi_llm_chat.store.turn_rows import read_part_row
 
 _CANDIDATES = (
     "SELECT turns.key, conversations.id, title, turns.id, author, turns.created_ms"

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.store.faults import (
+from multi_llm_chat.store.database_faults import (
     BUSY,
     DAMAGED,
     DISK,
@@ -28,8 +28,8 @@ from multi_llm_chat.store.faults import (
     UNOPENED,
     Fault,
 )
-from multi_llm_chat.store.migrating import migrate
-from multi_llm_chat.store.schema import APPLICATION_ID
+from multi_llm_chat.store.migrations import migrate
+from multi_llm_chat.store.tables import APPLICATION_ID
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 MEMORY = ":memory:"

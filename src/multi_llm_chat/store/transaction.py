@@ -11,7 +11,7 @@ Rules:
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
-from multi_llm_chat.store.occasion import Occasion
+from multi_llm_chat.store.operation_clock import Occasion
 
 P = ParamSpec("P")
 R = TypeVar("R")

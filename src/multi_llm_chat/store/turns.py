@@ -18,7 +18,10 @@ from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import Part, Turn
 from multi_llm_chat.store.conversations import checked_id, key_of, touch
-from multi_llm_chat.store.rows import (
+from multi_llm_chat.store.records import Appended, Conflict, Page, Placed
+from multi_llm_chat.store.search_index import add_turn
+from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
+from multi_llm_chat.store.turn_rows import (
     TurnRow,
     moment_ms,
     read_part_row,
@@ -27,9 +30,6 @@ from multi_llm_chat.store.rows import (
     write_part_row,
     write_turn_row,
 )
-from multi_llm_chat.store.search_index import add_turn
-from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
-from multi_llm_chat.store.values import Appended, Conflict, Page, Placed
 
 
 class _End:

@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 from multi_llm_chat.events import TOKEN_COUNTS, Usage
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.store.conversations import checked_id, key_of
+from multi_llm_chat.store.records import Spending, Total
 from multi_llm_chat.store.transaction import Row, Transaction, reading
 from multi_llm_chat.store.turns import turn_key
-from multi_llm_chat.store.values import Spending, Total
 
 _NANO = 9
 _TOKENS = TOKEN_COUNTS

@@ -21,8 +21,8 @@ from threading import Lock, Thread, current_thread
 from typing import Any, Protocol
 
 from multi_llm_chat.errors import StoreError, UsageError
-from multi_llm_chat.store.faults import Fault
-from multi_llm_chat.store.occasion import Occasion
+from multi_llm_chat.store.database_faults import Fault
+from multi_llm_chat.store.operation_clock import Occasion
 from multi_llm_chat.store.transaction import Link, Transaction
 
 #: How many operations share a commit at most.

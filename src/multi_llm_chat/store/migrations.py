@@ -9,7 +9,7 @@ Rules:
 from collections.abc import Callable, Sequence
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.store.schema import STEPS, Step, perform
+from multi_llm_chat.store.tables import STEPS, Step, perform
 from multi_llm_chat.store.transaction import DatabaseName, Link
 
 _HAS_VERSION: dict[DatabaseName, str] = {

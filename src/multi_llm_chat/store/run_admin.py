@@ -14,9 +14,9 @@ from msgspec import Struct
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.store.json_text import read_json
+from multi_llm_chat.store.json_column import read_json
+from multi_llm_chat.store.records import ErrorRecord, RunStatus
 from multi_llm_chat.store.transaction import Row, Transaction, reading
-from multi_llm_chat.store.values import ErrorRecord, RunStatus
 
 #: The number by which one process at a time looks after runs that nobody has.
 _JANITOR = 7365190204483920019

@@ -6,10 +6,10 @@ Rules:
 3. The snippet is a piece of the message itself, and the marks are places in it.
 """
 
+from multi_llm_chat.store.records import Hit
 from multi_llm_chat.store.search_index import candidates, texts_of
-from multi_llm_chat.store.terms import read_query
+from multi_llm_chat.store.search_terms import read_query
 from multi_llm_chat.store.transaction import Transaction, reading
-from multi_llm_chat.store.values import Hit
 
 #: How much of a message is shown around the first place found, in characters.
 BEFORE = 40

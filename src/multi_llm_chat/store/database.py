@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.store.lanes import TOGETHER, Engine, Job, Lane, Listening
+from multi_llm_chat.store.executor import TOGETHER, Engine, Job, Lane, Listening
 from multi_llm_chat.store.sqlite import MEMORY, SQLiteEngine
 from multi_llm_chat.store.transaction import Operation, Transaction, only_reads
 
