@@ -16,7 +16,7 @@ from multi_llm_chat.events import Finish
 from multi_llm_chat.runs.agent_run import AgentRun, SyncAgentRun
 from multi_llm_chat.testing.simulator import Call, RecordedRequest, Reply, Say, Simulator
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 LIMIT = 1.10
 SECONDS = 0.1

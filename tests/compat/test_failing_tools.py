@@ -13,7 +13,7 @@ from multi_llm_chat.history.values import ToolResult, Turn
 from multi_llm_chat.runs.agentic import execute_with_tools, execute_with_tools_sync
 from multi_llm_chat.testing.simulator import Call, Say, Simulator
 from multi_llm_chat.tools import ApprovalRequest, Deny, ToolRegistry
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 Run = Callable[[Simulator, ToolRunner], tuple[str, tuple[Turn, ...]]]
 

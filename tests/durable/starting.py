@@ -30,8 +30,8 @@ from multi_llm_chat.store import (
     path,
 )
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.runner import ToolRunner
-from multi_llm_chat.tools.values import Resume
+from multi_llm_chat.tools.tool import Resume
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 def begun(store: Store, speaker: str = "robot", **spec: Any) -> str:

@@ -35,7 +35,7 @@ from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.tools import ToolContext, ToolRegistry
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.values import Approval
+from multi_llm_chat.tools.tool import Approval
 
 pytestmark = pytest.mark.fault
 

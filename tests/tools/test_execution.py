@@ -12,7 +12,7 @@ from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.tools import ToolContext, ToolOutput, ToolProgress, ToolRegistry
-from multi_llm_chat.tools.values import Tool
+from multi_llm_chat.tools.tool import Tool
 
 PATIENCE = 20.0
 

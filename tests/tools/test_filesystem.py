@@ -10,7 +10,7 @@ import pytest
 from tests.tools.conftest import Scene
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.tools.filesystem import reading
+from multi_llm_chat.tools.filesystem import files as reading
 from multi_llm_chat.tools.filesystem.roots import NotAllowed, Roots, open_inside
 
 

@@ -6,7 +6,7 @@ import pytest
 from mcp_types import CallToolResult
 
 from multi_llm_chat.tools.mcp.results import output_of
-from multi_llm_chat.tools.output import NOTHING, content_of
+from multi_llm_chat.tools.tool_output import NOTHING, content_of
 
 TEXT = {"type": "text", "text": "one"}
 PICTURE = {"type": "image", "data": "aGk=", "mimeType": "image/png"}

@@ -26,7 +26,7 @@ from multi_llm_chat.tools.mcp import (
     StateChanged,
 )
 from multi_llm_chat.tools.mcp.servers import McpServers
-from multi_llm_chat.tools.values import IDEMPOTENCY_KEY
+from multi_llm_chat.tools.tool import IDEMPOTENCY_KEY
 
 
 def test_tools_run_and_their_results_become_parts(scene: Scene) -> None:

@@ -13,7 +13,7 @@ from tests.web.house import House, house
 
 from multi_llm_chat.history.values import Media
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
-from multi_llm_chat.tools.values import ToolOutput
+from multi_llm_chat.tools.tool import ToolOutput
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc00000030101"

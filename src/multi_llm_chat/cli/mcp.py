@@ -21,7 +21,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.mcp.settings import ReadServers, read_servers
+from multi_llm_chat.tools.mcp.server_settings import ReadServers, read_servers
 
 
 @click.group()

@@ -33,7 +33,7 @@ from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.mcp.values import Elicitation, ElicitationAnswer
+from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
 
 #: The commands that need the tools; the others do not wait for slow servers.
 _USING_TOOLS = frozenset({"tools", "mcp", "retry", "continue", "edit"})

@@ -34,8 +34,8 @@ from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.driver import RunDriver
 from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.runs.spec import RunSpec
-from multi_llm_chat.tools.portal import portal_loop, wait_for
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.background_loop import portal_loop, wait_for
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 class AgenticLoopResult(Struct, frozen=True):

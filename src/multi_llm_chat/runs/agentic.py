@@ -13,7 +13,7 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun, chunk_of
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 class RunSettings(TypedDict, total=False):

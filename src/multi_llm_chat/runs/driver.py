@@ -74,8 +74,8 @@ from multi_llm_chat.tools.approval import (
     Decision,
     Deny,
 )
-from multi_llm_chat.tools.runner import may_repeat
-from multi_llm_chat.tools.values import IDEMPOTENCY_KEY
+from multi_llm_chat.tools.tool import IDEMPOTENCY_KEY
+from multi_llm_chat.tools.tool_runner import may_repeat
 
 #: Seconds for which a run that somebody watches waits for a store that refuses writes.
 STORE_PATIENCE: Final = 60.0

@@ -2,7 +2,7 @@
 
 Rules:
 1. What produces the events runs in a task of the reader's loop. For a reader without a loop it runs in the process's
-   background loop (``tools.portal``), and batches of events cross the threads.
+   background loop (``tools.background_loop``), and batches of events cross the threads.
 2. Both readers get the same events, and then whatever error the producer raised.
 3. Leaving the stream early calls ``stop`` and waits for the producer's end.
 """
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 from multi_llm_chat.events import Event
 from multi_llm_chat.runs.channel import Channel, EventSink
-from multi_llm_chat.tools.portal import not_in_portal, submit
+from multi_llm_chat.tools.background_loop import not_in_portal, submit
 
 #: Produces events; it returns when there are no more.
 Producer: TypeAlias = Callable[[EventSink], Coroutine[Any, Any, None]]

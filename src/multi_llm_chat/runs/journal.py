@@ -52,7 +52,7 @@ from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store import CallStart, Fence, Spending, Store, begin_calls
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.turn_rows import write_part_row
-from multi_llm_chat.tools.runner import resume_policy
+from multi_llm_chat.tools.tool_runner import resume_policy
 
 
 class Journal:

@@ -14,7 +14,7 @@ from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.store.rates import RateLimit
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 #: The form in which a journal records a run. A run of another form is not resumed.
 VERSION: Final = 1

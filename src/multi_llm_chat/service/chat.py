@@ -60,8 +60,8 @@ from multi_llm_chat.store import (
     take_queued,
 )
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.portal import wait_for
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.background_loop import wait_for
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 class ChatService:

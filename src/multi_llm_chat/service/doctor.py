@@ -26,7 +26,7 @@ from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.local import list_models
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.store import list_conversations, open_store
-from multi_llm_chat.tools.mcp.settings import read_servers
+from multi_llm_chat.tools.mcp.server_settings import read_servers
 
 State: TypeAlias = Literal["ok", "missing", "wrong"]
 

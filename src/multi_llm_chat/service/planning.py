@@ -29,7 +29,7 @@ from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.service.speakers import Speaker, Speakers
 from multi_llm_chat.service.tools import tools_for
 from multi_llm_chat.store.rates import RateLimit
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 #: Marks the turn with which somebody is asked to weigh the others' answers.
 COUNCIL: Final = "council"

@@ -16,7 +16,7 @@ from multi_llm_chat.service.branch import by_run
 from multi_llm_chat.service.planning import COUNCIL, Planner
 from multi_llm_chat.store import Store, Taken, Transaction, get, reading
 from multi_llm_chat.store.turns import placed_to
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 #: The tools as one user's conversation has them.
 Scoped: TypeAlias = Callable[[ToolRunner, Taken], ToolRunner]

@@ -8,8 +8,8 @@ from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.store import Taken
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.tools.runner import ToolRunner, may_repeat, resume_policy
-from multi_llm_chat.tools.values import Resume
+from multi_llm_chat.tools.tool import Resume
+from multi_llm_chat.tools.tool_runner import ToolRunner, may_repeat, resume_policy
 
 
 class SomeTools:

@@ -30,7 +30,7 @@ from multi_llm_chat.store import RunInfo, Store, open_store
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.approval import ApprovalCallback
-from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
+from multi_llm_chat.tools.mcp.server_settings import ReadServers, ServerSettings, read_servers
 
 _TOKENS = "multi_llm_chat-mcp"
 

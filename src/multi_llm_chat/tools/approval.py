@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.threads import in_thread
-from multi_llm_chat.tools.values import Approval, NotRun
+from multi_llm_chat.tools.tool import Approval, NotRun
 
 _LOGGER = logging.getLogger(__name__)
 

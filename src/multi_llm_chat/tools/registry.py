@@ -27,13 +27,12 @@ from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
-from multi_llm_chat.tools.arguments import ArgumentCheck
-from multi_llm_chat.tools.naming import LEGAL_NAME, Names
-from multi_llm_chat.tools.portal import submit, wait_for
-from multi_llm_chat.tools.running import run_tool
+from multi_llm_chat.tools.argument_validation import ArgumentCheck
+from multi_llm_chat.tools.background_loop import submit, wait_for
+from multi_llm_chat.tools.execution import run_tool
 from multi_llm_chat.tools.signatures import Function, Signature
 from multi_llm_chat.tools.threads import in_thread
-from multi_llm_chat.tools.values import (
+from multi_llm_chat.tools.tool import (
     Approval,
     NotRun,
     ProgressCallback,
@@ -42,6 +41,7 @@ from multi_llm_chat.tools.values import (
     ToolContext,
     ToolOutput,
 )
+from multi_llm_chat.tools.tool_names import LEGAL_NAME, Names
 
 #: Seconds a tool may take.
 DEFAULT_TIMEOUT: Final = 30.0

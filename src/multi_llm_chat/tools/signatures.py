@@ -24,8 +24,8 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import clean_schema
-from multi_llm_chat.tools.arguments import bad_arguments
-from multi_llm_chat.tools.values import ToolContext
+from multi_llm_chat.tools.argument_validation import bad_arguments
+from multi_llm_chat.tools.tool import ToolContext
 
 _REFERENCE: Final = "#/$defs/{name}"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

@@ -18,7 +18,7 @@ from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object
-from multi_llm_chat.tools.mcp.settings import read_servers
+from multi_llm_chat.tools.mcp.server_settings import read_servers
 
 
 def change_settings(folders: Folders, change: Callable[[Any, Settings], None]) -> Settings:

@@ -19,7 +19,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.tools.approval import ApprovalRequest
-from multi_llm_chat.tools.mcp.values import Elicitation
+from multi_llm_chat.tools.mcp.server_messages import Elicitation
 
 WEATHER = """# 天気について
 

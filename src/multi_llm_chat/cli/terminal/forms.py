@@ -20,7 +20,7 @@ from multi_llm_chat.cli.terminal.choosing import Teletype
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.mcp.values import Elicitation, ElicitationAnswer
+from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
 
 CANCELLED: Final = ElicitationAnswer("cancel")
 _DECLINED: Final = ElicitationAnswer("decline")

@@ -15,7 +15,7 @@ from multi_llm_chat.cli.terminal.opening import Board
 from multi_llm_chat.cli.terminal.safety import harmless, one_line
 from multi_llm_chat.cli.terminal.words import argument_lines
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.mcp.values import Elicitation, ElicitationAnswer
+from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
 
 _MOST_LINES: Final = 12
 

@@ -26,7 +26,7 @@ from msgspec import Struct
 
 from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.portal import submit
+from multi_llm_chat.tools.background_loop import submit
 
 #: Called with an event's payload; may be ``async``. What it returns means nothing.
 EventHandler: TypeAlias = Callable[[JsonObject], object]

@@ -27,10 +27,10 @@ from multi_llm_chat.history.json_values import as_text
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools
-from multi_llm_chat.tools.output import content_of
-from multi_llm_chat.tools.portal import submit
+from multi_llm_chat.tools.background_loop import submit
 from multi_llm_chat.tools.registry import DEFAULT_OUTPUT
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_output import content_of
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -30,7 +30,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import render
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 #: Seed 003's limit.
 HANDLER_LIMITS: Final = LoopLimits(iterations=5)

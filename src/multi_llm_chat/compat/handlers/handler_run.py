@@ -41,7 +41,7 @@ from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.request import Options, ToolDefinition
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 _LOGGER = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import ToolCall, ToolResult
-from multi_llm_chat.tools.runner import ToolRunner
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 class ToolRound:

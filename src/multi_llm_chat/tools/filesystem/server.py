@@ -14,7 +14,7 @@ from mcp.server.mcpserver.exceptions import ToolError
 from pydantic import Field
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.tools.filesystem import reading
+from multi_llm_chat.tools.filesystem import files as reading
 from multi_llm_chat.tools.filesystem.roots import Roots
 
 _READS: Final = mcp_types.ToolAnnotations(

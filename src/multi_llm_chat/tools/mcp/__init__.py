@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
-from multi_llm_chat.tools.mcp.values import (
+from multi_llm_chat.tools.mcp.server_messages import (
     Elicitation,
     ElicitationAnswer,
     ElicitationCallback,
@@ -20,6 +19,7 @@ from multi_llm_chat.tools.mcp.values import (
     StateChanged,
     WaitingCallback,
 )
+from multi_llm_chat.tools.mcp.server_settings import ReadServers, ServerSettings, read_servers
 
 if TYPE_CHECKING:
     from multi_llm_chat.tools.mcp.servers import McpServers

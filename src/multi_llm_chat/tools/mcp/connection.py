@@ -25,22 +25,22 @@ from pydantic import ValidationError
 
 from multi_llm_chat.errors import ToolError
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.mcp.answering import Answers, Callbacks, holding
-from multi_llm_chat.tools.mcp.http import http_transport
-from multi_llm_chat.tools.mcp.listing import list_all, tools_from
-from multi_llm_chat.tools.mcp.opening import new_client, trust_results
+from multi_llm_chat.tools.background_loop import through_portal
+from multi_llm_chat.tools.mcp.client import new_client, trust_results
+from multi_llm_chat.tools.mcp.http_transport import http_transport
 from multi_llm_chat.tools.mcp.results import output_of
-from multi_llm_chat.tools.mcp.settings import ServerSettings
-from multi_llm_chat.tools.mcp.stdio import StdioTransport
-from multi_llm_chat.tools.mcp.values import (
+from multi_llm_chat.tools.mcp.server_messages import (
     Elicitation,
     ListChanged,
     ServerLogged,
     ServerState,
     StateChanged,
 )
-from multi_llm_chat.tools.portal import through_portal
-from multi_llm_chat.tools.values import NotRun, Tool, ToolContext, ToolOutput
+from multi_llm_chat.tools.mcp.server_requests import Answers, Callbacks, holding
+from multi_llm_chat.tools.mcp.server_settings import ServerSettings
+from multi_llm_chat.tools.mcp.stdio_transport import StdioTransport
+from multi_llm_chat.tools.mcp.tool_lists import list_all, tools_from
+from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
 
 #: Seconds before each new start; after as many failures in a row the server is given up.
 BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)

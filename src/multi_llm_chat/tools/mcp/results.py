@@ -14,7 +14,7 @@ from collections.abc import Sequence
 import mcp_types
 
 from multi_llm_chat.history.values import Media, Text
-from multi_llm_chat.tools.values import ToolOutput
+from multi_llm_chat.tools.tool import ToolOutput
 
 
 def output_of(result: mcp_types.CallToolResult) -> ToolOutput:

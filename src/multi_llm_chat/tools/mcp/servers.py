@@ -25,13 +25,11 @@ from mcp.client import Client
 from multi_llm_chat.config.secrets import MemorySecrets, SecretStore
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media, Text, Turn
-from multi_llm_chat.tools.mcp.answering import Answers, Callbacks
+from multi_llm_chat.tools.background_loop import through_portal, wait_for
 from multi_llm_chat.tools.mcp.connection import BACKOFF, Connection
-from multi_llm_chat.tools.mcp.listing import list_all
 from multi_llm_chat.tools.mcp.oauth import sign_in
 from multi_llm_chat.tools.mcp.results import content_parts, resource_part
-from multi_llm_chat.tools.mcp.settings import ReadServers, ServerSettings, read_servers
-from multi_llm_chat.tools.mcp.values import (
+from multi_llm_chat.tools.mcp.server_messages import (
     ElicitationCallback,
     EventCallback,
     Prompt,
@@ -41,9 +39,11 @@ from multi_llm_chat.tools.mcp.values import (
     StateChanged,
     WaitingCallback,
 )
-from multi_llm_chat.tools.portal import through_portal, wait_for
+from multi_llm_chat.tools.mcp.server_requests import Answers, Callbacks
+from multi_llm_chat.tools.mcp.server_settings import ReadServers, ServerSettings, read_servers
+from multi_llm_chat.tools.mcp.tool_lists import list_all
 from multi_llm_chat.tools.registry import ToolRegistry
-from multi_llm_chat.tools.values import Tool
+from multi_llm_chat.tools.tool import Tool
 
 #: Seconds a start may take before the user is shown which servers it waits for.
 NOTICE_AFTER: Final = 2.0

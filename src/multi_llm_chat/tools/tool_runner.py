@@ -6,7 +6,7 @@ from typing import Protocol, runtime_checkable
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
-from multi_llm_chat.tools.values import Resume
+from multi_llm_chat.tools.tool import Resume
 
 
 class ToolRunner(Protocol):

@@ -15,7 +15,7 @@ import jsonschema_rs
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text, compact_json
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.values import NotRun
+from multi_llm_chat.tools.tool import NotRun
 
 _MOST_COMPLAINTS: Final = 5
 _LONGEST_COMPLAINT: Final = 400

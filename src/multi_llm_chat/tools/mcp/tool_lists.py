@@ -14,8 +14,8 @@ import mcp_types
 
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.mcp.settings import ServerSettings
-from multi_llm_chat.tools.values import Approval, Resume, Tool, ToolContext
+from multi_llm_chat.tools.mcp.server_settings import ServerSettings
+from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext
 
 MOST_PAGES: Final = 50
 MOST_ITEMS: Final = 1_000

@@ -13,7 +13,7 @@ import mcp_types
 from mcp.client import Client, ClientRequestContext
 from mcp.client.session import MessageHandlerFnT
 
-from multi_llm_chat.tools.mcp.answering import Answers, Callbacks
+from multi_llm_chat.tools.mcp.server_requests import Answers, Callbacks
 
 _LOG_LEVEL: Final = "info"
 _PROGRAM: Final = "multi_llm_chat"

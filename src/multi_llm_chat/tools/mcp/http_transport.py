@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
-from multi_llm_chat.tools.mcp.settings import ServerSettings
+from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 
 #: Bytes of one reply, or of one event of a stream.
 MESSAGE_LIMIT: Final = 32 * 1024 * 1024

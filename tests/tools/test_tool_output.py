@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import Media, Text
-from multi_llm_chat.tools.output import MEDIA_LIMIT, NOTHING, content_of, cut
+from multi_llm_chat.tools.tool_output import MEDIA_LIMIT, NOTHING, content_of, cut
 
 PICTURE = b"\x89PNG\r\n\x1a\n1234"
 AS_MEDIA = {"type": "media", "mime": "image/png", "data": "iVBORw0KGgoxMjM0"}

@@ -20,8 +20,7 @@ import mcp_types
 from mcp.client import ClientRequestContext
 from pydantic import ValidationError
 
-from multi_llm_chat.tools.mcp.settings import ServerSettings
-from multi_llm_chat.tools.mcp.values import (
+from multi_llm_chat.tools.mcp.server_messages import (
     Elicitation,
     ElicitationAnswer,
     ElicitationCallback,
@@ -33,6 +32,7 @@ from multi_llm_chat.tools.mcp.values import (
     ServerLogged,
     WaitingCallback,
 )
+from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 from multi_llm_chat.tools.threads import in_thread
 
 _LOGGER = logging.getLogger(__name__)

@@ -25,7 +25,7 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 
-from multi_llm_chat.tools.mcp.settings import ServerSettings
+from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 
 #: Bytes of one message; a picture in base64 fits.
 MESSAGE_LIMIT: Final = 32 * 1024 * 1024

@@ -13,8 +13,8 @@ from typing import Any, Final
 from multi_llm_chat.errors import ToolError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.output import content_of, cut
-from multi_llm_chat.tools.values import NotRun, Tool, ToolContext, ToolOutput
+from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
+from multi_llm_chat.tools.tool_output import content_of, cut
 
 #: Seconds a cancelled coroutine has for its ``finally``.
 GRACE: Final = 1.0
