@@ -34,7 +34,7 @@ from multi_llm_chat.store import Call, RunInfo, Store, calls, list_runs, open_st
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say, Simulator, Slow
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolContext, ToolRegistry
 
 CONVERSATION = "talk"

@@ -36,7 +36,7 @@ from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.store import open_store
 from multi_llm_chat.testing.simulator import Say, Simulator
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
 
 pytestmark = pytest.mark.fault

@@ -53,7 +53,7 @@ from multi_llm_chat.store import (
 )
 from multi_llm_chat.store.json_column import read_json
 from multi_llm_chat.testing.simulator import Cut, Gate, Hang, Say, Simulator, Status
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
 
 NewScene = Callable[..., Scene]

@@ -34,7 +34,7 @@ from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.owner import host_name, is_dead
 from multi_llm_chat.store import Transaction, list_runs, open_store, take_run
 from multi_llm_chat.testing.simulator import Gate, Say
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 pytestmark = pytest.mark.fault
 

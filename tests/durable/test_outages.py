@@ -27,7 +27,7 @@ from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import Store, open_store, run_info, take_run
 from multi_llm_chat.testing.simulator import Say
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 pytestmark = pytest.mark.fault
 

@@ -37,7 +37,7 @@ from multi_llm_chat.store import Store, Transaction, list_runs, open_store, run_
 from multi_llm_chat.store.run_admin import orphans
 from multi_llm_chat.store.run_admin import workers as known_workers
 from multi_llm_chat.testing.simulator import Gate, Say, Simulator
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 pytestmark = pytest.mark.fault
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.testing.test_rules import CASES
 
 from multi_llm_chat.testing import PROVIDERS, error_body, validate
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object
 
 _WORDS = [
     "model", "messages", "role", "content", "type", "text", "user", "assistant", "tool", "system",

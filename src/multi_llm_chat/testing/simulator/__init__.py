@@ -7,6 +7,7 @@ It is strict in what it accepts (a request that the provider would refuse gets t
 text), scripted or ruled in what it answers, and as faulty as a test wants it.
 """
 
+from multi_llm_chat.testing.simulator.asked_conversation import Conversation, OfferedTool
 from multi_llm_chat.testing.simulator.demonstration import demo
 from multi_llm_chat.testing.simulator.faults import (
     Cut,
@@ -22,9 +23,8 @@ from multi_llm_chat.testing.simulator.faults import (
 )
 from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
 from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
-from multi_llm_chat.testing.simulator.reading import Conversation, OfferedTool
-from multi_llm_chat.testing.simulator.recording import RecordedRequest, RequestLog
-from multi_llm_chat.testing.simulator.replying import encode_reply
+from multi_llm_chat.testing.simulator.reply_plan import encode_reply
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest, RequestLog
 from multi_llm_chat.testing.simulator.says import Call, Say
 from multi_llm_chat.testing.simulator.script import Reply, Rule, Script, always, echo
 from multi_llm_chat.testing.simulator.service import Simulator

@@ -25,7 +25,7 @@ from multi_llm_chat.testing.simulator.http import (
 )
 from multi_llm_chat.testing.simulator.plan import Await, Break, Pause, Plan, Stall
 from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 _LINGER_NOT = struct.pack("ii", 1, 0)
 _BAD = write_head(400, {"content-length": "0", "connection": "close"})

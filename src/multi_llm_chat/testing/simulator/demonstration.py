@@ -16,10 +16,10 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import ROWS
-from multi_llm_chat.testing.simulator.reading import Conversation, OfferedTool
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.asked_conversation import Conversation, OfferedTool
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.testing.simulator.says import Call, Say
-from multi_llm_chat.testing.validators.narrowing import as_array, members
+from multi_llm_chat.testing.validators.typed_views import as_array, members
 
 
 class _Manner(Struct, frozen=True):

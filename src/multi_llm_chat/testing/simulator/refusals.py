@@ -13,7 +13,7 @@ from typing import Any
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.testing.simulator.faults import Status
 from multi_llm_chat.testing.validators import Violation, error_body
-from multi_llm_chat.testing.validators.narrowing import as_object
+from multi_llm_chat.testing.validators.typed_views import as_object
 
 _MESSAGES: dict[int, str] = {
     400: "Bad request",

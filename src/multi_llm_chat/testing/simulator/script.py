@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
 from multi_llm_chat.testing.simulator.faults import Instead
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.testing.simulator.says import Say
 
 #: One answer.

@@ -11,7 +11,7 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.testing.simulator.encoders.events import CREATED, Request, StreamEvent
 from multi_llm_chat.testing.simulator.faults import ErrorInStream, Status
 from multi_llm_chat.testing.simulator.refusals import message_of, status_body
-from multi_llm_chat.testing.validators.narrowing import members
+from multi_llm_chat.testing.validators.typed_views import members
 
 _DONE = StreamEvent("[DONE]")
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object
 
 Context = tuple[str, ...]
 

@@ -10,8 +10,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.narrowing import as_array, as_string, members
 from multi_llm_chat.testing.validators.schema_walk import Context, has_type, walk
+from multi_llm_chat.testing.validators.typed_views import as_array, as_string, members
 
 _REFUSED = (
     "default",

@@ -21,7 +21,7 @@ from multi_llm_chat.testing.simulator.encoders.events import (
     Style,
 )
 from multi_llm_chat.testing.simulator.says import Call, Say, counted, pieces
-from multi_llm_chat.testing.validators.narrowing import members
+from multi_llm_chat.testing.validators.typed_views import members
 
 _WORDS: dict[FinishReason, str] = {
     "stop": "stop",

@@ -11,7 +11,7 @@ from multi_llm_chat.events import FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.testing.simulator.encoders.events import Encoder, Request, StreamEvent, Style
 from multi_llm_chat.testing.simulator.says import Call, Say, counted, pieces
-from multi_llm_chat.testing.validators.narrowing import members
+from multi_llm_chat.testing.validators.typed_views import members
 
 _WORDS: dict[FinishReason, str] = {
     "stop": "STOP",

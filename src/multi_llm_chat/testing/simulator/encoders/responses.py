@@ -25,7 +25,7 @@ from multi_llm_chat.testing.simulator.encoders.events import (
     Style,
 )
 from multi_llm_chat.testing.simulator.says import Call, Say, counted, pieces
-from multi_llm_chat.testing.validators.narrowing import as_array
+from multi_llm_chat.testing.validators.typed_views import as_array
 
 _INCOMPLETE: dict[FinishReason, str] = {"length": "max_output_tokens", "safety": "content_filter"}
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.testing.simulator.encoders.chat import filter_chunk
 from multi_llm_chat.testing.simulator.encoders.events import StreamEvent
-from multi_llm_chat.testing.validators.narrowing import as_object, objects
+from multi_llm_chat.testing.validators.typed_views import as_object, objects
 
 
 def _choice(event: StreamEvent) -> JsonObject | None:

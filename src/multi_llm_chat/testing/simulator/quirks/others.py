@@ -5,7 +5,7 @@ from collections.abc import Callable
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.testing.simulator.encoders.events import StreamEvent
 from multi_llm_chat.testing.simulator.says import Call, Say
-from multi_llm_chat.testing.validators.narrowing import as_object, members, objects
+from multi_llm_chat.testing.validators.typed_views import as_object, members, objects
 
 
 def reused_ids(say: Say) -> Say:

@@ -6,7 +6,7 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic import wordings as say
 from multi_llm_chat.testing.validators.media import is_base64
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 _CACHED = frozenset({"type", "cache_control"})

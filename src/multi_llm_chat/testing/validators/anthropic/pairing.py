@@ -12,7 +12,7 @@ from typing import Any
 from multi_llm_chat.testing.validators.anthropic import wordings as say
 from multi_llm_chat.testing.validators.anthropic.blocks import is_server_result
 from multi_llm_chat.testing.validators.anthropic.turns import Placed, Turn, read_turns
-from multi_llm_chat.testing.validators.narrowing import as_string
+from multi_llm_chat.testing.validators.typed_views import as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 

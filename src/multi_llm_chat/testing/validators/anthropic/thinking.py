@@ -10,7 +10,7 @@ from typing import Any
 from multi_llm_chat.testing.validators.anthropic import wordings as say
 from multi_llm_chat.testing.validators.anthropic.models import ClaudeModel
 from multi_llm_chat.testing.validators.anthropic.turns import Turn, open_loop, read_turns
-from multi_llm_chat.testing.validators.narrowing import (
+from multi_llm_chat.testing.validators.typed_views import (
     as_integer,
     as_number,
     as_object,

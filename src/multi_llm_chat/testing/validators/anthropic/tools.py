@@ -6,7 +6,7 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic import wordings as say
 from multi_llm_chat.testing.validators.meta_schema import draft2020_fault
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string, objects
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string, objects
 from multi_llm_chat.testing.validators.violation import Violation
 
 _TOOL_KEYS = frozenset(

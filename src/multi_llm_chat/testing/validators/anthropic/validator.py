@@ -28,7 +28,7 @@ from multi_llm_chat.testing.validators.anthropic.tools import (
     check_tool_names,
     check_tools,
 )
-from multi_llm_chat.testing.validators.narrowing import (
+from multi_llm_chat.testing.validators.typed_views import (
     as_array,
     as_number,
     as_object,

@@ -7,8 +7,8 @@ Chat Completions unless reasoning is switched off.
 from collections.abc import Iterator
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import as_number, objects
 from multi_llm_chat.testing.validators.openai_models import openai_model
+from multi_llm_chat.testing.validators.typed_views import as_number, objects
 from multi_llm_chat.testing.validators.violation import Violation
 
 #: Refused by reasoning models whatever the value.

@@ -6,7 +6,7 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.chat.names import check_name
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, type_name
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, type_name
 from multi_llm_chat.testing.validators.violation import Violation, listed
 
 MAXIMUM_CALLS = 128

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import as_string, members
 from multi_llm_chat.testing.validators.schema_walk import walk
+from multi_llm_chat.testing.validators.typed_views import as_string, members
 from multi_llm_chat.testing.validators.violation import Violation
 
 #: Names of models that carry Mistral's tokenizer and chat template.

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string, members
 from multi_llm_chat.testing.validators.schema_walk import walk
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string, members
 from multi_llm_chat.testing.validators.violation import Violation
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")

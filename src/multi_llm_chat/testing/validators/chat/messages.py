@@ -6,7 +6,7 @@ from typing import Any
 from multi_llm_chat.testing.validators.chat.history_calls import check_calls
 from multi_llm_chat.testing.validators.chat.parts import check_part
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, type_name
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, type_name
 from multi_llm_chat.testing.validators.violation import Violation, listed
 
 #: What stands in for an assistant's content.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import type_name
+from multi_llm_chat.testing.validators.typed_views import type_name
 from multi_llm_chat.testing.validators.violation import Violation
 
 

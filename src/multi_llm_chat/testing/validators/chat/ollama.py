@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string, members
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string, members
 from multi_llm_chat.testing.validators.violation import Violation
 
 _GO_TYPES: tuple[tuple[type, str], ...] = (

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
-from multi_llm_chat.testing.validators.narrowing import as_string
+from multi_llm_chat.testing.validators.typed_views import as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.narrowing import (
+from multi_llm_chat.testing.validators.typed_views import (
     as_array,
     as_number,
     as_object,

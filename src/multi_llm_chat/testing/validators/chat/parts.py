@@ -5,7 +5,7 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
 from multi_llm_chat.testing.validators.media import is_base64, is_web_url, parse_data_uri
-from multi_llm_chat.testing.validators.narrowing import as_object, as_string, type_name
+from multi_llm_chat.testing.validators.typed_views import as_object, as_string, type_name
 from multi_llm_chat.testing.validators.violation import Violation, listed
 
 

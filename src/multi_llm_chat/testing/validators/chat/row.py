@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object
 from multi_llm_chat.testing.validators.violation import Violation, Wording
 
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.chat.hosted_quirks import MISTRAL_FAMILY
 from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
-from multi_llm_chat.testing.validators.narrowing import as_string
+from multi_llm_chat.testing.validators.typed_views import as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 _LLAMA_SINGLE = re.compile(r"llama-?3[._-][12]", re.IGNORECASE)

@@ -6,14 +6,14 @@ from typing import Any
 from multi_llm_chat.testing.validators.chat.names import check_name
 from multi_llm_chat.testing.validators.chat.row import ChatCall
 from multi_llm_chat.testing.validators.function_schema import function_faults
-from multi_llm_chat.testing.validators.narrowing import (
+from multi_llm_chat.testing.validators.strict_schema import strict_faults
+from multi_llm_chat.testing.validators.typed_views import (
     as_array,
     as_object,
     as_string,
     members,
     type_name,
 )
-from multi_llm_chat.testing.validators.strict_schema import strict_faults
 from multi_llm_chat.testing.validators.violation import Violation, listed
 
 

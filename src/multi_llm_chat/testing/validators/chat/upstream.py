@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation, Wording
 
 _IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall
 from multi_llm_chat.testing.validators.chat.rows import CHAT_ROWS
-from multi_llm_chat.testing.validators.narrowing import as_object, as_string
+from multi_llm_chat.testing.validators.typed_views import as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from multi_llm_chat.testing.validators.gemini import wordings as say
 from multi_llm_chat.testing.validators.gemini.fields import check_known, read, snake
 from multi_llm_chat.testing.validators.media import is_url_safe_base64
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.gemini import wordings as say
-from multi_llm_chat.testing.validators.narrowing import as_object
+from multi_llm_chat.testing.validators.typed_views import as_object
 from multi_llm_chat.testing.validators.violation import Violation
 
 

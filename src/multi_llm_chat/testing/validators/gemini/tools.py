@@ -8,7 +8,7 @@ from multi_llm_chat.testing.validators.gemini.contents import NAME
 from multi_llm_chat.testing.validators.gemini.fields import check_known, read, snake
 from multi_llm_chat.testing.validators.gemini.schema import check_schema
 from multi_llm_chat.testing.validators.gemini.turns import needs_signatures
-from multi_llm_chat.testing.validators.narrowing import (
+from multi_llm_chat.testing.validators.typed_views import (
     as_array,
     as_integer,
     as_number,

@@ -16,7 +16,7 @@ import msgspec
 
 from multi_llm_chat.testing.validators.gemini import wordings as say
 from multi_llm_chat.testing.validators.gemini.fields import read
-from multi_llm_chat.testing.validators.narrowing import as_array
+from multi_llm_chat.testing.validators.typed_views import as_array
 from multi_llm_chat.testing.validators.violation import Violation
 
 _GENERATION = re.compile(r"gemini-(\d+)")

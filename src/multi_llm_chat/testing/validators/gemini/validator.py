@@ -14,7 +14,7 @@ from multi_llm_chat.testing.validators.gemini.tools import (
     check_tools,
 )
 from multi_llm_chat.testing.validators.gemini.turns import check_turns
-from multi_llm_chat.testing.validators.narrowing import as_object, as_string
+from multi_llm_chat.testing.validators.typed_views import as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 _REQUEST = frozenset(

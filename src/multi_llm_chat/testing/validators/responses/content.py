@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.media import is_web_url, parse_data_uri
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, as_string
 from multi_llm_chat.testing.validators.responses import wordings as say
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 INPUT_PARTS = ("input_text", "input_image", "input_file", "scoped_content", "input_audio")

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, objects
 from multi_llm_chat.testing.validators.responses import wordings as say
 from multi_llm_chat.testing.validators.responses.content import (
     ASSISTANT_PARTS,
@@ -12,6 +11,7 @@ from multi_llm_chat.testing.validators.responses.content import (
     OUTPUT_PARTS,
     check_parts,
 )
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, objects
 from multi_llm_chat.testing.validators.violation import Violation
 
 ITEM_TYPES = (

@@ -9,8 +9,8 @@
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.narrowing import as_string, objects
 from multi_llm_chat.testing.validators.responses import wordings as say
+from multi_llm_chat.testing.validators.typed_views import as_string, objects
 from multi_llm_chat.testing.validators.violation import Violation
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.narrowing import as_object, as_string
 from multi_llm_chat.testing.validators.responses import wordings as say
 from multi_llm_chat.testing.validators.responses.items import check_items
 from multi_llm_chat.testing.validators.responses.pairing import check_pairing
@@ -14,6 +13,7 @@ from multi_llm_chat.testing.validators.responses.settings import (
     check_tool_choice,
     check_tools,
 )
+from multi_llm_chat.testing.validators.typed_views import as_object, as_string
 from multi_llm_chat.testing.validators.violation import Violation
 
 _STORED = ("previous_response_id", "prompt", "conversation")

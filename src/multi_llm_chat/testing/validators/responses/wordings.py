@@ -4,7 +4,7 @@
 catalogue. Rules that both OpenAI dialects share keep their ``OAI`` ids.
 """
 
-from multi_llm_chat.testing.validators.narrowing import type_name
+from multi_llm_chat.testing.validators.typed_views import type_name
 from multi_llm_chat.testing.validators.violation import Violation, Wording, listed
 
 UNANSWERED = Wording("RSP-01", "No tool output found for function call {identifier}.", "input")

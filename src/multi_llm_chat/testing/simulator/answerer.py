@@ -16,16 +16,16 @@ from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import Request
 from multi_llm_chat.testing.simulator.faults import Drop, Garbage, Hang, Status
 from multi_llm_chat.testing.simulator.http import RawRequest
-from multi_llm_chat.testing.simulator.listing import count_tokens, list_models
+from multi_llm_chat.testing.simulator.model_lists import count_tokens, list_models
 from multi_llm_chat.testing.simulator.plan import Break, Plan, Stall
-from multi_llm_chat.testing.simulator.recording import RecordedRequest
 from multi_llm_chat.testing.simulator.refusals import key_refusal, status_body
-from multi_llm_chat.testing.simulator.replying import Form, json_plan, say_plan
-from multi_llm_chat.testing.simulator.routing import Route, find_route
+from multi_llm_chat.testing.simulator.reply_plan import Form, json_plan, say_plan
+from multi_llm_chat.testing.simulator.request_log import RecordedRequest
+from multi_llm_chat.testing.simulator.routes import Route, find_route
 from multi_llm_chat.testing.simulator.says import Say
 from multi_llm_chat.testing.simulator.script import Reply, Script
 from multi_llm_chat.testing.validators import error_body, validate
-from multi_llm_chat.testing.validators.narrowing import members
+from multi_llm_chat.testing.validators.typed_views import members
 
 _NOWHERE = Route("openai-chat", "openai_chat", "unknown")
 

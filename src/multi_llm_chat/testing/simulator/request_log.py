@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from typing import overload
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.testing.simulator.reading import Conversation, read_conversation
-from multi_llm_chat.testing.simulator.routing import Route
+from multi_llm_chat.testing.simulator.asked_conversation import Conversation, read_conversation
+from multi_llm_chat.testing.simulator.routes import Route
 from multi_llm_chat.testing.simulator.signals import PATIENCE, Signal
 from multi_llm_chat.testing.validators import Violation
 

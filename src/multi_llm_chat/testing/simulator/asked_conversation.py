@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.testing.validators.narrowing import as_array, as_object, members, objects
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, members, objects
 
 
 class OfferedTool(Struct, frozen=True):
