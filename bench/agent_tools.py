@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from bench.measuring import Result
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.compat.handlers import EventSystem, EventTools, serve_tools
 from multi_llm_chat.events import Finish
 from multi_llm_chat.runs.agent_run import AgentRun, SyncAgentRun

@@ -10,7 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 
 from bench.measuring import Result
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.testing.simulator import Hang, RecordedRequest, Say, Simulator, always
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import aiohttp
 
 from bench.measuring import Result, fresh
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.testing.simulator import Hang, Say, Simulator, always
 

@@ -27,7 +27,7 @@ from bench.peers import groups
 from bench.peers.field import Contestant, Measured, field, measure
 from bench.replies import EXPECTED, address
 from multi_llm_chat import render
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.service.chat import ChatService

@@ -22,7 +22,7 @@ import msgspec
 
 from bench.measuring import Result
 from bench.replies import DELTAS, FRAGMENTS, PROVIDERS, address
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 
 LIMIT = 2.0
 MANY = FRAGMENTS[-1]

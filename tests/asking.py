@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol
 
-from multi_llm_chat.client import LLMProvider, ModelInfo, Reply
+from multi_llm_chat.agent.providers import LLMProvider, ModelInfo, Reply
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import JsonObject

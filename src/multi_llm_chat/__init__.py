@@ -8,14 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
-    from multi_llm_chat.agent.window import (
-        CompressionNote,
-        Window,
-        fit,
-        get_buffer_factor,
-        window_of,
-    )
-    from multi_llm_chat.client import (
+    from multi_llm_chat.agent.providers import (
         ChatGPTProvider,
         ClaudeProvider,
         FallbackProvider,
@@ -26,7 +19,14 @@ if TYPE_CHECKING:
         create_provider,
         register_provider,
     )
-    from multi_llm_chat.client.agent_context import Compression
+    from multi_llm_chat.agent.window import (
+        CompressionNote,
+        Window,
+        fit,
+        get_buffer_factor,
+        window_of,
+    )
+    from multi_llm_chat.agent.window.run_window import Compression
     from multi_llm_chat.compat.anthropic_assembler import AnthropicToolCallAssembler
     from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
     from multi_llm_chat.compat.handlers import (
@@ -117,7 +117,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "client": (
+    "agent.providers": (
         "ChatGPTProvider",
         "ClaudeProvider",
         "FallbackProvider",
@@ -128,7 +128,7 @@ _HOMES = {
         "create_provider",
         "register_provider",
     ),
-    "client.agent_context": ("Compression",),
+    "agent.window.run_window": ("Compression",),
     "runs.agent_run": ("AgentRun", "AgenticLoopResult", "SyncAgentRun"),
     "runs.agentic": (
         "execute_with_tools",

@@ -1,6 +1,6 @@
 """The first seed system's import path; the code lives in ``client``, ``dialects`` and ``wire``."""
 
-from multi_llm_chat.client import (
+from multi_llm_chat.agent.providers import (
     ChatGPTProvider,
     ClaudeProvider,
     GeminiProvider,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.compat.applications import HANDLERS, Application
 
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.compat.handlers import EventSystem, EventTools, serve_tools
 from multi_llm_chat.history.values import ToolResult, Turn
 from multi_llm_chat.runs.agentic import execute_with_tools, execute_with_tools_sync

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.compat.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
 
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.compat.handlers import (
     ClaudeHandler,
     EventSystem,

@@ -17,7 +17,7 @@ from msgspec import Struct
 from tests.durable.killing import Kill, open_killing
 from tests.store.processes import PRELOADED, context
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunResumed, TextDelta, TurnFinished
 from multi_llm_chat.history.values import Text, ToolResult, Turn

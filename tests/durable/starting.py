@@ -9,7 +9,7 @@ from typing import Any
 from tests.durable.acting import CONVERSATION, Scene, registry, run_process, say_in_process
 from tests.durable.killing import Kill
 
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunWaiting
 from multi_llm_chat.history.values import Text, ToolResult, Turn

@@ -6,7 +6,7 @@ import pytest
 from tests.asking import Asker
 from tests.servers import PATIENCE, AwaitEnd, Reset, Script, Send, head, serving, streamed, whole
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.errors import (
     AuthError,
     BadRequest,

@@ -10,7 +10,7 @@ from tests.asking import ASKERS, HISTORY, Outcome, failure_facts
 from tests.protocol.corpus import Case, cases
 from tests.servers import ScriptedServer, Send, chunk, head, serving, streamed
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.protocol.retry import ONCE

@@ -7,7 +7,7 @@ import pytest
 from tests.servers import Reset, serving
 
 from multi_llm_chat import FallbackProvider, RetryPolicy, StreamBroken, create_provider
-from multi_llm_chat.client.local import LocalProvider
+from multi_llm_chat.agent.local_provider import LocalProvider
 from multi_llm_chat.events import Finish, TextDelta
 
 HELLO = [{"role": "user", "content": "Say hello in one short sentence."}]

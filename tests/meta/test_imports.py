@@ -9,7 +9,7 @@ HEAVY = ("aiohttp", "httpx", "mcp", "starlette", "sqlite3", "psycopg", "openai",
 LINES = {
     "the package": "import multi_llm_chat",
     "render": "from multi_llm_chat import render; render([{'role': 'user', 'content': 'hi'}], 'openai')",
-    "a provider": "from multi_llm_chat.client import create_provider; create_provider('claude')",
+    "a provider": "from multi_llm_chat.agent.providers import create_provider; create_provider('claude')",
 }  # fmt: skip
 
 
@@ -34,7 +34,7 @@ def test_importing_and_rendering_load_neither_asyncio_nor_a_network_library() ->
 
 def test_asking_without_async_does_not_load_aiohttp() -> None:
     line = (
-        "from multi_llm_chat.client import create_provider\n"
+        "from multi_llm_chat.agent.providers import create_provider\n"
         "from multi_llm_chat.protocol.retry import ONCE\n"
         "provider = create_provider('ollama', base_url='http://127.0.0.1:1', retry=ONCE)\n"
         "try: provider.complete([{'role': 'user', 'content': 'x'}])\n"

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias, TypeVar
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import (
     Event,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.service.talking import LOOP, Read, kinds, saved, stage, words_of
 
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.config.settings import CouncilSettings, Settings, SpeakerSettings
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.events import (

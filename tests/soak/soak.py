@@ -29,7 +29,7 @@ from msgspec import Struct
 from tests.soak.trouble import Trouble
 from tests.soak.workers import Tally, Worker
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.protocol.breaker import Breaker
 from multi_llm_chat.protocol.providers import ROWS

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from multi_llm_chat.client import LLMProvider
+from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.errors import (
     ConnectionFailed,
     Overloaded,

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from multi_llm_chat.agent.agent_loop import final_text
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.client.agent_context import Compression
-from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import (
     CompressionNote,

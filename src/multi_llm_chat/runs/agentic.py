@@ -7,8 +7,8 @@ from typing import Any, TypedDict, Unpack
 import msgspec
 
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.client.agent_context import Compression
-from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options

@@ -33,9 +33,9 @@ from multi_llm_chat.agent.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.client.agent_context import Fitting
-from multi_llm_chat.client.provider import LLMProvider
-from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.agent.window.run_window import Fitting
 from multi_llm_chat.errors import (
     MultiLLMChatError,
     ProviderError,

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from multi_llm_chat.agent.effects import CallModel
-from multi_llm_chat.client.chain import FallbackProvider
-from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.agent.fallback_chain import FallbackProvider
+from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.errors import MultiLLMChatError, RateLimited, StoreError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.metering.token_count import Counter

@@ -7,8 +7,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.client.agent_context import Compression
-from multi_llm_chat.client.provider import LLMProvider
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy

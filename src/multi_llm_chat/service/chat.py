@@ -17,8 +17,8 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
+from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.agent.window.compression_notes import WHOLE
-from multi_llm_chat.client import LLMProvider
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.events import Cut, MessageFinished, MessageSaved

@@ -17,7 +17,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.client import create_provider
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys

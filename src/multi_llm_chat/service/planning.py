@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.window.compression_notes import WHOLE
-from multi_llm_chat.client.agent_context import Compression
+from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.config.settings import PriceSettings, Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Cut

@@ -11,7 +11,7 @@ from typing import Final, cast
 
 from msgspec import Struct
 
-from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
+from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create_provider
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError

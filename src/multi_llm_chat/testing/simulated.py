@@ -5,7 +5,7 @@
 
 from typing import Unpack
 
-from multi_llm_chat.client.provider import LLMProvider, ProviderSettings
+from multi_llm_chat.agent.provider import LLMProvider, ProviderSettings
 from multi_llm_chat.testing.simulator import Rule, Simulator
 from multi_llm_chat.testing.simulator.demonstration import demo
 

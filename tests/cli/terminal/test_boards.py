@@ -267,7 +267,7 @@ LINES = {
     ),
     "prompt": (
         "from multi_llm_chat.cli.terminal import ChatPrompt, stopped_by_interrupt; ChatPrompt()",
-        ["rich", "aiohttp", "multi_llm_chat.client"],
+        ["rich", "aiohttp", "multi_llm_chat.agent.providers"],
     ),
     "colours": (
         "import io; from multi_llm_chat.cli.terminal import open_board\n"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat import render
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.events import (
     Finish,
     RunFailed,

@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 from tests.servers import serving, streamed, whole
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.events import (
     RunFinished,
     RunPaused,

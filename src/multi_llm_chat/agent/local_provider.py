@@ -9,10 +9,10 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
 from typing import Unpack
 
-from multi_llm_chat.client.inquiry import Inquiry
-from multi_llm_chat.client.models import ModelInfo
-from multi_llm_chat.client.provider import LLMProvider, ProviderSettings
-from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.agent.inquiry import Inquiry
+from multi_llm_chat.agent.model_list import ModelInfo
+from multi_llm_chat.agent.provider import LLMProvider, ProviderSettings
+from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event
 from multi_llm_chat.http.sync_driver import Stop

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from multi_llm_chat import ToolRegistry, create_provider, execute_with_tools_sync
-from multi_llm_chat.client import LLMProvider
+from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.testing.simulated import SimulatedProvider
 from multi_llm_chat.testing.simulator import Say, always
 

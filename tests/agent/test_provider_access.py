@@ -6,12 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.agent.replies import whole_of
 from tests.asking import HISTORY, Asker
-from tests.client.replies import whole_of
 from tests.servers import Reset, Script, Send, serving, streamed, whole
 
-from multi_llm_chat.client import ChatGPTProvider, ClaudeProvider, GeminiProvider, create_provider
-from multi_llm_chat.client.access import Access
+from multi_llm_chat.agent.provider_access import Access
+from multi_llm_chat.agent.providers import (
+    ChatGPTProvider,
+    ClaudeProvider,
+    GeminiProvider,
+    create_provider,
+)
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.protocol.retry import ONCE

@@ -16,13 +16,13 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from multi_llm_chat.agent.fallback_chain import FallbackProvider
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.window.compression import summary_room
 from multi_llm_chat.agent.window.compression_notes import WHOLE, Reason
 from multi_llm_chat.agent.window.request_fit import beside_turns, fit
 from multi_llm_chat.agent.window.summary import INSTRUCTIONS, limited, summary_request
-from multi_llm_chat.client.chain import FallbackProvider
-from multi_llm_chat.client.provider import LLMProvider
-from multi_llm_chat.client.reply import Reply
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
 from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
 from multi_llm_chat.history.values import Turn

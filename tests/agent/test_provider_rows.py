@@ -1,11 +1,11 @@
 """Every provider of the table, streamed and not, with and without ``async``."""
 
 import pytest
+from tests.agent.replies import CALL, TEXT, stream_of, whole_of
 from tests.asking import HISTORY, Asker
-from tests.client.replies import CALL, TEXT, stream_of, whole_of
 from tests.servers import ScriptedServer, serving
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.events import Finish, TextDelta, ToolCallEnd, Usage
 from multi_llm_chat.protocol.providers import ROWS, ProviderRow
 

@@ -3,11 +3,11 @@
 import threading
 
 import pytest
+from tests.agent.replies import TEXT, stream_of, whole_of
 from tests.asking import Asker
-from tests.client.replies import TEXT, stream_of, whole_of
 from tests.servers import PATIENCE, Reset, Script, ScriptedServer, serving, streamed, whole
 
-from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
+from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create_provider
 from multi_llm_chat.errors import Overloaded, ProviderError, Refused, StreamBroken, UsageError
 from multi_llm_chat.protocol.retry import RetryPolicy
 

@@ -5,11 +5,11 @@ import gc
 import threading
 
 import pytest
+from tests.agent.replies import stream_of, whole_of
 from tests.asking import ASKERS, HISTORY
-from tests.client.replies import stream_of, whole_of
 from tests.servers import PATIENCE, AwaitEnd, ScriptedServer, serving, streamed, whole
 
-from multi_llm_chat.client import LLMProvider, create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.errors import ConnectionFailed, ProviderError, StreamBroken, UsageError
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import Text

@@ -18,11 +18,11 @@ from typing import Any, Self, TypeAlias, TypedDict
 
 from msgspec.structs import replace
 
-from multi_llm_chat.client.access import Access
-from multi_llm_chat.client.inquiry import Inquirer, Inquiry, RemoteInquiry
-from multi_llm_chat.client.models import ModelInfo, ModelListing
-from multi_llm_chat.client.reply import Reply
-from multi_llm_chat.client.streams import AsyncReplyStream, ReplyStream
+from multi_llm_chat.agent.inquiry import Inquirer, Inquiry, RemoteInquiry
+from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
+from multi_llm_chat.agent.provider_access import Access
+from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.agent.reply_stream import AsyncReplyStream, ReplyStream
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
 from multi_llm_chat.history.values import JsonObject

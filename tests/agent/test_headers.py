@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from rich.pretty import pretty_repr
+from tests.agent.replies import whole_of
 from tests.asking import HISTORY, Asker
-from tests.client.replies import whole_of
 from tests.servers import Received, Reset, Script, serving, streamed, whole
 
-from multi_llm_chat.client import ClaudeProvider, LLMProvider, create_provider
+from multi_llm_chat.agent.providers import ClaudeProvider, LLMProvider, create_provider
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.protocol.retry import ONCE
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat.client import FallbackProvider, LLMProvider, create_provider
-from multi_llm_chat.client.agent_context import Compression, provider_window
+from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create_provider
+from multi_llm_chat.agent.window.run_window import Compression, provider_window
 from multi_llm_chat.errors import ContextTooLong
 from multi_llm_chat.events import HistoryCompressed, RunFinished, RunStarted, Usage
 from multi_llm_chat.history.values import ToolResult

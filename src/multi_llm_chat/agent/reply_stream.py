@@ -13,8 +13,8 @@ from contextlib import aclosing, closing
 
 from msgspec.structs import replace
 
-from multi_llm_chat.client.inquiry import Inquirer
-from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.agent.inquiry import Inquirer
+from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.http.sync_driver import Stop

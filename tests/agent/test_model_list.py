@@ -6,7 +6,7 @@ import pytest
 from tests.asking import Asker
 from tests.servers import Reset, serving, whole
 
-from multi_llm_chat.client import ModelInfo, create_provider
+from multi_llm_chat.agent.providers import ModelInfo, create_provider
 from multi_llm_chat.errors import AuthError, ConnectionFailed, ProviderError
 
 

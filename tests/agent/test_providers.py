@@ -4,11 +4,11 @@ import inspect
 from typing import Any
 
 import pytest
+from tests.agent.replies import whole_of
 from tests.asking import HISTORY, Asker
-from tests.client.replies import whole_of
 from tests.servers import serving, streamed, whole
 
-from multi_llm_chat.client import (
+from multi_llm_chat.agent.providers import (
     ChatGPTProvider,
     ClaudeProvider,
     GeminiProvider,

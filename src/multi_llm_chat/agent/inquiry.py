@@ -9,7 +9,7 @@ Rules:
 from collections.abc import AsyncGenerator, Generator
 from typing import Protocol
 
-from multi_llm_chat.client.reply import Reply
+from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.events import Event, Finish, Usage
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync

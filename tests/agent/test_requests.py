@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
+from tests.agent.replies import whole_of
 from tests.asking import HISTORY
-from tests.client.replies import whole_of
 from tests.servers import Reset, serving
 
 from multi_llm_chat import ModelRequest, Options, RetryPolicy
-from multi_llm_chat.client import ClaudeProvider, FallbackProvider, LLMProvider
+from multi_llm_chat.agent.providers import ClaudeProvider, FallbackProvider, LLMProvider
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.repair import RepairPolicy

@@ -14,8 +14,8 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, TypeAlias, Unpack, cast
 
-from multi_llm_chat.client.chain import FallbackProvider
-from multi_llm_chat.client.provider import (
+from multi_llm_chat.agent.fallback_chain import FallbackProvider
+from multi_llm_chat.agent.provider import (
     ChatGPTProvider,
     ClaudeProvider,
     GeminiProvider,
@@ -115,7 +115,7 @@ def _place(entry: EntryPoint) -> str:
 
 def _local(**settings: Unpack[ProviderSettings]) -> LLMProvider:
     # Loaded when it is asked for: the embedded model has modules of its own.
-    return import_module("multi_llm_chat.client.local").create_local(**settings)
+    return import_module("multi_llm_chat.agent.local_provider").create_local(**settings)
 
 
 _FACTORIES: Final[dict[str, ProviderFactory]] = {"local": _local}
