@@ -60,7 +60,7 @@ soak: $(READY)
 # The store and runs, long profile: processes that are killed everywhere, many at once, all examples.
 faults: $(READY)
 	$(BIN)/python -m tests.store.faults
-	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q -m "fault or not fault" tests/store tests/durable
+	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q -m "fault or not fault" tests/store tests/runs
 
 # The property tests, long profile.
 fuzz: $(READY)

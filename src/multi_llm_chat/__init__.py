@@ -100,7 +100,7 @@ if TYPE_CHECKING:
     from multi_llm_chat.repair.policy import Note, RepairPolicy
     from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
     from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
-    from multi_llm_chat.runs.agentic import (
+    from multi_llm_chat.runs.execute_with_tools import (
         execute_with_tools,
         execute_with_tools_stream,
         execute_with_tools_sync,
@@ -130,7 +130,7 @@ _HOMES = {
     ),
     "agent.window.run_window": ("Compression",),
     "runs.agent_run": ("AgentRun", "AgenticLoopResult", "SyncAgentRun"),
-    "runs.agentic": (
+    "runs.execute_with_tools": (
         "execute_with_tools",
         "execute_with_tools_stream",
         "execute_with_tools_sync",

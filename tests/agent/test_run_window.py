@@ -14,7 +14,7 @@ from multi_llm_chat.errors import ContextTooLong
 from multi_llm_chat.events import HistoryCompressed, RunFinished, RunStarted, Usage
 from multi_llm_chat.history.values import ToolResult
 from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
-from multi_llm_chat.runs.agentic import execute_with_tools_sync
+from multi_llm_chat.runs.execute_with_tools import execute_with_tools_sync
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import ToolRegistry
 

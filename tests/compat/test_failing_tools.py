@@ -10,7 +10,7 @@ from tests.compat.applications import HANDLERS, Application
 from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.compat.handlers import EventSystem, EventTools, serve_tools
 from multi_llm_chat.history.values import ToolResult, Turn
-from multi_llm_chat.runs.agentic import execute_with_tools, execute_with_tools_sync
+from multi_llm_chat.runs.execute_with_tools import execute_with_tools, execute_with_tools_sync
 from multi_llm_chat.testing.simulator import Call, Say, Simulator
 from multi_llm_chat.tools import ApprovalRequest, Deny, ToolRegistry
 from multi_llm_chat.tools.tool_runner import ToolRunner

@@ -24,7 +24,7 @@ from multi_llm_chat.compat.handlers import (
 from multi_llm_chat.compat.handlers.forms import FORMS
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.protocol.providers import provider_row
-from multi_llm_chat.runs.agentic import execute_with_tools_sync
+from multi_llm_chat.runs.execute_with_tools import execute_with_tools_sync
 from multi_llm_chat.testing.simulator import Call, Cut, Say, Simulator, Status
 from multi_llm_chat.tools import ToolRegistry
 

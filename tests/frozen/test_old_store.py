@@ -9,10 +9,10 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.durable.acting import Scene
-from tests.durable.starting import driven
 from tests.frozen.reading import differences, read_all
 from tests.frozen.samples import make_old_store, schema_of, steps_of, text_of
+from tests.runs.scene import Scene
+from tests.runs.single_runs import driven
 
 from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.history.values import Text, ToolResult

@@ -22,7 +22,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Text, ToolResult
 from multi_llm_chat.runs.agent_run import AgentRun, SyncAgentRun
-from multi_llm_chat.runs.agentic import (
+from multi_llm_chat.runs.execute_with_tools import (
     execute_with_tools,
     execute_with_tools_stream,
     execute_with_tools_sync,

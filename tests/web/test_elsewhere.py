@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
-from tests.durable.working import new_engine
+from tests.runs.worker_processes import new_engine
 from tests.store.conftest import postgres, postgres_server
 from tests.web.conftest import Watched
 from tests.web.house import House, configure, house, served, started

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry import trace
-from tests.durable.acting import NAMES, Scene, say, words_by_turn
+from tests.runs.scene import NAMES, Scene, say, words_by_turn
 
 from multi_llm_chat.event_codec import read_row, write_event, write_row
 from multi_llm_chat.events import (

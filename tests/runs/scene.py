@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from tests.durable.killing import Kill, open_killing
+from tests.runs.killing_store import Kill, open_killing
 from tests.store.processes import PRELOADED, context
 
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
@@ -50,8 +50,8 @@ PRELOADED.extend(
         "genai_prices.validation",
         "jsonschema_rs",
         "pytest",
-        "tests.durable.working",
-        "tests.durable.starting",
+        "tests.runs.worker_processes",
+        "tests.runs.single_runs",
     ]
 )
 NAMES = ("look", "send", "sign")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
-from tests.durable.acting import (
+from tests.runs.scene import (
     WORDS,
     Scene,
     rounds,
@@ -18,7 +18,7 @@ from tests.durable.acting import (
     stream_of,
     words_by_turn,
 )
-from tests.durable.working import (
+from tests.runs.worker_processes import (
     begin,
     check_all,
     new_engine,

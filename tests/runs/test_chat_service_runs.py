@@ -5,7 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.durable.acting import (
+from tests.runs.conftest import FEWER, places
+from tests.runs.killing_store import Kill
+from tests.runs.scene import (
     CONVERSATION,
     WORDS,
     Scene,
@@ -21,9 +23,7 @@ from tests.durable.acting import (
     snapshot,
     text_of,
 )
-from tests.durable.conftest import FEWER, places
-from tests.durable.killing import Kill
-from tests.durable.working import new_engine, workers
+from tests.runs.worker_processes import new_engine, workers
 from tests.service.talking import Read, read_async, read_plainly
 
 from multi_llm_chat.config.folders import Folders

@@ -6,7 +6,8 @@ The quick profile takes a part of the transactions, so that before, inside and a
 from collections.abc import Callable
 
 import pytest
-from tests.durable.acting import (
+from tests.runs.killing_store import PHASES, Kill, Phase
+from tests.runs.scene import (
     Scene,
     check,
     resume_in_process,
@@ -14,7 +15,6 @@ from tests.durable.acting import (
     say_in_process,
     snapshot,
 )
-from tests.durable.killing import PHASES, Kill, Phase
 from tests.store.processes import SLOW
 
 pytestmark = pytest.mark.fault

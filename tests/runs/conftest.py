@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import psycopg
 import pytest
-from tests.durable.acting import Scene, context, simulator
+from tests.runs.scene import Scene, context, simulator
 from tests.store.conftest import postgres, postgres_server
 from tests.store.processes import SLOW
 

@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.durable.acting import NAMES, WORDS, Scene, run_process, text_of
-from tests.durable.starting import begun, die_in_a_tool, driven, only, results
+from tests.runs.scene import NAMES, WORDS, Scene, run_process, text_of
+from tests.runs.single_runs import begun, die_in_a_tool, driven, only, results
 from tests.store.processes import SLOW
 
 from multi_llm_chat.config.folders import Folders

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.durable.acting import (
+from tests.runs.scene import (
     Scene,
     check,
     context,
@@ -27,7 +27,7 @@ from tests.durable.acting import (
     simulator,
     snapshot,
 )
-from tests.durable.working import begin
+from tests.runs.worker_processes import begin
 from tests.store.processes import SLOW
 
 from multi_llm_chat.runs.leases import RunHost

@@ -12,7 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 from tests.cli.running import MLC, Shell
-from tests.durable.acting import (
+from tests.runs.conftest import FEWER, places
+from tests.runs.killing_store import Kill
+from tests.runs.scene import (
     WORDS,
     Scene,
     run_process,
@@ -20,9 +22,7 @@ from tests.durable.acting import (
     stream_of,
     text_of,
 )
-from tests.durable.conftest import FEWER, places
-from tests.durable.killing import Kill
-from tests.durable.working import begin, new_database, submit
+from tests.runs.worker_processes import begin, new_database, submit
 from tests.store.processes import SLOW
 
 from multi_llm_chat.history.values import ToolCall

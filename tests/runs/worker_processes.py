@@ -8,7 +8,7 @@ from multiprocessing.process import BaseProcess
 from uuid import uuid4
 
 import psycopg
-from tests.durable.acting import WORDS, Scene, context, executions, provider, registry, text_of
+from tests.runs.scene import WORDS, Scene, context, executions, provider, registry, text_of
 
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.history.values import Text, Turn

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import pytest
 from msgspec.structs import replace
-from tests.durable.acting import (
+from tests.runs.scene import (
     Scene,
     check,
     context,
@@ -19,7 +19,7 @@ from tests.durable.acting import (
     say_in_process,
     snapshot,
 )
-from tests.durable.working import new_database
+from tests.runs.worker_processes import new_database
 from tests.store.postgres_server import binaries
 from tests.store.processes import SLOW
 

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.durable.acting import Scene, provider
-from tests.durable.disks import files_no_larger_than
-from tests.durable.working import stay_within
+from tests.runs.disks import files_no_larger_than
+from tests.runs.scene import Scene, provider
+from tests.runs.worker_processes import stay_within
 from tests.service.talking import Read, read_async, read_plainly
 
 from multi_llm_chat.agent.effects import CallModel

@@ -8,7 +8,17 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-from tests.durable.acting import (
+from tests.runs.disks import (
+    break_disk,
+    files_no_larger_than,
+    fill,
+    make_image,
+    mount_image,
+    mount_small,
+    own_mounts,
+    why_not,
+)
+from tests.runs.scene import (
     Scene,
     check,
     context,
@@ -20,17 +30,7 @@ from tests.durable.acting import (
     simulator,
     snapshot,
 )
-from tests.durable.disks import (
-    break_disk,
-    files_no_larger_than,
-    fill,
-    make_image,
-    mount_image,
-    mount_small,
-    own_mounts,
-    why_not,
-)
-from tests.durable.starting import begun, driven, killed, only
+from tests.runs.single_runs import begun, driven, killed, only
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import ToolCall, ToolResult

@@ -6,8 +6,8 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tests.durable.acting import CONVERSATION, Scene, registry, run_process, say_in_process
-from tests.durable.killing import Kill
+from tests.runs.killing_store import Kill
+from tests.runs.scene import CONVERSATION, Scene, registry, run_process, say_in_process
 
 from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.config.settings import RateSettings, Settings

@@ -11,14 +11,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from tests.durable.acting import (
+from tests.runs.scene import (
     Scene,
     provider,
     resolver,
     rounds,
     simulator,
 )
-from tests.durable.working import begin, check_all
+from tests.runs.worker_processes import begin, check_all
 from tests.store.postgres_server import binaries, restart, start, stop
 from tests.store.processes import SLOW
 

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.durable.acting import (
+from tests.runs.conftest import FEWER, places
+from tests.runs.scene import (
     CONVERSATION,
     WORDS,
     Scene,
@@ -27,8 +28,7 @@ from tests.durable.acting import (
     text_of,
     words_by_turn,
 )
-from tests.durable.conftest import FEWER, places
-from tests.durable.starting import begun, die_in_a_tool, driven, killed, only
+from tests.runs.single_runs import begun, die_in_a_tool, driven, killed, only
 
 from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.events import Event, RunFinished

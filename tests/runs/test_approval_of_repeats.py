@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from tests.cli.terminal.screens import Terminal
 from tests.cli.test_repl import talking
-from tests.durable.acting import Scene, provider, run_process, stream_of, text_of
-from tests.durable.conftest import FEWER, places
-from tests.durable.starting import begun, die_in_a_tool, driven, only, results
-from tests.durable.working import begin
+from tests.runs.conftest import FEWER, places
+from tests.runs.scene import Scene, provider, run_process, stream_of, text_of
+from tests.runs.single_runs import begun, die_in_a_tool, driven, only, results
+from tests.runs.worker_processes import begin
 from tests.store.processes import SLOW
 
 from multi_llm_chat.cli.asking import LaterQuestions
