@@ -28,9 +28,9 @@ from bench.peers.field import Contestant, Measured, field, measure
 from bench.replies import EXPECTED, address
 from multi_llm_chat import render
 from multi_llm_chat.agent.providers import create_provider
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.service.chat import ChatService
 
 RECORDED = Path(__file__).with_name("recorded.json")
 TOLERANCE = 1.30

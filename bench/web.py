@@ -26,9 +26,9 @@ from aiohttp import web as http
 from playwright.sync_api import Page, sync_playwright
 
 from bench.measuring import Result
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.web.access import Access
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.serving import Address, make_server

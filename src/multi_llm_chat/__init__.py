@@ -27,6 +27,8 @@ if TYPE_CHECKING:
         window_of,
     )
     from multi_llm_chat.agent.window.run_window import Compression
+    from multi_llm_chat.chat.chat_service import ChatService
+    from multi_llm_chat.chat.mentions import read_mentions
     from multi_llm_chat.compat.anthropic_assembler import AnthropicToolCallAssembler
     from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
     from multi_llm_chat.compat.handlers import (
@@ -91,7 +93,6 @@ if TYPE_CHECKING:
         Turn,
     )
     from multi_llm_chat.http import Timeouts
-    from multi_llm_chat.mentions import read_mentions
     from multi_llm_chat.metering import Cost, Price, cost_of, get_token_info
     from multi_llm_chat.protocol.conversion import history_from, history_to
     from multi_llm_chat.protocol.exchange import Exchange, HttpRequest
@@ -110,7 +111,6 @@ if TYPE_CHECKING:
         mcp_tools_to_gemini_format,
         mcp_tools_to_openai_format,
     )
-    from multi_llm_chat.service.chat import ChatService
     from multi_llm_chat.store import Store, open_store
     from multi_llm_chat.tools import ToolRegistry
 
@@ -141,10 +141,10 @@ _HOMES = {
         "ThinkingBudget",
     ),
     "agent.window": ("CompressionNote", "Window", "fit", "get_buffer_factor", "window_of"),
-    "mentions": ("read_mentions",),
+    "chat.mentions": ("read_mentions",),
     "metering": ("Cost", "Price", "cost_of", "get_token_info"),
     "store": ("Store", "open_store"),
-    "service.chat": ("ChatService",),
+    "chat.chat_service": ("ChatService",),
     "tools": ("ToolRegistry",),
     "http": ("Timeouts",),
     "events": (

@@ -1,7 +1,7 @@
 """The first seed system's import path; the code lives in ``service``."""
 
-from multi_llm_chat.mentions import read_mentions
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.display import logic_history_to_display
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.display import logic_history_to_display
+from multi_llm_chat.chat.mentions import read_mentions
 
 __all__ = ["ChatService", "logic_history_to_display", "read_mentions"]

@@ -39,7 +39,7 @@ _MODULES: Final = (
     "multi_llm_chat.cli.terminal.prompt",
     "multi_llm_chat.cli.tools",
     "multi_llm_chat.cli.transfer",
-    "multi_llm_chat.service.chat",
+    "multi_llm_chat.chat.chat_service",
     "multi_llm_chat.tools.mcp.servers",
     "multi_llm_chat.http.async_transport",
     "multi_llm_chat.http.sync_transport",

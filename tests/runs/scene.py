@@ -18,6 +18,10 @@ from tests.runs.killing_store import Kill, open_killing
 from tests.store.processes import PRELOADED, context
 
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.speakers import given_speakers
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunResumed, TextDelta, TurnFinished
 from multi_llm_chat.history.values import Text, ToolResult, Turn
@@ -26,10 +30,6 @@ from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.recovery import resume_runs
 from multi_llm_chat.runs.replay import UNKNOWN
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resolver import RunResolver
-from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import Call, RunInfo, Store, calls, list_runs, open_store, path
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.testing.simulator import Call as Asked
@@ -43,7 +43,7 @@ PRELOADED.extend(
     [
         "multi_llm_chat.http.async_transport",
         "multi_llm_chat.http.sync_transport",
-        "multi_llm_chat.service.resolver",
+        "multi_llm_chat.chat.run_resolver",
         "multi_llm_chat.runs.dbos_queue",
         "multi_llm_chat.testing.simulator",
         "genai_prices.data",

@@ -10,15 +10,15 @@ from tests.runs.killing_store import Kill
 from tests.runs.scene import CONVERSATION, Scene, registry, run_process, say_in_process
 
 from multi_llm_chat.agent.providers import create_provider
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.speakers import given_speakers
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunWaiting
 from multi_llm_chat.history.values import Text, ToolResult, Turn
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resolver import RunResolver
-from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import (
     RunInfo,
     Store,

@@ -19,6 +19,10 @@ from tests.runs.single_runs import begun, die_in_a_tool, driven, only, results
 from tests.runs.worker_processes import begin
 from tests.store.processes import SLOW
 
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.speakers import given_speakers
+from multi_llm_chat.chat.tool_scope import SomeTools
 from multi_llm_chat.cli.asking import LaterQuestions
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFinished
@@ -26,10 +30,6 @@ from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import resume_runs
 from multi_llm_chat.runs.replay import UNKNOWN
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resolver import RunResolver
-from multi_llm_chat.service.speakers import given_speakers
-from multi_llm_chat.service.tools import SomeTools
 from multi_llm_chat.store import Call, Store, calls, open_store, path, run_info
 from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say

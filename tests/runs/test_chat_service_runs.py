@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.chat.stage import Read, read_async, read_plainly
 from tests.runs.conftest import FEWER, places
 from tests.runs.killing_store import Kill
 from tests.runs.scene import (
@@ -24,8 +25,9 @@ from tests.runs.scene import (
     text_of,
 )
 from tests.runs.worker_processes import new_engine, workers
-from tests.service.talking import Read, read_async, read_plainly
 
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings, SpeakerSettings
@@ -38,8 +40,6 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.runs.dbos_queue import DbosQueue
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo, list_runs, open_store
 from multi_llm_chat.testing.simulator import Gate, Simulator
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.chat.stage import Read, read_async, read_plainly
 from tests.runs.disks import files_no_larger_than
 from tests.runs.scene import Scene, provider
 from tests.runs.worker_processes import stay_within
-from tests.service.talking import Read, read_async, read_plainly
 
 from multi_llm_chat.agent.effects import CallModel
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunWaiting, Usage
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.rates import rate_gate
-from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.store import Store, open_store
 from multi_llm_chat.store.rates import RateLimit, admit, close_rate
 from multi_llm_chat.testing.simulator import Say, Simulator, Status, always

@@ -15,10 +15,10 @@ from tests.runs.scene import NAMES, WORDS, Scene, run_process, text_of
 from tests.runs.single_runs import begun, die_in_a_tool, driven, only, results
 from tests.store.processes import SLOW
 
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.runs.recovery import RunnerLock
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import calls, open_store, path
 from multi_llm_chat.testing.simulator import Simulator
 from multi_llm_chat.tools import ToolContext, ToolRegistry

@@ -10,14 +10,14 @@ from uuid import uuid4
 import psycopg
 from tests.runs.scene import WORDS, Scene, context, executions, provider, registry, text_of
 
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.speakers import given_speakers
 from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.runs.dbos_queue import DbosQueue, Worker, migrate_engine
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import partition_of
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resolver import RunResolver
-from multi_llm_chat.service.speakers import given_speakers
 from multi_llm_chat.store import Store, append, begin_run, calls, create, open_store, path, run_info
 
 

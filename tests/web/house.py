@@ -18,10 +18,10 @@ from typing import Any, TextIO
 import httpx2
 import pytest
 
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.secrets import MemorySecrets
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.testing.simulator import Simulator
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.web.access import Access, Proxy

@@ -1,6 +1,6 @@
 """The first seed system's import line for the web page runs as written."""
 
-from multi_llm_chat.service.display import logic_history_to_display as real
+from multi_llm_chat.chat.display import logic_history_to_display as real
 from multi_llm_chat.webui.handlers import logic_history_to_display
 
 

@@ -18,6 +18,9 @@ from typing import Any
 
 import click
 
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.message_outcome import Outcome
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attaching import attach
 from multi_llm_chat.cli.embedded import prepare_embedded
 from multi_llm_chat.cli.opening import (
@@ -35,9 +38,6 @@ from multi_llm_chat.event_codec import write_event
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.outcome import Outcome
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
 
 FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from multi_llm_chat.chat.speaker_names import told_speakers
 from multi_llm_chat.cli.embedded import prepare_embedded
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.service.naming import told_speakers
 
 if TYPE_CHECKING:
     from multi_llm_chat.cli.talking import Talk

@@ -5,9 +5,9 @@ import json
 
 import click
 
+from multi_llm_chat.chat.doctor import diagnose
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.event_codec import write_value
-from multi_llm_chat.service.doctor import diagnose
 
 _SIGNS = {"ok": ("✓", "green"), "missing": ("·", "bright_black"), "wrong": ("✗", "red")}
 

@@ -6,10 +6,10 @@ import json
 import click
 
 from multi_llm_chat.agent.model_list import ModelInfo
+from multi_llm_chat.chat.speakers import Speaker
 from multi_llm_chat.cli.opening import open_workspace
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.errors import MultiLLMChatError
-from multi_llm_chat.service.speakers import Speaker
 
 
 @click.command()

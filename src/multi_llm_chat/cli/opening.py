@@ -6,9 +6,9 @@ from typing import Any, TypeVar
 
 import click
 
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.leases import LEASE
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import Store, Summary, find, list_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback
 

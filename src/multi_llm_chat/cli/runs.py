@@ -8,6 +8,10 @@ from typing import Any
 
 import click
 
+from multi_llm_chat.chat.approvals import read_request
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.opening import open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
@@ -16,10 +20,6 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.runs.recovery import drive_run
-from multi_llm_chat.service.deciding import read_request
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resolver import RunResolver
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import (
     RunInfo,
     Store,

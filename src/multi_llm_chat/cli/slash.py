@@ -17,6 +17,10 @@ from msgspec import Struct
 
 from multi_llm_chat import store as kept
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.planner import typed
+from multi_llm_chat.chat.transfer import export_conversations, import_conversations
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attaching import attach
 from multi_llm_chat.cli.opening import find_conversation
 from multi_llm_chat.cli.telling import tell
@@ -25,10 +29,6 @@ from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.planning import typed
-from multi_llm_chat.service.transfer import export_conversations, import_conversations
-from multi_llm_chat.service.workspace import Workspace
 
 
 class Leave(Exception):

@@ -14,6 +14,7 @@ from typing import Self
 
 from msgspec import Struct
 
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.asking import LaterQuestions
 from multi_llm_chat.cli.opening import find_conversation, last_conversation
 from multi_llm_chat.cli.showing import show
@@ -30,7 +31,6 @@ from multi_llm_chat.cli.tool_startup import missing_servers, wait_for_startup
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event, MessageSaved
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer

@@ -10,9 +10,9 @@ Rules:
 from threading import Event
 from typing import Any, Final
 
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.cli.terminal.safety import one_line
-from multi_llm_chat.service.workspace import Workspace
 
 _NOTICE_AFTER: Final = 2.0
 #: Seconds between two looks at a start in another thread.

@@ -7,10 +7,10 @@ from typing import cast
 import click
 
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option
 from multi_llm_chat.cli.telling import tell
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.service.transfer import export_conversations, import_conversations
 
 
 @click.command()

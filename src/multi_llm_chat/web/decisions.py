@@ -9,9 +9,9 @@ import asyncio
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from multi_llm_chat.service.branch import new_id
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.deciding import decide_in_store, read_request, write_decision
+from multi_llm_chat.chat.approvals import decide_in_store, read_request, write_decision
+from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
 from multi_llm_chat.web.answers import LiveAnswer

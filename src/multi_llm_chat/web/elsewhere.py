@@ -17,10 +17,10 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import Final, Protocol
 
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event
 from multi_llm_chat.runs.owner import is_dead
-from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.store import Standing, UnderWay, read_standing
 from multi_llm_chat.store.questions import Question
 

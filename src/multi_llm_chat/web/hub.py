@@ -14,14 +14,14 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.speakers import Speakers
+from multi_llm_chat.chat.tool_scope import ScopedTools, in_scope, scope_of, scoped
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.metering.prices import cost_of
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.speakers import Speakers
-from multi_llm_chat.service.tools import ScopedTools, in_scope, scope_of, scoped
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.store import RunInfo, Store, waiting_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer

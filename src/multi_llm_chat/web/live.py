@@ -21,6 +21,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import (
     Event,
@@ -36,7 +37,6 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Media, ToolCall
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer

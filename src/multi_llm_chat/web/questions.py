@@ -8,8 +8,8 @@ Rules:
 import asyncio
 from typing import Final
 
+from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.oplog import OpLog
 from multi_llm_chat.web.views import Asked

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any, Final
 
+from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.history.values import Turn
-from multi_llm_chat.service.workspace import Workspace
 from multi_llm_chat.tools.mcp import ElicitationCallback, Prompt, ServerEvent, StateChanged
 
 #: Seconds; the page shows which servers are still starting, and their tools are offered when they arrive.

@@ -13,11 +13,11 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from multi_llm_chat.chat.branch import by_run
+from multi_llm_chat.chat.planner import COUNCIL, addressed_by, typed
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.service.branch import by_run
-from multi_llm_chat.service.planning import COUNCIL, addressed_by, typed
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
 from multi_llm_chat.web.addresses import address_of
 from multi_llm_chat.web.rendering import render_markdown

@@ -15,7 +15,7 @@ from msgspec import Struct
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from multi_llm_chat.mentions import ALL
+from multi_llm_chat.chat.mentions import ALL
 
 _MENTION: Final = re.compile(r"(?<![\w@./-])@([\w.-]*)$")
 _COMMAND: Final = re.compile(r"\A/(\w*)$")

@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
-from multi_llm_chat.service.transfer import export_conversations, import_conversations
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
 from multi_llm_chat.web.addresses import id_of
 from multi_llm_chat.web.decisions import DECISIONS

@@ -14,8 +14,8 @@ from starlette.responses import (
     StreamingResponse,
 )
 
+from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.service.branch import new_id
 from multi_llm_chat.store import (
     Hit,
     Listing,

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, TypeAlias, TypeVar
 
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import (
     Event,
@@ -20,7 +21,6 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.service.chat import ChatService
 from multi_llm_chat.testing.simulator import Say, Simulator
 
 #: Reads a proceeding to its end.

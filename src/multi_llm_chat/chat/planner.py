@@ -16,18 +16,18 @@ from msgspec import Struct
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.agent.window.run_window import Compression
+from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.chat.mentions import Addressed, read_mentions
+from multi_llm_chat.chat.speakers import Speaker, Speakers
+from multi_llm_chat.chat.tool_scope import tools_for
 from multi_llm_chat.config.settings import PriceSettings, Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Cut
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Turn
-from multi_llm_chat.mentions import Addressed, read_mentions
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.runs.spec import RunSpec
-from multi_llm_chat.service.branch import new_id
-from multi_llm_chat.service.speakers import Speaker, Speakers
-from multi_llm_chat.service.tools import tools_for
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 

@@ -10,10 +10,10 @@ from typing import Any, TypeAlias
 
 from msgspec.structs import replace
 
+from multi_llm_chat.chat.branch import by_run
+from multi_llm_chat.chat.planner import COUNCIL, Planner
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.runs.spec import RunSpec
-from multi_llm_chat.service.branch import by_run
-from multi_llm_chat.service.planning import COUNCIL, Planner
 from multi_llm_chat.store import Store, Taken, Transaction, get, reading
 from multi_llm_chat.store.turns import placed_to
 from multi_llm_chat.tools.tool_runner import ToolRunner

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.service.talking import LOOP, Read, kinds, saved, stage, words_of
+from tests.chat.stage import LOOP, Read, kinds, saved, stage, words_of
 
 from multi_llm_chat.agent.providers import create_provider
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.tool_scope import tools_for
 from multi_llm_chat.config.settings import CouncilSettings, Settings, SpeakerSettings
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.events import (
@@ -22,8 +24,6 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.tools import tools_for
 from multi_llm_chat.store import open_store, path, read_events, runs, totals
 from multi_llm_chat.testing.simulator import Call, Cut, Gate, Say, Status
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry

@@ -2,7 +2,7 @@
 
 Rules:
 1. A speaker is a name, a provider that speaks under that name, and how it is asked.
-2. Which speakers there are is decided in ``service.naming``.
+2. Which speakers there are is decided in ``chat.speaker_names``.
 3. A provider is made when its speaker is first asked, so that one mistake in a configuration spoils one speaker.
 """
 
@@ -12,12 +12,12 @@ from typing import Final, cast
 from msgspec import Struct
 
 from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create_provider
+from multi_llm_chat.chat.speaker_names import told_speakers
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.repair import RepairPolicy
-from multi_llm_chat.service.naming import told_speakers
 
 #: Providers without a row of their own.
 _ELSEWHERE: Final = frozenset({"local", "simulated"})

@@ -15,11 +15,11 @@ from typing import Final
 import msgspec
 from msgspec.structs import replace
 
+from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.chat.tool_scope import in_scope
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.service.branch import new_id
-from multi_llm_chat.service.tools import in_scope
 from multi_llm_chat.store import Store
 from multi_llm_chat.store.questions import Question, ask, read_answer, withdraw
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny

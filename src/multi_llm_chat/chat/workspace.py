@@ -14,6 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
 
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver, Scoped, as_they_are
+from multi_llm_chat.chat.speakers import Speakers, configured_speakers
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
@@ -22,10 +26,6 @@ from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.runs.leases import LEASE, RunHost, RunQueue, report_unsaved
 from multi_llm_chat.runs.recovery import resume_runs
-from multi_llm_chat.service.chat import ChatService
-from multi_llm_chat.service.planning import Planner
-from multi_llm_chat.service.resolver import RunResolver, Scoped, as_they_are
-from multi_llm_chat.service.speakers import Speakers, configured_speakers
 from multi_llm_chat.store import RunInfo, Store, open_store
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.tools import ToolRegistry

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.service.talking import Read, read_plainly, stage
+from tests.chat.stage import Read, read_plainly, stage
 
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat.display import logic_history_to_display
+from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Turn
-from multi_llm_chat.service.display import logic_history_to_display
-from multi_llm_chat.service.transfer import export_conversations, import_conversations
 from multi_llm_chat.store import list_conversations, open_store, path, search
 
 

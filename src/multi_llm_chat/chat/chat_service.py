@@ -19,6 +19,15 @@ from msgspec.structs import replace
 
 from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.agent.window.compression_notes import WHOLE
+from multi_llm_chat.chat.active_runs import ActiveRun, ActiveRuns, in_loop
+from multi_llm_chat.chat.branch import Branch, new_id
+from multi_llm_chat.chat.display import display_turns
+from multi_llm_chat.chat.message_writes import Said, save_round
+from multi_llm_chat.chat.planner import COUNCIL, Planner, addressed_by
+from multi_llm_chat.chat.rounds import Round, answered_again, continued, edited, retried
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.shown_branch import NEW, Found, read_shown, switch_to
+from multi_llm_chat.chat.speakers import Speakers, speakers_from
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.events import Cut, MessageFinished, MessageSaved
@@ -34,15 +43,6 @@ from multi_llm_chat.runs.leases import RunHost, report_unsaved
 from multi_llm_chat.runs.records import Write, queue_run
 from multi_llm_chat.runs.recovery import resume_runs
 from multi_llm_chat.runs.spec import recorded_spec
-from multi_llm_chat.service.active_runs import ActiveRun, ActiveRuns, in_loop
-from multi_llm_chat.service.branch import Branch, new_id
-from multi_llm_chat.service.display import display_turns
-from multi_llm_chat.service.looking import NEW, Found, read_shown, switch_to
-from multi_llm_chat.service.planning import COUNCIL, Planner, addressed_by
-from multi_llm_chat.service.resolver import RunResolver
-from multi_llm_chat.service.rounds import Round, answered_again, continued, edited, retried
-from multi_llm_chat.service.saving import Said, save_round
-from multi_llm_chat.service.speakers import Speakers, speakers_from
 from multi_llm_chat.store import (
     Placed,
     QueuedMessage,

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.mentions import read_mentions
+from multi_llm_chat.chat.mentions import read_mentions
 
 SPEAKERS = ["gemini", "chatgpt", "claude", "claude-opus"]
 

@@ -5,15 +5,15 @@ from collections.abc import Generator
 
 import pytest
 
-from multi_llm_chat.history.values import ToolCall, ToolResult
-from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.service.deciding import (
+from multi_llm_chat.chat.approvals import (
     deciding_in,
     read_decision,
     read_request,
     write_decision,
 )
-from multi_llm_chat.service.tools import ScopedTools, scope_of
+from multi_llm_chat.chat.tool_scope import ScopedTools, scope_of
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.store import Store, begin_run, create, open_store, read_standing, take_run
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry

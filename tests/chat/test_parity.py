@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.service.talking import Read, read_async, read_plainly, stage
+from tests.chat.stage import Read, read_async, read_plainly, stage
 
 from multi_llm_chat.config.settings import ContextSettings, Settings
 from multi_llm_chat.events import Event, HistoryCompressed, RunFailed, RunFinished

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.chat.message_writes import Back, Said
+from multi_llm_chat.chat.planner import COUNCIL, addressed_by
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Turn
-from multi_llm_chat.service.branch import new_id
-from multi_llm_chat.service.planning import COUNCIL, addressed_by
-from multi_llm_chat.service.saving import Back, Said
 from multi_llm_chat.store import Placed
 
 

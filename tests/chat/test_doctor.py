@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from multi_llm_chat.chat.doctor import Diagnosis, Finding, diagnose
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.secrets import MemorySecrets
-from multi_llm_chat.service.doctor import Diagnosis, Finding, diagnose
 from multi_llm_chat.store import open_store
 from multi_llm_chat.testing.simulator import Simulator
 

@@ -1,7 +1,7 @@
 """Every conversation is tested with and without ``async``."""
 
 import pytest
-from tests.service.talking import Read, read_async, read_plainly
+from tests.chat.stage import Read, read_async, read_plainly
 
 
 @pytest.fixture(params=[read_plainly, read_async], ids=["plain", "async"])

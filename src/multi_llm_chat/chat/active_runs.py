@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
+from multi_llm_chat.chat.branch import Branch
 from multi_llm_chat.errors import RunLost, StoreError
 from multi_llm_chat.events import (
     CompressionNote,
@@ -32,7 +33,6 @@ from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.rates import rate_gate
 from multi_llm_chat.runs.recovery import bind_controls
-from multi_llm_chat.service.branch import Branch
 from multi_llm_chat.store import Store, run_info, stop_run
 from multi_llm_chat.tools.threads import in_thread
 

@@ -1,1 +1,0 @@
-"""Conversations with many speakers, kept."""
