@@ -31,7 +31,7 @@ from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.web.access import Access
 from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.serving import Address, make_server
+from multi_llm_chat.web.server import Address, make_server
 
 SPEAKERS = ("gemini", "chatgpt", "claude")
 TOKENS_A_SECOND = 100

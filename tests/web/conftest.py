@@ -20,9 +20,9 @@ from playwright.sync_api import (
     sync_playwright,
 )
 from tests.web.browser_thread import BrowserThread
-from tests.web.house import House, house
+from tests.web.server_process import House, house
 
-from multi_llm_chat.web.guarding import COOKIE
+from multi_llm_chat.web.guard import COOKIE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [

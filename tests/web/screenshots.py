@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 from tests.web.conftest import CHROMIUM, FLAGS
-from tests.web.house import House, house
+from tests.web.server_process import House, house
 
 from multi_llm_chat.testing.simulator import Call, Gate, Say
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from argon2 import PasswordHasher
-from tests.web.house import House, form_token, house
+from tests.web.server_process import House, form_token, house
 
 from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
 from multi_llm_chat.errors import UsageError
@@ -18,8 +18,8 @@ from multi_llm_chat.web.access import (
     read_secret,
     set_password,
 )
-from multi_llm_chat.web.guarding import LARGEST_BODY
-from multi_llm_chat.web.serving import Address, open_access
+from multi_llm_chat.web.guard import LARGEST_BODY
+from multi_llm_chat.web.server import Address, open_access
 
 
 def conversation_of(html: str) -> str:

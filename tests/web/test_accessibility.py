@@ -7,7 +7,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page
 from tests.web.conftest import Watched
-from tests.web.house import House, from_npm
+from tests.web.server_process import House, from_npm
 
 from multi_llm_chat.testing.simulator import Call, Say
 

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from hypothesis import example, given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
-from tests.web.house import House
+from tests.web.server_process import House
 
 from multi_llm_chat.store import create
 from multi_llm_chat.testing.simulator import Say

@@ -9,7 +9,7 @@ from pathlib import Path
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, FilePayload, Page, expect
 from tests.web.conftest import Watched
-from tests.web.house import House, house
+from tests.web.server_process import House, house
 
 from multi_llm_chat.history.values import Media
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status

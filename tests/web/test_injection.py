@@ -6,11 +6,11 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from tests.web.conftest import Watched
-from tests.web.house import House
 from tests.web.payloads import EVIL, PAYLOADS
+from tests.web.server_process import House
 
 from multi_llm_chat.testing.simulator import Call, Say
-from multi_llm_chat.web.rendering import Growing, render_markdown
+from multi_llm_chat.web.markup import Growing, render_markdown
 
 
 def harmless(html: str) -> None:

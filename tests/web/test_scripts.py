@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.web.house import from_npm
+from tests.web.server_process import from_npm
 
 import multi_llm_chat.web
 

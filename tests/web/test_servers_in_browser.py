@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
-from tests.web.house import House
+from tests.web.server_process import House
 
 from multi_llm_chat.testing.simulator import Call, Say
 

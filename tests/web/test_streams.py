@@ -10,17 +10,17 @@ from typing import Any
 
 import httpx2
 import msgspec
-from tests.web.house import House, house
+from tests.web.server_process import House, house
 
 from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFinished, ToolStarted
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.drawing import Drawing
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
+from multi_llm_chat.web.templating import Drawing
+from multi_llm_chat.web.translations import Words
 from multi_llm_chat.web.views import AnswerView, Tool
-from multi_llm_chat.web.words import Words
 
 WORDS = " ".join(f"word{number}" for number in range(60))
 

@@ -42,7 +42,7 @@ def serve(**options: Any) -> None:
     users is needed.
     """
     try:
-        serving: Any = import_module("multi_llm_chat.web.serving")  # a heavy part of its own
+        serving: Any = import_module("multi_llm_chat.web.server")  # a heavy part of its own
         access: Any = import_module("multi_llm_chat.web.access")
     except ImportError as error:
         raise click.ClickException(

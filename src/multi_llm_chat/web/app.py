@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
 from multi_llm_chat.web.access import Access
-from multi_llm_chat.web.guarding import Guard
+from multi_llm_chat.web.guard import Guard
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.routes import conversations, pages, probes, settings, tools
 

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.web.drawing import Drawing
+from multi_llm_chat.web.templating import Drawing
 from multi_llm_chat.web.views import Drawable
 
 #: How much is kept of what pages may have missed.

@@ -17,8 +17,8 @@ from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
 from multi_llm_chat.web.addresses import id_of
-from multi_llm_chat.web.decisions import DECISIONS
-from multi_llm_chat.web.routes.asking import Asking, asking
+from multi_llm_chat.web.routes.request_body import Asking, asking
+from multi_llm_chat.web.tool_approvals import DECISIONS
 from multi_llm_chat.web.uploads import checked_upload
 from multi_llm_chat.web.views import PICTURES
 

@@ -27,13 +27,13 @@ from multi_llm_chat.store import (
     total,
 )
 from multi_llm_chat.store.conversations import Which
-from multi_llm_chat.web.drawing import day_of
-from multi_llm_chat.web.guarding import COOKIE, sign_in
-from multi_llm_chat.web.live import Live, Picture
-from multi_llm_chat.web.routes.asking import THEMES, Asking, asking
+from multi_llm_chat.web.guard import COOKIE, sign_in
+from multi_llm_chat.web.history_view import money
+from multi_llm_chat.web.live_conversation import Live, Picture
+from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
 from multi_llm_chat.web.routes.tools import tool_groups
-from multi_llm_chat.web.showing import money
-from multi_llm_chat.web.words import LANGUAGES
+from multi_llm_chat.web.templating import day_of
+from multi_llm_chat.web.translations import LANGUAGES
 
 #: How many conversations a page lists at first, and how many hits.
 LISTED = 60

@@ -4,7 +4,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from multi_llm_chat.runs.health import answer
-from multi_llm_chat.web.routes.asking import asking
+from multi_llm_chat.web.routes.request_body import asking
 
 
 async def probe(request: Request) -> Response:

@@ -13,9 +13,9 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
-from multi_llm_chat.web.configuring import change_settings
-from multi_llm_chat.web.routes.asking import THEMES, Asking, asking
-from multi_llm_chat.web.words import LANGUAGES
+from multi_llm_chat.web.config_editor import change_settings
+from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
+from multi_llm_chat.web.translations import LANGUAGES
 
 #: Providers without a row of their own.
 _ELSEWHERE = ("local", "simulated")

@@ -10,9 +10,9 @@ from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
 from multi_llm_chat.tools.registry import ToolListing
-from multi_llm_chat.web.configuring import change_settings, keep_servers
+from multi_llm_chat.web.config_editor import change_settings, keep_servers
 from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.routes.asking import asking
+from multi_llm_chat.web.routes.request_body import asking
 
 
 class ToolGroup(Struct, frozen=True):

@@ -9,7 +9,7 @@ Rules:
 
 from msgspec import Struct
 
-from multi_llm_chat.web.rendering.markdown import blocks, first_lines
+from multi_llm_chat.web.markup.markdown import blocks, first_lines
 
 
 class Grown(Struct, frozen=True):

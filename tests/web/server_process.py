@@ -26,7 +26,7 @@ from multi_llm_chat.testing.simulator import Simulator
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.web.access import Access, Proxy
 from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.serving import Address, make_server
+from multi_llm_chat.web.server import Address, make_server
 
 #: Who speaks, and as which provider.
 SPEAKERS = {"gemini": "gemini", "chatgpt": "openai", "claude": "anthropic"}
@@ -37,7 +37,7 @@ PATIENCE = 20.0
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(
     [
-        "tests.web.house",
+        "tests.web.server_process",
         "multi_llm_chat.cli.ask",
         "multi_llm_chat.cli.serve",
         "multi_llm_chat.cli.terminal.plain",

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.runs.worker_processes import new_engine
 from tests.store.conftest import postgres, postgres_server
 from tests.web.conftest import Watched
-from tests.web.house import House, configure, house, served, started
+from tests.web.server_process import House, configure, house, served, started
 
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator
 from multi_llm_chat.web.hub import Hub

@@ -19,9 +19,9 @@ from markdown_it.token import Token
 from mdit_py_plugins.tasklists import tasklists_plugin
 from msgspec import Struct
 
-from multi_llm_chat.web.rendering.cleaning import clean_html
-from multi_llm_chat.web.rendering.formulas import formulas
-from multi_llm_chat.web.rendering.highlighting import highlight
+from multi_llm_chat.web.markup.formulas import formulas
+from multi_llm_chat.web.markup.highlight import highlight
+from multi_llm_chat.web.markup.sanitizer import clean_html
 
 _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,30}")
 _ALIGNMENT: Final = re.compile(r"text-align:(\w+)")

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import httpx2
-from tests.web.house import command, environment, form_token
+from tests.web.server_process import command, environment, form_token
 
 from multi_llm_chat.testing.simulator import Say, Simulator
 

@@ -40,11 +40,11 @@ from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.decisions import Decisions
-from multi_llm_chat.web.elsewhere import PACE, Elsewhere
+from multi_llm_chat.web.history_view import Beside, Shower, forks, money, read_beside
 from multi_llm_chat.web.oplog import Change, OpLog
-from multi_llm_chat.web.questions import Questions
-from multi_llm_chat.web.showing import Beside, Shower, forks, money, read_beside
+from multi_llm_chat.web.remote_runs import PACE, Elsewhere
+from multi_llm_chat.web.server_forms import Questions
+from multi_llm_chat.web.tool_approvals import Decisions
 from multi_llm_chat.web.views import AnswerView, Asked, Exchange, Footer, Phrase, hue_of
 
 #: Seconds between two changes of a page by one answer.

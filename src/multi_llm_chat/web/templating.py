@@ -14,8 +14,8 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from multi_llm_chat.web.addresses import address_of
+from multi_llm_chat.web.translations import Words
 from multi_llm_chat.web.views import AnswerView, Asked, Drawable, Exchange, Phrase
-from multi_llm_chat.web.words import Words
 
 _FOLDER: Final = Path(__file__).parent / "templates"
 

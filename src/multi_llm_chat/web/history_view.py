@@ -20,7 +20,7 @@ from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
 from multi_llm_chat.web.addresses import address_of
-from multi_llm_chat.web.rendering import render_markdown
+from multi_llm_chat.web.markup import render_markdown
 from multi_llm_chat.web.views import (
     AnswerView,
     Attachment,
