@@ -4,7 +4,7 @@ import json
 import signal
 from pathlib import Path
 
-from tests.cli.running import shell
+from tests.cli.commands import shell
 
 from multi_llm_chat.store import list_conversations, open_store, path
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status

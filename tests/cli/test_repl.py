@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.running import Shell, shell
+from tests.cli.commands import Shell, shell
 from tests.cli.terminal.screens import Terminal
 
 from multi_llm_chat.store import list_conversations, open_store, path

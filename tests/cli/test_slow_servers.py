@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.cli.running import Shell, shell
+from tests.cli.commands import Shell, shell
 from tests.cli.test_repl import talking
 
 from multi_llm_chat.testing.simulator import Say, Simulator

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from tests.cli.running import MLC, Shell
+from tests.cli.commands import MLC, Shell
 from tests.runs.conftest import FEWER, places
 from tests.runs.killing_store import Kill
 from tests.runs.scene import (

@@ -16,13 +16,13 @@ import click
 
 from multi_llm_chat.chat.speaker_names import told_speakers
 from multi_llm_chat.cli.embedded import prepare_embedded
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
 
 if TYPE_CHECKING:
-    from multi_llm_chat.cli.talking import Talk
+    from multi_llm_chat.cli.repl import Talk
 
 
 @click.command()
@@ -95,7 +95,7 @@ class _Loading:
 
     def _load(self) -> None:
         try:
-            talking = import_module("multi_llm_chat.cli.talking")
+            talking = import_module("multi_llm_chat.cli.repl")
             self._ready.set_result(talking.Talk(talking.Wishes(**self._wishes)))
         except BaseException as error:  # noqa: BLE001  raised where the conversation is wanted
             self._ready.set_exception(error)

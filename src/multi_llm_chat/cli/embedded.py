@@ -6,7 +6,7 @@ from importlib import import_module
 import click
 
 from multi_llm_chat.chat.speaker_names import EMBEDDED
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.local.catalogue import notice_of
 from multi_llm_chat.local.locations import locate

@@ -7,9 +7,9 @@ import click
 
 from multi_llm_chat import store as kept
 from multi_llm_chat.archive.text_export import write_conversations
-from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal.safety import harmless, one_line
+from multi_llm_chat.cli.workspace_option import find_conversation, open_workspace, store_option
 
 
 @click.group()

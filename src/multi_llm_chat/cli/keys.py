@@ -4,7 +4,7 @@ import sys
 
 import click
 
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS, provider_row

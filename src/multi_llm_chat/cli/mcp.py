@@ -12,10 +12,10 @@ from typing import Any
 
 import click
 
-from multi_llm_chat.cli.opening import open_workspace
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.cli.tool_startup import print_waiting
+from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object

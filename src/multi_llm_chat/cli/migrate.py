@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from multi_llm_chat.cli.opening import open_workspace, store_option
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
+from multi_llm_chat.cli.workspace_option import open_workspace, store_option
 from multi_llm_chat.errors import UsageError
 
 

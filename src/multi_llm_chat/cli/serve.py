@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.opening import store_option
+from multi_llm_chat.cli.workspace_option import store_option
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.local import install, list_models
 from multi_llm_chat.tools.approval import ApprovalCallback

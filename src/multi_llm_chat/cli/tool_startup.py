@@ -11,7 +11,7 @@ from threading import Event
 from typing import Any, Final
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 
 _NOTICE_AFTER: Final = 2.0

@@ -4,10 +4,10 @@ import json
 
 import click
 
-from multi_llm_chat.cli.opening import open_workspace
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.cli.tool_startup import start_tools
+from multi_llm_chat.cli.workspace_option import open_workspace
 
 
 @click.command()

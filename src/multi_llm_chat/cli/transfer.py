@@ -8,8 +8,8 @@ import click
 
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
-from multi_llm_chat.cli.opening import find_conversation, open_workspace, store_option
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
+from multi_llm_chat.cli.workspace_option import find_conversation, open_workspace, store_option
 from multi_llm_chat.errors import UsageError
 
 

@@ -13,9 +13,9 @@ from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.tool_scope import scoped
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.opening import open_workspace, store_option
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.tool_startup import astart_tools
+from multi_llm_chat.cli.workspace_option import open_workspace, store_option
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.health import serve_health
 from multi_llm_chat.runs.leases import LEASE

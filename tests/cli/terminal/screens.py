@@ -14,7 +14,7 @@ from typing import Any, cast
 import pexpect
 import pyte
 from pexpect.fdpexpect import fdspawn
-from tests.cli.forking import FORKING, Program
+from tests.cli.fork_server import FORKING, Program
 
 PROGRAMS = Path(__file__).with_name("programs.py")
 _PATIENCE = 15

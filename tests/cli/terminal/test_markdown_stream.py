@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from multi_llm_chat.cli.terminal.capabilities import PLAIN, Capabilities
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.stream import MarkdownStream, whole
 
 COLOURED = Renderer(Capabilities(live=True, colour=True))

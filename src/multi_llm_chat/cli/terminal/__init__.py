@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from multi_llm_chat.cli.terminal.boards import Board, open_board
     from multi_llm_chat.cli.terminal.completion import Vocabulary
     from multi_llm_chat.cli.terminal.interrupts import stopped_by_interrupt
-    from multi_llm_chat.cli.terminal.opening import Board, open_board
     from multi_llm_chat.cli.terminal.prompt import ChatPrompt
     from multi_llm_chat.cli.terminal.questions import Questions
     from multi_llm_chat.cli.terminal.words import Summary
@@ -30,12 +30,12 @@ __all__ = [
 ]
 
 _HOMES: Final = {
-    "Board": "opening",
+    "Board": "boards",
     "ChatPrompt": "prompt",
     "Questions": "questions",
     "Summary": "words",
     "Vocabulary": "completion",
-    "open_board": "opening",
+    "open_board": "boards",
     "stopped_by_interrupt": "interrupts",
 }
 

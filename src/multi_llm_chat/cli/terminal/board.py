@@ -20,7 +20,7 @@ from typing import Final, Self
 
 from multi_llm_chat.cli.terminal.cards import notice
 from multi_llm_chat.cli.terminal.columns import Columns, column_width
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.screen import Screen
 from multi_llm_chat.cli.terminal.sections import Clock
 from multi_llm_chat.cli.terminal.view import AnswerView

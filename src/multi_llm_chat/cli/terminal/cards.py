@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from multi_llm_chat.cli.terminal.colours import speaker_colour
-from multi_llm_chat.cli.terminal.rendering import cut
+from multi_llm_chat.cli.terminal.renderer import cut
 from multi_llm_chat.cli.terminal.safety import harmless, one_line
 from multi_llm_chat.cli.terminal.words import (
     arguments_text,

@@ -12,7 +12,7 @@ from typing import Final
 from rich.table import Table
 from rich.text import Text
 
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.view import AnswerView
 
 #: A window narrower than this has no columns, nor has one with less than that for each.

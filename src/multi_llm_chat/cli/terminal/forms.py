@@ -16,7 +16,7 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.validation import ValidationError, Validator
 
-from multi_llm_chat.cli.terminal.choosing import Teletype
+from multi_llm_chat.cli.terminal.key_choice import Teletype
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject

@@ -23,7 +23,7 @@ from rich.segment import Segment
 from rich.syntax import Syntax
 from rich.text import Text
 
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 
 _PARSER: Final = (
     MarkdownIt("commonmark", {"html": False})

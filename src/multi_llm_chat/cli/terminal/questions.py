@@ -9,9 +9,9 @@ Rules:
 from typing import Final
 from urllib.parse import urlsplit
 
-from multi_llm_chat.cli.terminal.choosing import Line, Teletype, open_teletype
+from multi_llm_chat.cli.terminal.boards import Board
 from multi_llm_chat.cli.terminal.forms import CANCELLED, ask_form
-from multi_llm_chat.cli.terminal.opening import Board
+from multi_llm_chat.cli.terminal.key_choice import Line, Teletype, open_teletype
 from multi_llm_chat.cli.terminal.safety import harmless, one_line
 from multi_llm_chat.cli.terminal.words import argument_lines
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny

@@ -12,7 +12,7 @@ from typing import Protocol
 from rich.console import RenderableType
 
 from multi_llm_chat.cli.terminal.cards import card, running, thinking, thought
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.stream import MarkdownStream
 from multi_llm_chat.history.values import ToolCall, ToolResult
 

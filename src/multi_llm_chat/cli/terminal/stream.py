@@ -11,7 +11,7 @@ Rules:
 from typing import Final
 
 from multi_llm_chat.cli.terminal.markdown import Block, blocks_of, lines_of
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.safety import harmless
 
 #: Of an open block with more lines than this only the last are laid out while it is drawn.

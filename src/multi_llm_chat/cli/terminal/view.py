@@ -11,7 +11,7 @@ from collections import deque
 from typing import Final, TypeAlias, assert_never
 
 from multi_llm_chat.cli.terminal.cards import failure, header, notice, status, usage
-from multi_llm_chat.cli.terminal.rendering import Renderer
+from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.sections import Clock, Remark, Section, Thought, Tool, Words
 from multi_llm_chat.cli.terminal.words import (
     RESUMED,

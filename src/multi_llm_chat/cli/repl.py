@@ -15,11 +15,10 @@ from typing import Self
 from msgspec import Struct
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.asking import LaterQuestions
-from multi_llm_chat.cli.opening import find_conversation, last_conversation
-from multi_llm_chat.cli.showing import show
-from multi_llm_chat.cli.slash import COMMANDS, Leave, Session, run_command
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.event_display import show
+from multi_llm_chat.cli.late_approvals import LaterQuestions
+from multi_llm_chat.cli.slash_commands import COMMANDS, Leave, Session, run_command
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal import (
     Board,
     Questions,
@@ -28,6 +27,7 @@ from multi_llm_chat.cli.terminal import (
     stopped_by_interrupt,
 )
 from multi_llm_chat.cli.tool_startup import missing_servers, wait_for_startup
+from multi_llm_chat.cli.workspace_option import find_conversation, last_conversation
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event, MessageSaved
 from multi_llm_chat.runs.event_stream import EventStream

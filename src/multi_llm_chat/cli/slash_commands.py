@@ -21,11 +21,11 @@ from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.planner import typed
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.attaching import attach
-from multi_llm_chat.cli.opening import find_conversation
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.attachments import attach
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.cli.terminal.words import cost_text
+from multi_llm_chat.cli.workspace_option import find_conversation
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
 from multi_llm_chat.runs.event_stream import EventStream

@@ -1,7 +1,7 @@
 """Every quirk of the rule catalogue, from every server that may have it, is read as it was meant."""
 
 import pytest
-from tests.simulator.asking import ALL_ROWS, ask
+from tests.testing.simulator_clients import ALL_ROWS, ask
 
 from multi_llm_chat.errors import Overloaded, ProviderError, StreamBroken, UsageError
 from multi_llm_chat.protocol.providers import ROWS

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.cli.forking import FORKING, Program
-from tests.cli.forking import MLC as MODULE
+from tests.cli.fork_server import FORKING, Program
+from tests.cli.fork_server import MLC as MODULE
 
 from multi_llm_chat.testing.simulator import Simulator
 

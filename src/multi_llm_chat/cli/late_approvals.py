@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 
-from multi_llm_chat.cli.telling import tell
+from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal.safety import one_line
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 

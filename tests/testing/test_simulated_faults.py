@@ -7,7 +7,7 @@ from contextlib import closing
 from typing import Any
 
 import pytest
-from tests.simulator.asking import ALL_ROWS, ask
+from tests.testing.simulator_clients import ALL_ROWS, ask
 
 from multi_llm_chat.errors import (
     AuthError,

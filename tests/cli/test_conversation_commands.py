@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.running import shell
+from tests.cli.commands import shell
 
 from multi_llm_chat.testing.simulator import Say
 

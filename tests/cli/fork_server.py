@@ -33,7 +33,7 @@ _MODULES: Final = (
     "multi_llm_chat.cli.mcp",
     "multi_llm_chat.cli.models",
     "multi_llm_chat.cli.runs",
-    "multi_llm_chat.cli.talking",
+    "multi_llm_chat.cli.repl",
     "multi_llm_chat.cli.terminal",
     "multi_llm_chat.cli.terminal.board",
     "multi_llm_chat.cli.terminal.prompt",

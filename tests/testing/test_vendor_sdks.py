@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.simulator.asking import CHAT_ROWS
+from tests.testing.simulator_clients import CHAT_ROWS
 
 from multi_llm_chat.events import Usage
 from multi_llm_chat.testing.simulator import Call, ErrorInStream, Rule, Say, Simulator, Status

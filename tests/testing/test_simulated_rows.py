@@ -1,7 +1,7 @@
 """Every reply, from every provider, streamed and not, is read back as it was meant."""
 
 import pytest
-from tests.simulator.asking import ALL_ROWS, Outcome, ask
+from tests.testing.simulator_clients import ALL_ROWS, Outcome, ask
 
 from multi_llm_chat.events import FinishReason, Usage
 from multi_llm_chat.history.values import Media, Thinking, ToolCall
