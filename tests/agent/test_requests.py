@@ -9,10 +9,11 @@ from tests.agent.replies import whole_of
 from tests.asking import HISTORY
 from tests.servers import Reset, serving
 
-from multi_llm_chat import ModelRequest, Options, RetryPolicy
+from multi_llm_chat import ModelRequest, Options
 from multi_llm_chat.agent.providers import ClaudeProvider, FallbackProvider, LLMProvider
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.repair import RepairPolicy
 
 TURNS = read_history(HISTORY)

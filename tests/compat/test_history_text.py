@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat import (
-    UsageError,
+from multi_llm_chat import UsageError
+from multi_llm_chat.compat.history_text import (
     content_to_text,
     history_contains_tools,
     normalize_history_turns,

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from tests.strategies.histories import nasty_histories
 
-from multi_llm_chat import Media, Origin, Text, Thinking, ToolCall, ToolResult, Turn, UsageError
+from multi_llm_chat import Media, Text, Thinking, ToolCall, ToolResult, Turn, UsageError
 from multi_llm_chat.compat.history_text import normalize_history_turns, validate_history_entry
+from multi_llm_chat.history import Origin
 from multi_llm_chat.history.reader import read_history
 
 

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from tests.strategies.histories import nasty_histories
 
-from multi_llm_chat import Media, Origin, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat import Media, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history import Origin
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.writer import write_history, write_part
 

@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from tests.servers import Reset, serving
 
-from multi_llm_chat import FallbackProvider, RetryPolicy, StreamBroken, create_provider
+from multi_llm_chat import FallbackProvider, create_provider
 from multi_llm_chat.agent.local_provider import LocalProvider
+from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Finish, TextDelta
+from multi_llm_chat.protocol.retry import RetryPolicy
 
 HELLO = [{"role": "user", "content": "Say hello in one short sentence."}]
 STEADY = {"temperature": 0.0, "max_tokens": 24}

@@ -34,6 +34,18 @@ def test_type_checkers_see_exactly_what_is_exported():
     assert sorted(multi_llm_chat.__all__) == list(multi_llm_chat.__all__)
 
 
+def test_the_top_level_stays_small():
+    assert len(multi_llm_chat.__all__) <= 45
+
+
+@pytest.mark.parametrize("name", sorted(multi_llm_chat._MOVED_TO))  # pyright: ignore[reportPrivateUsage]
+def test_a_name_that_moved_still_works_and_says_where_it_is(name: str):
+    with pytest.warns(DeprecationWarning, match="import it from") as warned:
+        value = getattr(multi_llm_chat, name)
+    home = str(warned[0].message).rpartition(" ")[2]
+    assert getattr(import_module(home), name) is value
+
+
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = multi_llm_chat.no_such_name

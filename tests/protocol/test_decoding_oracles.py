@@ -14,10 +14,11 @@ from typing import Any, NamedTuple, cast
 import pytest
 from tests.protocol.corpus import Case, Outcome, as_json, cases, expected_parts
 
-from multi_llm_chat import RetryPolicy, create_provider
+from multi_llm_chat import create_provider
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.history.values import Part, Text, Thinking, ToolCall
+from multi_llm_chat.protocol.retry import RetryPolicy
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # the SDKs' own sources are not ours to mend

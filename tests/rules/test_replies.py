@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat import BadRequest, Exchange, render
+from multi_llm_chat import Exchange, render
+from multi_llm_chat.errors import BadRequest
 from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.testing.validators import validate
 
