@@ -2,7 +2,7 @@
 
 Rules:
 1. A name is looked up in this order: what was registered, the rows of ``multi_llm_chat.protocol.providers``,
-   the entry points of the group ``multi_llm_chat.protocol.providers``.
+   the entry points of the group ``multi_llm_chat.providers``.
 2. Entry points are read only for a name that is unknown otherwise: reading them looks at every
    installed package. What one gives is registered, so that it is read once.
 3. A factory takes the keywords of ``ProviderSettings`` and returns an ``LLMProvider``; a class will do.
@@ -25,7 +25,7 @@ from multi_llm_chat.agent.provider import (
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import provider_row
 
-ENTRY_POINTS: Final = "multi_llm_chat.protocol.providers"
+ENTRY_POINTS: Final = "multi_llm_chat.providers"
 
 _CLASSES: Final[dict[str, type[LLMProvider]]] = {
     "openai": ChatGPTProvider,

@@ -1,6 +1,6 @@
 """``provider="simulated"``: scripted answers over real HTTP (seed 004's simulation mode).
 
-``pyproject.toml`` offers it under that name, in the entry points ``multi_llm_chat.protocol.providers``.
+``pyproject.toml`` offers it under that name, in the entry points ``multi_llm_chat.providers``.
 """
 
 from typing import Unpack
