@@ -13,7 +13,7 @@
     │   └── StreamBroken             the reply stopped early; ``partial`` is what arrived
     ├── ToolError                    a tool could not be run
     └── StoreError                   the conversation could not be saved or read
-        └── RunLost                  another process has taken the run over; this one must stop
+        └── RunLost                  another process owns the run, or it has ended; this process must stop
 
 Each carries its facts as fields and says what to do next in its text.
 No error text contains a key, a header or a whole request.
@@ -123,11 +123,11 @@ class StoreError(MultiLLMChatError):
 
 
 class RunLost(StoreError):
-    """Another process goes on with the run, or it was ended; whoever hears this stops at once."""
+    """Another process owns the run, or the run has ended: the driver that gets this error stops and writes nothing."""
 
     def __init__(self, run_id: str) -> None:
         super().__init__(
-            f"The answer {run_id[:60]!r} is no longer given here: it was ended, or another process goes on with it.",
+            f"This process no longer drives the run {run_id[:60]!r}: it has ended, or another process has taken it.",
             reason="lost",
         )
         self.run_id = run_id

@@ -1,11 +1,12 @@
 """Events as JSON: journal rows, ``--jsonl``, streams to other programs.
 
 Rules:
-1. An event is an object whose ``type`` is its tag; its other keys are its fields. Fields that equal their default
-   are left out of journal rows and written in streams.
+1. An event is an object whose ``type`` is its tag; its other keys are its fields. A journal row leaves out fields that
+   equal their default; a stream writes every field, except an empty ``run`` or ``speaker``.
 2. Turns, calls and results have the form they have in a history. Money is text, so that it stays exact.
-3. A journal row names a turn by its id: the turn itself is in the store.
-4. A row of a kind that this program does not know is read as None.
+3. A journal row names a turn by its id and role: the turn itself is in the store.
+4. ``read_row`` returns None for a row of an unknown kind, and followers skip it: a journal may hold rows of a newer
+   program, and rows of version 4 that have no event any more (``store.old_events``).
 """
 
 from collections.abc import Callable
@@ -34,13 +35,13 @@ _KINDS: Final[dict[str, type[Struct]]] = {
 
 
 def write_event(event: Event) -> JsonObject:
-    """The event as a JSON object, with every field."""
+    """The event as a JSON object for other programs."""
     values = {name: write_value(getattr(event, name)) for name in event.__struct_fields__}
     return {"type": event.__struct_config__.tag, **_named(values)}
 
 
 def write_row(event: Event) -> JsonObject:
-    """The event as a journal keeps it; the row's run and its speaker are known from elsewhere."""
+    """The event as a journal row, without run and speaker: the row belongs to a run, and the run has a speaker."""
     defaults = _DEFAULTS[type(event)]
     row: JsonObject = {"type": event.__struct_config__.tag}
     for name in event.__struct_fields__:
@@ -55,7 +56,7 @@ def write_row(event: Event) -> JsonObject:
 
 
 def read_row(row: JsonObject) -> Event | None:
-    """The event of a journal row. Its turn, if it has one, has only an id and a role."""
+    """The event of a journal row; None if the kind is unknown. Its turn, if it has one, has only an id and a role."""
     kind = _KINDS.get(row["type"])
     if kind is None:
         return None
@@ -67,7 +68,7 @@ def read_row(row: JsonObject) -> Event | None:
 
 
 def write_value(value: Any) -> Any:
-    """Any value of an event as JSON for other programs."""
+    """A value of an event as JSON for other programs."""
     writer = _WRITERS.get(cast("type[Any]", type(value)))
     if writer is not None:
         return writer(value)
@@ -82,7 +83,7 @@ _IDENTITY: Final = ("run", "speaker")
 
 
 def _named(values: JsonObject) -> JsonObject:
-    """The fields without the run and speaker of events that belong to none."""
+    """The fields, without an empty run or speaker."""
     return {name: value for name, value in values.items() if value or name not in _IDENTITY}
 
 
@@ -103,7 +104,7 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
 
 
 def _exact(value: Any) -> Any:
-    """A field of a row: to the letter, for the database's own writer of JSON."""
+    """A field of a row, unchanged: the store's own JSON writer encodes it, and it reads back exactly as it was."""
     if isinstance(value, ToolCall | ToolResult):
         return {name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) is not None}  # fmt: skip
     if isinstance(value, Usage):

@@ -1,4 +1,4 @@
-"""Everything that happens in a run, as one tagged union.
+"""Everything that happens in a run and its conversation, as one tagged union.
 
 ``ResponseEvent`` is what a provider streams. ``Event`` adds what the run, its tools and its conversation do. Journal
 rows, ``--jsonl`` and the Python API are encodings of this one union (``event_codec``).
@@ -8,10 +8,12 @@ Rules:
 2. Every ``ToolCallStart`` that is not cut off is closed by one ``ToolCallEnd`` with the same ``index``; only the
    ``ToolCallEnd`` carries a call that may be run. A broken reply has neither a ``Finish`` nor a ``ToolCallEnd`` for
    the call that was still open.
-3. A run is ``RunStarted`` (or ``RunResumed``), its events, then exactly one of ``RunFinished`` and ``RunFailed``.
-   ``RunResumed`` takes back every delta since the last ``TurnFinished`` or ``ToolFinished``.
+3. A run is ``RunStarted``, its events, then exactly one of ``RunFinished`` and ``RunFailed``. ``RunResumed`` starts
+   another attempt: it takes back every delta since the last ``TurnFinished`` or ``ToolFinished``.
+   The stream of ``ChatService.resume`` begins with it.
 4. A message is ``MessageSaved``, the events of its runs in any order among each other, then ``MessageFinished``.
-5. ``run`` and ``speaker`` name the run an event belongs to. They are empty on events that a provider streams.
+5. ``run`` and ``speaker`` name the run an event belongs to, and its speaker. Both are empty on what a provider streams,
+   and on the events of a run without a journal.
 """
 
 import re
@@ -48,7 +50,7 @@ def _tag(name: str) -> str:
 
 
 class _Event(Struct, frozen=True, kw_only=True, tag=_tag, tag_field="type"):
-    """The run an event belongs to and who speaks in it."""
+    """The fields of every event: its run, and the speaker of that run."""
 
     run: str = ""
     speaker: str = ""
@@ -58,13 +60,13 @@ class _Event(Struct, frozen=True, kw_only=True, tag=_tag, tag_field="type"):
 
 
 class TextDelta(_Event, frozen=True):
-    """More words of the answer."""
+    """More text of the answer."""
 
     text: str
 
 
 class ThinkingDelta(_Event, frozen=True):
-    """More words of the model's reasoning."""
+    """More text of the model's reasoning."""
 
     text: str
 
@@ -139,9 +141,9 @@ ResponseEvent: TypeAlias = (
 class Cut(Struct, frozen=True):
     """How far a history is shortened, by positions of turns; it only moves forward.
 
-    Exchanges that end at or before ``gone`` are not sent, before ``words`` by the user's words only, before
-    ``talk`` by the user's words and the final answers. ``results`` is how many characters a tool result of
-    the newest exchange may have. ``summary`` describes what is gone.
+    Of exchanges that end at or before ``gone`` a request sends nothing, before ``words`` the user's words only, before
+    ``talk`` the user's words and the final answers. ``results`` is how many characters a tool result of the newest
+    exchange may have. ``summary`` describes what is not sent.
     """
 
     talk: int = 0
@@ -243,7 +245,7 @@ class RunResumed(_Event, frozen=True):
 
 
 class RunWaiting(_Event, frozen=True):
-    """The run waits; ``until`` is Unix time where the end of the wait is known, ``text`` says what for."""
+    """The run waits, for what ``text`` says; ``until`` is the Unix time at which the wait ends, where it is known."""
 
     reason: WaitReason
     text: str = ""
@@ -251,13 +253,13 @@ class RunWaiting(_Event, frozen=True):
 
 
 class RunPaused(_Event, frozen=True):
-    """The run waits for ``resume``; ``results`` can still be edited or requested again."""
+    """The run waits for ``resume``; until then ``results`` can be edited, and their tools run again."""
 
     results: tuple[ToolResult, ...] = ()
 
 
 class RunFinished(_Event, frozen=True):
-    """The run is over; ``cost`` is in US dollars, None where the price is not known."""
+    """The run ended without an error; ``cost`` is in US dollars, None where the price is not known."""
 
     stop_reason: StopReason
     usage: Usage = Usage()
@@ -266,7 +268,7 @@ class RunFinished(_Event, frozen=True):
 
 
 class RunFailed(_Event, frozen=True):
-    """The run gave no whole answer; what was said before the failure is kept."""
+    """The run ended with an error; the turns before the failure are kept."""
 
     error: ErrorRecord
     usage: Usage = Usage()
@@ -275,7 +277,7 @@ class RunFailed(_Event, frozen=True):
 
 
 class ToolStarted(_Event, frozen=True):
-    """A tool starts; its start is recorded."""
+    """A tool starts; the journal, if the run has one, has recorded the start."""
 
     call: ToolCall
 
@@ -298,7 +300,7 @@ class ApprovalRequested(_Event, frozen=True):
 
 
 class ApprovalDecided(_Event, frozen=True):
-    """A person, or the lack of one, decided about a call."""
+    """A person decided about a call, or nobody could be asked."""
 
     call: ToolCall
     allowed: bool
@@ -308,8 +310,8 @@ class ApprovalDecided(_Event, frozen=True):
 class TurnFinished(_Event, frozen=True):
     """A turn was added to the history: the model's, or that of the tools it called.
 
-    ``usage`` is what the model's turn took, where the provider counted it. A turn that is not whole is what was said
-    before the run failed or was stopped. ``is_saved`` is false while only this process has the turn.
+    ``usage`` is what the provider counted for a model's turn. ``is_whole`` is false for the part of a turn that arrived
+    before the run failed or was stopped, ``is_saved`` for a turn that the store has not accepted.
     """
 
     turn: Turn
@@ -328,7 +330,7 @@ class HistoryCompressed(_Event, frozen=True):
 
 
 class MessageSaved(_Event, frozen=True):
-    """The user's words are saved; a memo addresses nobody."""
+    """The store has the user's message; ``addressed`` is empty for a memo."""
 
     conversation: str
     turn: Turn
@@ -336,7 +338,7 @@ class MessageSaved(_Event, frozen=True):
 
 
 class MessageFinished(_Event, frozen=True):
-    """Every run that the message started is over."""
+    """Every run of the message is over; ``answered`` and ``failed`` name their speakers."""
 
     conversation: str
     answered: tuple[str, ...] = ()

@@ -25,5 +25,5 @@ def test_a_failed_run_leaves_a_record_and_no_words(store: Store):
     assert (run.speaker, run.base, run.status, run.error) == ("gemini", "0", "failed", record)
     assert run.spec == {"model": "g"}
     assert len(store.run(path, conversation)) == 1
-    with pytest.raises(UsageError, match="taken"):
+    with pytest.raises(UsageError, match="run with this id"):
         store.run(begin_run, talk(store), "gemini", base=None, identifier=run_id)

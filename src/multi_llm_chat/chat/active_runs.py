@@ -1,10 +1,10 @@
 """The runs of one conversation that this process drives or follows.
 
 Rules:
-1. A run is driven here, or by a worker and followed from here; its reader gets the same events.
-2. One run that fails does not stop the others.
-3. ``stop`` may be called from any thread; without a speaker it stops all runs. A run that another process began, and that
-   is only followed, is stopped where the user asks for just that.
+1. This process drives a run itself, or follows a run that another process drives; the reader gets the same events.
+2. A run that fails does not stop the others.
+3. Any thread may call ``stop``; without a speaker it stops all runs. A run that another process began is stopped only
+   with ``everywhere``.
 """
 
 import asyncio
@@ -38,9 +38,9 @@ from multi_llm_chat.tools.threads import in_thread
 
 
 class ActiveRun:
-    """One run of the conversation while it goes on.
+    """One run of the conversation, from its plan to its end.
 
-    A run with a ``journal`` is driven here. Any other is followed; ``is_attached`` if another process began it.
+    This process drives a run that has a ``journal`` and follows any other; ``is_attached`` if another process began it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class ActiveRun:
         return "".join(self.pieces)
 
     def observe(self, event: Event) -> None:
-        """Keep what the conversation needs to know of an event."""
+        """Note what the conversation needs to know of an event."""
         match event:
             case TurnFinished() | RunResumed():
                 self.pieces = []
@@ -81,7 +81,7 @@ class ActiveRun:
 
 
 class _Observed:
-    """A sink that lets the conversation observe the events of one run."""
+    """A sink that shows the events of one run to its conversation before it passes them on."""
 
     in_step = False
 
@@ -103,39 +103,39 @@ class _Observed:
         self._sink.put(events)
 
     async def ready(self) -> None:
-        """Never wait: a run is not held up by its reader."""
+        """Never wait: the reader does not slow the run down."""
 
 
 class ActiveRuns:
-    """The runs that go on in one conversation."""
+    """The active runs of one conversation."""
 
     def __init__(self, host: RunHost, store: Store, branch: Branch) -> None:
         self._host = host
         self._store = store
         self._branch = branch
         self._active: dict[str, ActiveRun] = {}
-        #: The ids of all runs from the moment they are planned.
+        #: The ids of all active runs, from the moment they are planned.
         self.ids: set[str] = set()
         self._cancels: dict[str, Callable[[], None]] = {}
         self._stopped: set[str] = set()
 
     @property
     def current(self) -> tuple[ActiveRun, ...]:
-        """The runs that go on."""
+        """The runs that have started and not ended."""
         return tuple(self._active.values())
 
     def expect(self, active: ActiveRun) -> ActiveRun:
-        """The run will go on here."""
+        """Register a run that is about to start."""
         self.ids.add(active.run)
         return active
 
     def add(self, active: ActiveRun, cancel: Callable[[], None]) -> None:
-        """A run goes on that is driven elsewhere in this process; ``cancel`` stops it."""
+        """Add a run that ``resume_runs`` drives in this process; ``cancel`` stops it."""
         self._active[self.expect(active).run] = active
         self._cancels[active.run] = cancel
 
     def forget(self, runs: Sequence[ActiveRun]) -> None:
-        """These runs will not go on, or are over."""
+        """Remove runs that are over, or that do not start."""
         for active in runs:
             self._active.pop(active.run, None)
             self._cancels.pop(active.run, None)
@@ -143,7 +143,7 @@ class ActiveRuns:
             self.ids.discard(active.run)
 
     def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
-        """Stop the runs of a speaker, or of all; those that are only followed if it is to be everywhere."""
+        """Stop the runs of a speaker, or all; runs of other processes only with ``everywhere``."""
         for active in self.current:
             if speaker in (None, active.speaker) and (everywhere or not active.is_attached):
                 self._stopped.add(active.run)
@@ -154,7 +154,7 @@ class ActiveRuns:
     async def perform(self, runs: Sequence[ActiveRun], sink: EventSink) -> None:
         """Drive or follow all runs at the same time, until every one is over.
 
-        Cancelled, it stops following runs that another process began, and the other runs end in good order.
+        When it is cancelled, it stops the runs that began here and waits for their end; other runs continue.
         """
         self._active |= {self.expect(active).run: active for active in runs}
         tasks = {asyncio.ensure_future(self._perform(active, sink)): active for active in runs}
@@ -204,13 +204,13 @@ class ActiveRuns:
             sink.put([event])
 
     def control(self, active: ActiveRun, cancel: Callable[[], None]) -> None:
-        """How the run is stopped, from any thread."""
+        """Set the function that stops the run from any thread."""
         self._cancels[active.run] = cancel
-        if active.run in self._stopped:  # before it had begun
+        if active.run in self._stopped:  # ``stop`` came before the run had started
             cancel()
 
     def _stopping(self, run: str) -> Callable[[], None]:
-        """How a run is stopped that another process drives; without waiting for the store."""
+        """A function that requests the stop of another process's run, in a thread, without waiting for the store."""
 
         def ask() -> None:
             with contextlib.suppress(StoreError):
@@ -220,11 +220,11 @@ class ActiveRuns:
 
 
 def in_loop(call: Callable[[], None]) -> Callable[[], None]:
-    """The call made in the loop that runs now, from any thread."""
+    """A function for any thread that makes the call in the loop that runs now."""
     loop = asyncio.get_running_loop()
 
     def ask() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, and all its runs with it
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so its runs have ended
             loop.call_soon_threadsafe(call)
 
     return ask

@@ -1,10 +1,10 @@
-"""Decisions about tools that whoever looks at a conversation may make, in whichever process.
+"""Approvals through the store: one process asks, a person in front of any process decides.
 
 Rules:
-1. The question is in the store while it is awaited; all who look at the conversation are shown it, and the first decision
-   counts.
-2. A store that is away comes back: the question waits.
-3. Who stops waiting takes the question back.
+1. The question is a row in the store while the asker waits. Every page that shows the conversation shows it, and the
+   first decision counts.
+2. While the store cannot be reached, the asker keeps waiting.
+3. An asker that stops waiting withdraws its question.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ PACE: Final = 0.5
 async def decide_in_store(
     store: Store, owner: str, conversation: str, key: str, request: ApprovalRequest
 ) -> Decision:
-    """Ask under the key, in the name of the runs' owner, for as long as nobody decides."""
+    """Ask a question with this key, on behalf of the owner of the run, and wait for the decision."""
     body: JsonObject = msgspec.to_builtins(replace(request, conversation=None))
     question = Question(key, owner, body)
     is_asked = False
@@ -51,7 +51,7 @@ async def decide_in_store(
 
 
 def deciding_in(host: Callable[[], RunHost]) -> ApprovalCallback:
-    """A callback for tools that are scoped: it asks everyone who looks at the conversation."""
+    """An approval callback for ``ScopedTools``: it asks in every page that shows the conversation."""
 
     async def approve(request: ApprovalRequest) -> Decision:
         whose = in_scope(request.conversation)
@@ -66,17 +66,17 @@ def deciding_in(host: Callable[[], RunHost]) -> ApprovalCallback:
 
 
 def read_request(question: Question) -> ApprovalRequest:
-    """What is asked."""
+    """The approval request of a question."""
     return msgspec.convert(question.body, ApprovalRequest)
 
 
 def write_decision(decision: Decision) -> JsonObject:
-    """The decision as an answer."""
+    """The decision as the store keeps it."""
     return {"deny": decision.reason} if isinstance(decision, Deny) else {"allow": decision.scope}
 
 
 def read_decision(answer: JsonObject) -> Decision:
-    """The answer as a decision."""
+    """The decision that the store keeps."""
     if "allow" not in answer:
         return Deny(str(answer.get("deny", "")))
     return Allow("conversation" if answer["allow"] == "conversation" else "once")

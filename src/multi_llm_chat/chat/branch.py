@@ -1,8 +1,8 @@
-"""The branch of a conversation that is shown, in memory.
+"""The shown branch of a conversation, in memory.
 
 Rules:
-1. It holds what the store has of the branch, and turns that were added since.
-2. Turns of one run stand together, wherever another speaker's turns were saved in between.
+1. It holds the turns that the store has on the branch, and the turns that were added since.
+2. The turns of one run stand together, also where the store has another speaker's turns between them.
 """
 
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from multi_llm_chat.store.operation_clock import Occasion
 
 
 class Branch:
-    """The turns of the branch that is shown."""
+    """The turns of the shown branch."""
 
     def __init__(self) -> None:
         #: Grows with every change.
         self.version = 0
-        #: How many turns the conversation has on all branches, as far as it is known here.
+        #: How many turns the conversation has on all branches, as far as this process knows.
         self.total = 0
         self._placed: list[Placed] = []
 
@@ -44,13 +44,13 @@ class Branch:
         return other
 
     def take(self, placed: Iterable[Placed], total: int) -> None:
-        """Start anew with what the store has; ``total`` counts the turns of all branches."""
+        """Replace the turns by those of the store; ``total`` counts the turns of all branches."""
         self.version += 1
         self._placed = list(placed)
         self.total = total
 
     def back_to(self, turn: str | None) -> None:
-        """Continue from an earlier turn: what came later is on another branch."""
+        """Drop the turns after an earlier one: they stay on another branch."""
         self.version += 1
         kept = 0
         if turn is not None:
@@ -58,7 +58,7 @@ class Branch:
         self._placed = self._placed[:kept]
 
     def add(self, turn: Turn, run: str | None) -> None:
-        """Add a turn, unless it is here already."""
+        """Add a turn, unless the branch has it."""
         if turn.id and any(each.turn.id == turn.id for each in reversed(self._placed)):
             return
         self.version += 1
@@ -68,7 +68,7 @@ class Branch:
 
 
 def by_run(placed: Iterable[Placed]) -> list[Placed]:
-    """The turns of each run in one piece, where its first turn stands."""
+    """The turns, those of each run together at the place of its first turn."""
     groups: dict[object, list[Placed]] = {}
     for at, each in enumerate(placed):
         groups.setdefault(each.run_id or at, []).append(each)

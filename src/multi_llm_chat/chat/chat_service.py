@@ -5,8 +5,8 @@ Rules:
    the default one, or stays a memo.
 2. All addressed speakers answer at the same time, from one snapshot: the history up to the message.
 3. One transaction saves a message and begins its runs. A message that cannot be saved is refused with a ``StoreError``.
-4. An edit, a retry or another answer becomes another branch; nothing is changed or lost. It first stops the runs that
-   go on.
+4. An edit, a retry or another answer becomes another branch; nothing is changed or lost. It first stops the active
+   runs.
 5. Every action returns an ``EventStream``, to be read with ``for`` or ``async for``: the events are the same.
 """
 
@@ -65,15 +65,15 @@ from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 class ChatService:
-    """A conversation, those who speak in it, and their tools.
+    """A conversation, its speakers and their tools.
 
     Args:
         speakers: Providers, by the names under which they speak.
-        store: Where conversations are kept: a ``Store``, or its place; in memory if not given.
-        tools: What the models may use.
+        store: Where conversations are saved: a ``Store``, or its place; in memory if not given.
+        tools: The tools that the models may use.
         settings: Groups, default speaker, system prompt, prices and the like.
         conversation: The id of the conversation to continue; a new one if not given.
-        host: What drives the runs of this process in the store; its own if not given.
+        host: The ``RunHost`` of this process for the store; one of its own if not given.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class ChatService:
         self._branch = Branch()
         self._active = ActiveRuns(self.host, self.store, self._branch)
 
-    # What there is.
+    # State.
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The history of the branch that is shown, as far as it was read or said here."""
+        """The history of the shown branch, as last read from the store, with the turns that were added since."""
         return self._branch.turns
 
     @property
@@ -116,7 +116,7 @@ class ChatService:
 
     @property
     def display_history(self) -> list[list[str | None]]:
-        """Pairs of what the user and what the models said, also of what is being said."""
+        """Pairs of the user's and the models' words, with the text of unfinished answers."""
         said = [(active.speaker, active.words) for active in self._active.current]
         return display_turns(self.turns, said)
 
@@ -127,11 +127,11 @@ class ChatService:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Who takes part."""
+        """The names of the speakers that take part."""
         return self._planner.names(self._own)
 
     def addresses(self, text: str) -> tuple[str, ...]:
-        """Who would answer this."""
+        """The speakers that would answer this text."""
         return self._planner.address(text, self._own).speakers
 
     @property
@@ -141,25 +141,25 @@ class ChatService:
 
     @property
     def run_ids(self) -> frozenset[str]:
-        """The runs that this process drives or follows here, or is about to."""
+        """The ids of the runs that this process drives or follows in this conversation, or is about to."""
         return frozenset(self._active.ids)
 
     @property
     def mark(self) -> int:
-        """Another number whenever another turn is there."""
+        """A number that changes with every change of the shown branch."""
         return self._branch.version
 
     @property
     def total(self) -> int:
-        """How many turns the conversation has on all branches, as far as it is known here."""
+        """How many turns the conversation has on all branches, as far as this process knows."""
         return self._branch.total
 
     @property
     def is_saved(self) -> bool:
-        """Whether the store has everything that was said."""
+        """Whether the store has accepted every write of the runs that have ended."""
         return not self.host.unsaved
 
-    # What can be done.
+    # Actions.
 
     def process_message(
         self,
@@ -170,14 +170,16 @@ class ChatService:
         council: str | bool | None = None,
         schema: JsonObject | None = None,
     ) -> EventStream:
-        """Say something; whoever is addressed answers.
+        """Send a message; the addressed speakers answer.
 
         Args:
             text: The message; ``@name``, ``@all`` and ``@group`` anywhere in it address speakers.
             media: Pictures and files that go with it.
-            to: Who answers, whatever the text says.
-            council: Who weighs the answers afterwards; True for the configured speaker, False for nobody.
-            schema: The JSON Schema that the answers are to follow.
+            to: The speakers that answer, whatever the text says.
+            council: The speaker that weighs the answers afterwards; True for the configured one, False for none.
+            schema: The JSON Schema that the answers must follow.
+
+        Reading the stream raises ``StoreError`` if the message cannot be saved: then no speaker was asked.
         """
 
         def decide() -> Round:
@@ -192,7 +194,11 @@ class ChatService:
     def queue(
         self, text: str, *, media: Sequence[Media] = (), to: Sequence[str] | None = None
     ) -> QueuedMessage:
-        """Save a message that is sent later, when the answers before it are complete."""
+        """Save a message in the outbox, to be sent later with ``send_queued``.
+
+        Raises:
+            UsageError: The message cannot be sent, or the conversation has no message yet.
+        """
         message = self._queued(text, media, to)
         self.store.run(queue_message, self.conversation, message)
         return message
@@ -253,9 +259,9 @@ class ChatService:
         return QueuedMessage(planned.turn.id or "", text, request)
 
     def edit(self, turn: str, text: str, *, media: Sequence[Media] | None = None) -> EventStream:
-        """Say something else in place of an earlier message, on another branch.
+        """Send another text in place of an earlier message, on another branch.
 
-        Without a mention in the new text those are asked who were addressed before.
+        Without a mention in the new text, the speakers that the old message addressed answer.
         """
 
         def decide() -> Round:
@@ -269,9 +275,9 @@ class ChatService:
         return self._stream(decide, stops=True)
 
     def retry(self) -> EventStream:
-        """Ask those again who failed to answer the last message, or all if nobody failed.
+        """Ask the speakers that failed to answer the last message again, or all of them if none failed.
 
-        Interrupted answers to it are continued, not asked for again.
+        Interrupted runs of this conversation are resumed instead.
         """
 
         async def produce(sink: EventSink) -> None:
@@ -284,11 +290,11 @@ class ChatService:
         return EventStream(produce, self.stop)
 
     def regenerate(self, turn: str) -> EventStream:
-        """Let the speaker of a turn answer again, on another branch; the others' answers stay."""
+        """Ask the speaker of a turn again, on another branch; the others' answers stay."""
         return self._stream(lambda: answered_again(self.placed, turn, None), stops=True)
 
     def continue_answer(self, speaker: str | None = None) -> EventStream:
-        """Let the last speaker, or the one named, go on."""
+        """Let the last speaker, or the named one, continue its answer."""
 
         def decide() -> Round:
             return continued(self.placed, self._planner.known(speaker) if speaker else None)
@@ -316,7 +322,7 @@ class ChatService:
         return is_ours and is_driven and info.id not in self._active.ids
 
     def follow(self, run: str, speaker: str) -> EventStream:
-        """Follow one run that another process drives, from its beginning to its end."""
+        """Follow one run that another process drives, from its first event to its end."""
 
         async def produce(sink: EventSink) -> None:
             await self._active.perform([ActiveRun(run, speaker, is_attached=True)], sink)
@@ -324,24 +330,25 @@ class ChatService:
         return EventStream(produce, self.stop)
 
     def resume(self, conversation: str | None = None) -> EventStream:
-        """Continue the runs whose process has ended, with this program's own speakers and tools.
+        """Resume the runs whose process has ended, with this service's speakers and tools.
 
         Args:
-            conversation: Only those of this conversation; all that these speakers began in the store if not given.
+            conversation: Only the runs of this conversation; if not given, all runs of this user in the store whose
+                speaker this service has.
         """
         return EventStream(lambda sink: self._resume(sink, conversation), self.stop)
 
     def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
-        """Stop the answers of a speaker, or of all; what was said is kept. From any thread or task.
+        """Stop the answers of a speaker, or all; the text so far is kept. From any thread or task.
 
-        Runs that another process drives are stopped if it is to be ``everywhere``.
+        With ``everywhere`` it also stops runs that another process drives.
         """
         self._active.stop(speaker, everywhere=everywhere)
 
-    # Going elsewhere.
+    # Other conversations and branches.
 
     def load(self) -> None:
-        """Read the conversation, where somebody else may have gone on with it."""
+        """Read the conversation from the store, where another process may have continued it."""
         self._take(self.store.run(read_shown, self.conversation, self._known))
 
     async def aload(self) -> None:
@@ -349,13 +356,13 @@ class ChatService:
         self._take(await self.store.arun(read_shown, self.conversation, self._known))
 
     async def arefresh(self) -> bool:
-        """Read everything that is shown anew, also while answers come; False where something was just being said."""
+        """Read the shown branch again, also while runs are active; False if the branch changed in the meantime."""
         before = self.mark
         found = await self.store.arun(read_shown, self.conversation, None)
         if found is None or self.mark != before:
             return False
         there = {each.turn.id for each in found.placed}
-        # What was said a moment ago may not have reached the store.
+        # The newest turns of active runs may not have reached the store.
         mine = [
             each
             for each in self.placed
@@ -367,7 +374,7 @@ class ChatService:
         return True
 
     def open(self, conversation: str | None = None) -> None:
-        """Go to another conversation; a new one if none is named."""
+        """Switch to another conversation; to a new one if none is named."""
         self._leave_for(conversation)
         self.load()
 
@@ -391,7 +398,7 @@ class ChatService:
         await self.aload()
 
     def branch(self, turn: str) -> None:
-        """Go on from an earlier turn; what came later stays on its own branch."""
+        """Continue from an earlier turn; later turns stay on their own branch."""
         self.stop()
         self.store.run(move_head, self.conversation, turn)
         self._cuts = {}
@@ -405,11 +412,11 @@ class ChatService:
         await self.aload()
 
     def configure(self, **changes: Any) -> None:
-        """Change the conversation's own settings: they are kept with it.
+        """Change the conversation's own settings, which are saved with it.
 
-        ``system_prompt``, ``speakers`` (names of those who take part), ``default_speaker``, ``others`` (how speakers
-        read each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long).
-        None takes a setting back.
+        ``system_prompt``, ``speakers`` (the names that take part), ``default_speaker``, ``others`` (how speakers read
+        each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long). None removes a
+        setting.
         """
         self._change(changes)
         if not self._is_new:
@@ -422,16 +429,16 @@ class ChatService:
             await self.store.arun(set_settings, self.conversation, self._own)
 
     def answers(self) -> tuple[Run, ...]:
-        """All answers of the conversation: who, how it ended, and what went wrong."""
+        """All runs of the conversation: the speaker, how the run ended, and its error."""
         return () if self._is_new else self.store.run(runs, self.conversation)
 
-    # Leaving.
+    # Closing.
 
     def close(self) -> None:
-        """Stop all answers and close what this service has opened.
+        """Stop all answers, close the speakers' connections and whatever this service has opened.
 
         Raises:
-            StoreError: The store accepted no writes for five seconds; the text says what is not saved.
+            StoreError: The store accepted no writes for five seconds; the text says how many steps are not saved.
         """
         self.stop()
         wait_for(self.speakers.aclose())
@@ -461,7 +468,7 @@ class ChatService:
     async def __aexit__(self, *_: object) -> None:
         await self.aclose()
 
-    # How it is done.
+    # Performing an action.
 
     def _leave_for(self, conversation: str | None) -> None:
         self.stop()
@@ -477,7 +484,7 @@ class ChatService:
         return EventStream(produce, self.stop)
 
     async def _perform(self, decide: Callable[[], Round], sink: EventSink) -> None:
-        """Save what is decided, then drive or follow its runs to their end."""
+        """Save the round, then drive or follow its runs to their end."""
         await self.aload()
         chosen = decide()
         planned, trouble = self._plan(chosen)
@@ -496,7 +503,7 @@ class ChatService:
         sink.put([self._finished([*planned, *last_word])])
 
     def _plan(self, chosen: Round) -> tuple[list[ActiveRun], MultiLLMChatError | None]:
-        """The runs that follow; or, where they cannot begin, why. The message is saved in either case."""
+        """The runs of a round; or, where they cannot begin, the error. The message is saved in either case."""
         branch = self._branch.copy()
         _apply(chosen, branch)
         history, base = branch.turns, branch.last
@@ -516,7 +523,7 @@ class ChatService:
         return planned, None
 
     async def _save(self, chosen: Round, planned: Sequence[ActiveRun]) -> None:
-        """Save the message together with the beginning of its runs, in one transaction."""
+        """Save the message and the start of its runs in one transaction."""
         said = _said(chosen)
         message = None
         if chosen.back is not None or said:
@@ -533,7 +540,7 @@ class ChatService:
             start.landed()
 
     def _start(self, active: ActiveRun, schema: JsonObject | None, **meta: bool) -> Write:
-        """How the beginning of a run is recorded."""
+        """The write that records the start of a run."""
         if active.journal is not None:
             return active.journal.start()
         spec = recorded_spec(meta, schema)
@@ -541,7 +548,7 @@ class ChatService:
         return Write(queue_run, arguments)
 
     async def _last_word(self, chosen: Round) -> list[ActiveRun]:
-        """The run that weighs the answers of the others, begun."""
+        """Start the run that weighs the answers of the others."""
         if chosen.council is None:
             return []
         history = (*self.turns, self._planner.council_turn())
@@ -628,7 +635,7 @@ class ChatService:
 
     @property
     def _known(self) -> str | None:
-        """The last turn that is known here, unless nothing needs to be read."""
+        """The last turn that this process has; ``NEW`` for a conversation that is not in the store yet."""
         return NEW if self._is_new else self._branch.last
 
     def _take(self, found: Found | None) -> None:
@@ -642,13 +649,13 @@ class ChatService:
 
 
 def _said(chosen: Round) -> tuple[Said, ...]:
-    """What a round adds to the branch."""
+    """The turns that a round adds to the branch."""
     message = [Said(chosen.message)] if chosen.message is not None else []
     return (*chosen.stays, *message)
 
 
 def _apply(chosen: Round, branch: Branch) -> None:
-    """Go back, add what stays and what was said."""
+    """Apply a round to a branch: go back, then add the turns that stay and the message."""
     if chosen.back is not None:
         branch.back_to(chosen.back.turn)
     for each in _said(chosen):

@@ -1,9 +1,8 @@
-"""A history as the first seed system shows it: pairs of what the user and what the models said.
+"""A history as pairs of the user's and the models' words, for ``display_history``.
 
 Rules:
-1. It is derived from the history, live and after a reload alike; there is no second source of truth.
-2. Calls are marked ``[Tool Call: name]`` and results ``[Tool Result: name]`` with their words, so that they are seen
-   in both cases.
+1. The pairs are derived from the history, live and after a reload alike; there is no second source of truth.
+2. Calls are marked ``[Tool Call: name]``, results ``[Tool Result: name]`` with their text.
 3. Where several speak, each answer begins with its speaker's name.
 4. A memo has no answer: its second half is None.
 """
@@ -44,7 +43,7 @@ def logic_history_to_display(history: Iterable[Any]) -> list[list[str | None]]:
 
 
 def display_turns(turns: Iterable[Turn], said: Iterable[tuple[str, str]]) -> list[list[str | None]]:
-    """The history together with what is being ``said`` at the moment, by speaker."""
+    """The history, with the unfinished text of each speaker in ``said``."""
     unfinished = [Turn(name, (Text(words),)) for name, words in said if words]
     return logic_history_to_display([*turns, *unfinished])
 

@@ -1,10 +1,10 @@
-"""What is configured, what is missing, and what works.
+"""A diagnosis: what is configured, what is missing, and what works.
 
 Rules:
-1. Nothing is changed, and no secret is told.
-2. One thing that does not work never hides another: every check has its own finding.
-3. Each finding that is not well says what to do.
-4. Providers are asked (for the list of their models, which costs nothing) only if that is wanted, and all at once.
+1. It changes nothing and shows no secret.
+2. Every check has its own finding, so that one failure never hides another.
+3. Each finding of a fault says what to do.
+4. With ``ask_providers`` it requests the model list of every provider with a key, all at once; that costs nothing.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ from multi_llm_chat.tools.mcp.server_settings import read_servers
 
 State: TypeAlias = Literal["ok", "missing", "wrong"]
 
-#: Extras of the package, what they are for, and the module that tells whether they are there.
+#: Extras of the package, what they are for, and the module that shows whether they are installed.
 _EXTRAS: Final = (
     ("local", "the embedded model", "xllamacpp"),
     ("mcp", "tools of MCP servers", "mcp"),
@@ -41,7 +41,7 @@ _EXTRAS: Final = (
 
 
 class Finding(Struct, frozen=True):
-    """One thing that was looked at; ``advice`` says what to do where it is not well."""
+    """The result of one check; ``advice`` says what to do about a fault."""
 
     area: str
     name: str
@@ -67,7 +67,7 @@ async def diagnose(
     *,
     ask_providers: bool = False,
 ) -> Diagnosis:
-    """Look at everything.
+    """Make all checks.
 
     Args:
         folders: Where configuration and data are.

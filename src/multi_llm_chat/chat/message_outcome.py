@@ -1,4 +1,4 @@
-"""What became of a message, put together from its events."""
+"""The outcome of a message, collected from its events: what ``mlc ask --json`` prints."""
 
 from collections.abc import Iterable, Iterator
 
@@ -15,7 +15,7 @@ from multi_llm_chat.history.values import JsonObject, Text, Turn
 
 
 class Outcome:
-    """Follows the events of a message; ``document`` tells what came of it."""
+    """Collects the events of a message; ``document`` is the outcome."""
 
     def __init__(self, conversation: str) -> None:
         self.answered: list[str] = []
@@ -26,13 +26,13 @@ class Outcome:
         self._turns: dict[str, list[Turn]] = {}
 
     def following(self, events: Iterable[Event]) -> Iterator[Event]:
-        """The events, noted on their way."""
+        """Yield the events, and note each of them."""
         for event in events:
             self.note(event)
             yield event
 
     def note(self, event: Event) -> None:
-        """Take an event."""
+        """Note an event."""
         match event:
             case MessageSaved():
                 self._message = event.turn

@@ -1,10 +1,10 @@
-"""What a conversation writes into its store besides its answers, one transaction each.
+"""What a conversation writes to its store besides its answers: each operation here is one transaction.
 
 Rules:
-1. Each operation does the same twice as once: ids are chosen before.
-2. A conversation comes into being with its first message, and gets its title from it.
-3. Turns are appended at the end of the branch that is shown. To go on from an earlier turn, that branch is led
-   back to it first, in the same transaction.
+1. Each operation is idempotent: the caller chooses the ids.
+2. The first message creates the conversation and gives it its title.
+3. Turns are appended at the end of the shown branch. To continue from an earlier turn, the same transaction first moves
+   the end of that branch back.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,14 +29,14 @@ _TITLE_LENGTH = 60
 
 
 class Said(Struct, frozen=True):
-    """A turn, and the run that made it, if it was one."""
+    """A turn, and the run that made it, if a run did."""
 
     turn: Turn
     run: str | None = None
 
 
 class Back(Struct, frozen=True):
-    """The turn behind which the conversation goes on; None for its very beginning."""
+    """The turn from which the conversation continues; None for its beginning."""
 
     turn: str | None
 
@@ -48,7 +48,7 @@ def save_message(
     back: Back | None,
     settings: JsonObject,
 ) -> None:
-    """Keep what the user said; or, on another branch, what stays of what was said."""
+    """Save the user's message, and on another branch the turns that stay."""
     summary = create(transaction, settings=settings, identifier=conversation)
     title = "" if summary.title else title_of(each.turn for each in said)
     if title:
@@ -68,9 +68,9 @@ def save_round(
     starts: Sequence[Write],
     queued: str | None = None,
 ) -> None:
-    """Keep what was said together with the start of its runs: a message is never left without them.
+    """Save a message together with the start of its runs: no message is ever without its runs.
 
-    ``queued`` is the id under which the message waited: it waits no more.
+    ``queued`` is the message's id in the outbox, from which it is removed.
     """
     if queued is not None:
         take_queued(transaction, conversation, queued)

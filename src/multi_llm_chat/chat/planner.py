@@ -1,9 +1,9 @@
-"""Who answers a message, and how each is asked.
+"""The plan of a message: which speakers answer, and the ``RunSpec`` of each.
 
 Rules:
-1. Decisions only: the history and the settings come in, values go out.
-2. A conversation's own settings win over a speaker's, a speaker's over the general ones.
-3. Mentions are not sent to the models; what the user typed is kept beside what is sent.
+1. A plan takes the history and the settings and returns values; it reads and writes nothing.
+2. A conversation's own settings override a speaker's, a speaker's override the general ones.
+3. Mentions are not sent to the models; the text as typed is kept in the turn's ``meta["typed"]``.
 """
 
 import time
@@ -31,25 +31,25 @@ from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
-#: Marks the turn with which somebody is asked to weigh the others' answers.
+#: Marks the run, and its turns, in which a speaker weighs the others' answers.
 COUNCIL: Final = "council"
 
 
 class Message(Struct, frozen=True):
-    """What the user said, and who is to answer."""
+    """The user's turn, and the speakers that answer it."""
 
     turn: Turn
     addressed: tuple[str, ...]
 
 
 class Planner:
-    """Makes plans from the settings."""
+    """Makes plans from settings, speakers and tools."""
 
     def __init__(self, settings: Settings, speakers: Speakers, tools: ToolRunner) -> None:
         self._settings = settings
         self._speakers = speakers
         self._tools = tools
-        #: What may be asked of each provider, by its name.
+        #: The rate limits of providers, by name.
         self.limits = {
             name: RateLimit(each.requests, each.tokens, each.burst)
             for name, each in settings.rates.items()
@@ -57,23 +57,23 @@ class Planner:
         self._prices = {model: _price(each) for model, each in settings.prices.items()}
 
     def names(self, own: JsonObject) -> tuple[str, ...]:
-        """Who takes part in a conversation with these settings of its own."""
+        """The speakers that take part in a conversation with these settings of its ``own``."""
         told = as_list(own.get("speakers"))
         return tuple(name for name in self._speakers if not told or name in told)
 
     def message(
         self, text: str, media: Sequence[Media], own: JsonObject, to: Sequence[str] | None
     ) -> Message:
-        """Read what the user typed.
+        """Read a message as the user typed it.
 
         Args:
-            text: The words.
-            media: Pictures and files that go with them.
+            text: The text.
+            media: Pictures and files that go with it.
             own: The conversation's settings.
-            to: Who answers, whatever the words say; None leaves it to them.
+            to: The speakers that answer; None takes those that the text mentions.
 
         Raises:
-            UsageError: Nothing was said, or somebody is addressed who does not exist.
+            UsageError: The message is empty, or ``to`` names a speaker that does not exist.
         """
         addressed = self.address(text, own)
         names = addressed.speakers if to is None else tuple(map(self.known, to))
@@ -93,7 +93,7 @@ class Planner:
         return Message(turn, names)
 
     def address(self, text: str, own: JsonObject) -> Addressed:
-        """Whom a text is meant for."""
+        """The speakers that a text addresses, and the text without mentions."""
         names = self.names(own)
         groups = {
             group: [name for name in members if name in names]
@@ -108,11 +108,11 @@ class Planner:
         return Addressed(names if len(names) == 1 else (), text)
 
     def known(self, name: str) -> str:
-        """The name as it is written, whatever its case; ``UsageError`` if nobody is called so."""
+        """The speaker's name in its own spelling, whatever the case; ``UsageError`` if there is none."""
         return self._speakers.known(name)
 
     def council(self, wanted: str | bool | None, addressed: Sequence[str]) -> str | None:
-        """Who has the last word, if anybody: asked for, or configured where several answer."""
+        """The speaker that weighs the answers: the wanted one, or the configured one if several answer; else None."""
         if wanted is False or (wanted is None and len(addressed) < 2):
             return None
         name = wanted if isinstance(wanted, str) else self._settings.council.speaker
@@ -125,7 +125,7 @@ class Planner:
         return self.known(name)
 
     def council_turn(self) -> Turn:
-        """What the one who has the last word is asked; it is not kept."""
+        """The turn that asks a speaker to weigh the answers; it is not saved."""
         return Turn("user", (Text(self._settings.council.prompt),))
 
     def spec(
@@ -141,7 +141,7 @@ class Planner:
         meta: JsonObject | None = None,
         schema: JsonObject | None = None,
     ) -> RunSpec:
-        """How a speaker answers from a history, in a conversation with these settings of its ``own``."""
+        """The run of a speaker: from this history, in a conversation with these settings of its ``own``."""
         speaker = self._speakers[name]
         foreign: Any = own.get("others")
         return RunSpec(
@@ -180,7 +180,7 @@ class Planner:
 
 
 def addressed_by(turn: Turn) -> tuple[str, ...]:
-    """Whom a saved message was meant for."""
+    """The speakers that a saved message addresses."""
     told = as_list(turn.meta.get("addressed"))
     return tuple(map(str, told or ()))
 

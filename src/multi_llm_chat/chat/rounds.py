@@ -1,9 +1,9 @@
-"""What is to happen next in a conversation, decided from what was said.
+"""Rounds: what an action does to a conversation, decided from its turns.
 
 Rules:
-1. A round goes back to a turn if it must, keeps what stays, keeps a message if there is one, and asks speakers.
-2. Whoever is asked again is asked from the same snapshot as before: the history up to the message.
-3. Others' answers to the same message stay; a judgement of answers that change does not.
+1. A round goes back to a turn if it must, copies the turns that stay, adds a message if it has one, and asks speakers.
+2. A speaker that is asked again gets the same snapshot as before: the history up to the message.
+3. The other speakers' answers to the same message stay; the council's verdict about them does not.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ class Round(Struct, frozen=True):
 
 
 def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> Round:
-    """Ask the speaker of a turn once more.
+    """Ask the speaker of a turn again.
 
     Raises:
         UsageError: It is no answer, or not on this branch.
@@ -53,7 +53,7 @@ def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> 
 
 
 def retried(placed: Sequence[Placed], council: str | None) -> Round:
-    """Ask those who did not answer the last message, or all of them if they did.
+    """Ask the speakers that did not answer the last message, or all of them if every one did.
 
     Raises:
         UsageError: No message was addressed to anybody.
@@ -72,7 +72,7 @@ def retried(placed: Sequence[Placed], council: str | None) -> Round:
 
 
 def edited(placed: Sequence[Placed], turn: str, message: Turn, ask: tuple[str, ...]) -> Round:
-    """Say something else in place of a message.
+    """Send another text in place of a message.
 
     Raises:
         UsageError: The turn is no message of the user, or not on this branch.
@@ -84,7 +84,7 @@ def edited(placed: Sequence[Placed], turn: str, message: Turn, ask: tuple[str, .
 
 
 def continued(placed: Sequence[Placed], speaker: str | None) -> Round:
-    """Let the last speaker, or another, go on.
+    """Let the last speaker, or a named one, continue.
 
     Raises:
         UsageError: Nobody has spoken yet.
@@ -114,7 +114,7 @@ def _again(
 
 
 def _speaker(turn: Turn) -> str | None:
-    """Whose answer a turn belongs to; a tool's turn belongs to the speaker that called it."""
+    """The speaker whose answer a turn belongs to; a tool's turn belongs to the speaker that called the tools."""
     if turn.role == "tool":
         told: object = turn.meta.get("speaker")
         return told if isinstance(told, str) else None

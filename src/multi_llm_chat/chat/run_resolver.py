@@ -1,8 +1,8 @@
-"""What an interrupted run needs besides its journal: its speaker, its history, its tools.
+"""Find what an interrupted run needs besides its journal: its speaker, its history, its tools.
 
 Rules:
-1. A run continues with today's settings: the speaker of that name, its key, the tools that are there.
-2. It continues from the history it was given: the turns up to the message it answers.
+1. A run is resumed with the present settings: the speaker of that name, its key, the tools that exist now.
+2. It is resumed from the history it started with: the turns up to the message it answers.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from multi_llm_chat.store import Store, Taken, Transaction, get, reading
 from multi_llm_chat.store.turns import placed_to
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
-#: The tools as one user's conversation has them.
+#: Restricts the tools to one user's conversation.
 Scoped: TypeAlias = Callable[[ToolRunner, Taken], ToolRunner]
 
 
@@ -35,7 +35,7 @@ class RunResolver:
         self._scoped = scoped
 
     async def __call__(self, taken: Taken, store: Store) -> RunSpec:
-        """What a run needs.
+        """The description of a run.
 
         Raises:
             UsageError: No speaker has that name any more, or it has no key.

@@ -1,8 +1,8 @@
-"""What a conversation's store is asked for as a whole.
+"""Reads and moves of the shown branch, one transaction each.
 
 Rules:
-1. Turns are read only where the end of the branch is not the one that is known.
-2. A branch is gone to at its newest end.
+1. Turns are read only if the branch has another end than the caller knows.
+2. Switching to a branch switches to its newest end.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ _ALL: Final = 2**31 - 1
 
 
 class Found(Struct, frozen=True):
-    """A conversation's own settings, the branch that is shown, and how many turns there are on all branches."""
+    """A conversation's own settings, its shown branch, and how many turns it has on all branches."""
 
     own: JsonObject
     placed: tuple[Placed, ...]
@@ -30,7 +30,7 @@ class Found(Struct, frozen=True):
 
 @reading
 def read_shown(transaction: Transaction, conversation: str, known: str | None) -> Found | None:
-    """The branch that is shown; None where its end is known."""
+    """The shown branch; None if its end is the one that the caller knows."""
     if known == NEW:
         return None
     own = get(transaction, conversation).settings

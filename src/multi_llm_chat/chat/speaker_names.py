@@ -1,8 +1,8 @@
-"""Who is there to be asked, known without loading anything that could ask.
+"""The names of the speakers, found without loading any provider.
 
 Rules:
-1. Who is configured speaks; besides, every provider whose key is there speaks under its usual name. Where nobody is
-   left, the embedded model speaks.
+1. Configured speakers come first; then every provider with a key, under its usual name. Without either, the embedded
+   model is the only speaker.
 """
 
 from typing import Final
@@ -13,12 +13,12 @@ from multi_llm_chat.protocol.providers import ROWS
 
 EMBEDDED: Final = "local"
 
-#: Rows that share another row's key and are asked for by name only.
+#: Rows that share another row's key: they need a configured speaker.
 _SECOND_CHOICES: Final = frozenset({"openai-chat"})
 
 
 def told_speakers(settings: Settings, keys: Keys) -> dict[str, SpeakerSettings]:
-    """All speakers by name, and how they are asked."""
+    """The settings of all speakers, by name."""
     told = dict(settings.speakers)
     for row in ROWS.values():
         if row.key_variable and row.name not in _SECOND_CHOICES and keys.find(row.key_variable):

@@ -1,9 +1,9 @@
-"""Those who can be asked.
+"""The speakers of a program.
 
 Rules:
-1. A speaker is a name, a provider that speaks under that name, and how it is asked.
+1. A speaker is a name, a provider that answers under that name, and its settings.
 2. Which speakers there are is decided in ``chat.speaker_names``.
-3. A provider is made when its speaker is first asked, so that one mistake in a configuration spoils one speaker.
+3. A provider is created when its speaker is first asked, so that a mistake in the configuration affects one speaker.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -24,7 +24,7 @@ _ELSEWHERE: Final = frozenset({"local", "simulated"})
 
 
 class Speaker(Struct, frozen=True):
-    """One who can be asked."""
+    """A speaker: its name, its provider and its settings."""
 
     name: str
     provider: LLMProvider
@@ -32,7 +32,7 @@ class Speaker(Struct, frozen=True):
 
 
 class Speakers(Mapping[str, Speaker]):
-    """All who can be asked, by name."""
+    """All speakers, by name."""
 
     def __init__(self, makers: Mapping[str, Callable[[], Speaker]]) -> None:
         self._makers = dict(makers)
@@ -53,7 +53,7 @@ class Speakers(Mapping[str, Speaker]):
         return name in self._makers
 
     def model_of(self, name: str) -> str:
-        """The model a speaker speaks with, as far as it is known without making its provider."""
+        """The model of a speaker, if its provider exists already; else an empty text."""
         made = self._made.get(name)
         return (made.provider.model or "") if made else ""
 
@@ -61,15 +61,15 @@ class Speakers(Mapping[str, Speaker]):
         """The speaker of this name, in any case.
 
         Raises:
-            UsageError: Nobody is called so.
+            UsageError: There is no such speaker.
         """
         return self[self.known(name)]
 
     def known(self, name: str) -> str:
-        """The name as it is written, whatever its case.
+        """The name in its own spelling, whatever the case.
 
         Raises:
-            UsageError: Nobody is called so.
+            UsageError: There is no such speaker.
         """
         found = next((each for each in self if each.lower() == name.lower()), None)
         if found is None:
@@ -78,7 +78,7 @@ class Speakers(Mapping[str, Speaker]):
         return found
 
     def close(self) -> None:
-        """Close the connections of calls without ``async``."""
+        """Close all connections, from any thread."""
         for speaker in self._made.values():
             speaker.provider.close()
 
@@ -89,10 +89,10 @@ class Speakers(Mapping[str, Speaker]):
 
 
 def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
-    """Speakers whose providers are there already.
+    """Speakers from providers that exist already.
 
     Raises:
-        UsageError: A provider would speak under another name than the one it is addressed by.
+        UsageError: A provider has another speaker name than the one it is addressed by.
     """
     speakers: dict[str, Speaker] = {}
     for name, provider in providers.items():
@@ -107,7 +107,7 @@ def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
 def speakers_from(
     told: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
 ) -> Speakers:
-    """Speakers, however they are told: as they are, by name, or by the names they speak under."""
+    """Speakers from ``Speakers``, from providers by name, or from providers with names of their own."""
     if isinstance(told, Speakers):
         return told
     if isinstance(told, Mapping):
@@ -116,7 +116,7 @@ def speakers_from(
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
-    """Speakers as the user has configured them, and those for whom there is a key."""
+    """The configured speakers, and one for each provider with a key."""
     told = told_speakers(settings, keys)
     return Speakers(
         {
@@ -131,7 +131,7 @@ def _make(name: str, told: SpeakerSettings, settings: Settings, keys: Keys) -> S
     policy = RepairPolicy(foreign=foreign)
     names = (told.provider,) if isinstance(told.provider, str) else told.provider
     members = [_member(each, name, told, policy, keys) for each in names]
-    # All members speak under one name: whoever answered before, the words are the speaker's own.
+    # All members speak under one name, so that each reads the others' turns as the speaker's own.
     chain = FallbackProvider(members, handover=foreign) if len(members) > 1 else members[0]
     return Speaker(name, chain, told)
 

@@ -1,4 +1,4 @@
-"""The tools as one speaker is offered them, and as one conversation has them."""
+"""Views of the tools: those that one speaker is offered, and those of one user's conversation."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -13,7 +13,7 @@ from multi_llm_chat.tools.tool_runner import ToolRunner, may_repeat, resume_poli
 
 
 class SomeTools:
-    """Those of the tools whose names match one of the patterns; the others do not exist for this speaker."""
+    """The tools whose names match one of the patterns; for this speaker the others do not exist."""
 
     def __init__(self, tools: ToolRunner, patterns: Sequence[str]) -> None:
         self._tools = tools
@@ -21,7 +21,7 @@ class SomeTools:
         self._nothing = ToolRegistry()
 
     def definitions(self) -> Sequence[ToolDefinition]:
-        """The tools on offer."""
+        """The tools that a model is offered."""
         return [each for each in self._tools.definitions() if self._offers(each.name)]
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
@@ -33,11 +33,11 @@ class SomeTools:
         return self._for(call).submit(call, conversation=conversation)
 
     def resume(self, name: str) -> Resume:
-        """What to do with an interrupted call."""
+        """The resume policy of a tool."""
         return resume_policy(self._tools, name) if self._offers(name) else "never"
 
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
-        """Whether an interrupted call is to be made again."""
+        """Whether an interrupted call may run again."""
         return self._offers(call.name) and await may_repeat(self._tools, call, conversation)
 
     def _for(self, call: ToolCall) -> ToolRunner:
@@ -55,14 +55,14 @@ def tools_for(tools: ToolRunner, wanted: bool | Sequence[str]) -> ToolRunner:
 
 
 class ScopedTools:
-    """The tools as one user's conversation has them: what is allowed here is allowed nowhere else."""
+    """The tools in the scope of one user's conversation: an approval there holds in no other."""
 
     def __init__(self, tools: ToolRunner, scope: str) -> None:
         self._tools = tools
         self._scope = scope
 
     def definitions(self) -> Sequence[ToolDefinition]:
-        """The tools on offer."""
+        """The tools that a model is offered."""
         return self._tools.definitions()
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
@@ -76,22 +76,22 @@ class ScopedTools:
         return self._tools.submit(call, conversation=self._scope)
 
     def resume(self, name: str) -> Resume:
-        """What to do with an interrupted call."""
+        """The resume policy of a tool."""
         return resume_policy(self._tools, name)
 
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
-        """Whether an interrupted call is to be made again."""
+        """Whether an interrupted call may run again."""
         del conversation
         return await may_repeat(self._tools, call, self._scope)
 
 
 def scoped(tools: ToolRunner, taken: Taken) -> ToolRunner:
-    """The tools as the conversation of a run has them."""
+    """The tools in the scope of the run's conversation."""
     return ScopedTools(tools, scope_of(taken.user, taken.conversation))
 
 
 def scope_of(user: str, conversation: str) -> str:
-    """One user's conversation, whoever else has one of that id."""
+    """The scope of one user's conversation; other users may have a conversation of the same id."""
     return f"{user}\n{conversation}"
 
 

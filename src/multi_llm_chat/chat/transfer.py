@@ -1,9 +1,9 @@
 """Export and import of conversations, each one transaction on the store.
 
 Rules:
-1. What is exported and imported into an empty store is exported the same, to the byte.
-2. Import writes all that could be read or nothing; what could not be read is reported.
-3. A conversation whose id is taken comes in under a new one: nothing that is there is changed.
+1. Exporting, importing into an empty store and exporting again gives the same bytes.
+2. An import writes everything that it could read, or nothing; it reports what it could not read.
+3. A conversation whose id exists already gets a new id: an import changes no conversation.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _PAGE = 200
 
 
 class ImportReport(Struct, frozen=True):
-    """The ids of the conversations that are in now, and what could not be read."""
+    """The ids of the imported conversations, and the problems of those that could not be read."""
 
     conversations: tuple[str, ...]
     problems: tuple[str, ...]
@@ -34,17 +34,17 @@ def export_conversations(
     Args:
         transaction: Within which it happens.
         conversations: Their ids; all of the user's, archived ones too, if None.
-        form: ``json`` has everything and can be imported; ``markdown`` and ``text`` are for people.
+        form: ``json`` holds everything and can be imported; ``markdown`` and ``text`` are for people.
     """
     wanted = _all(transaction) if conversations is None else conversations
     return write_conversations((read_document(transaction, each) for each in wanted), form)
 
 
 def import_conversations(transaction: Transaction, data: bytes) -> ImportReport:
-    """Take in a file: our own, ChatGPT's or Claude's export, or a list of messages.
+    """Import a file: our own, ChatGPT's or Claude's export, or a list of messages.
 
     Raises:
-        UsageError: It is no file of conversations.
+        UsageError: The file does not contain conversations.
     """
     imported = read_conversations(data)
     written = tuple(write_document(transaction, each) for each in imported.conversations)
@@ -59,4 +59,4 @@ def _all(transaction: Transaction) -> list[str]:
         found += [each.id for each in listing.conversations]
         after = listing.after
         if after is None:
-            return found[::-1]  # the oldest first, as they came into being
+            return found[::-1]  # the oldest first

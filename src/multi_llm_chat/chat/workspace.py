@@ -1,9 +1,10 @@
-"""Everything a program needs, from the user's configuration: speakers, tools, conversations.
+"""The workspace of a program, built from the user's configuration: speakers, tools, store, host.
 
 Rules:
-1. Making a workspace reads the settings and nothing else; each part is opened when it is first used.
-2. MCP servers are started once, by ``start_tools``; one that cannot be started is a problem to tell, not a failure.
-3. Who closes the workspace closes everything it has opened.
+1. Creating a workspace reads the settings and nothing else; each part is opened when it is first used.
+2. ``start_tools`` starts the MCP servers once. A server that cannot be started is no error: ``problems`` names unusable
+   configuration, ``servers.missing()`` the servers that did not start.
+3. Closing the workspace closes everything it has opened.
 """
 
 import asyncio
@@ -39,12 +40,12 @@ class Workspace:
     """The user's speakers, tools and conversations.
 
     Args:
-        folders: Where configuration and data are; the program's own if not given.
-        keys: Where keys are found.
-        settings: Instead of those in the configuration file.
-        place: Where conversations are kept, instead of the configured place.
-        approve: Asks the user before a tool runs that needs it.
-        lease: For how many seconds a run belongs to this process without a renewal.
+        folders: The folders of configuration and data; the program's own if not given.
+        keys: Finds the providers' keys.
+        settings: Used instead of the configuration file.
+        place: Where conversations are saved, instead of the configured place.
+        approve: Asks the user before a tool runs that needs approval.
+        lease: Seconds for which a run belongs to this process without a renewal.
 
     Raises:
         UsageError: The configuration file cannot be used.
@@ -68,7 +69,7 @@ class Workspace:
         self._lease = lease
         self._servers: Any = None
         self.problems: list[str] = []
-        #: What is to be ended before everything is closed.
+        #: Functions that ``close`` calls first, the last one first.
         self.endings: list[Callable[[], None]] = []
 
     @cached_property
@@ -82,17 +83,17 @@ class Workspace:
 
     @cached_property
     def host(self) -> RunHost:
-        """What drives the runs of this process in the store."""
+        """The ``RunHost`` of this process, shared by all conversations of the workspace."""
         return RunHost(self.store, lease=self._lease)
 
     @cached_property
     def speakers(self) -> Speakers:
-        """Who can be asked."""
+        """The speakers."""
         return configured_speakers(self.settings, self.keys)
 
     @cached_property
     def tools(self) -> ToolRegistry:
-        """What the models may use; MCP servers' tools are there once they have started."""
+        """The tools; those of MCP servers appear when their server has started."""
         told = self.settings.tools
         rules = dict(told.rules)
         if told.approval is not None:
@@ -113,15 +114,15 @@ class Workspace:
         )
 
     def use_queue(self, address: str) -> RunQueue:
-        """Let workers drive new runs: they wait in the queue at this address, which is returned.
+        """Let workers drive new runs, through the queue at this address; the queue.
 
         Raises:
-            UsageError: Something is missing for it.
+            UsageError: The store is a file, or a package is missing.
         """
         if self.store.file is not None:
             raise UsageError("Workers need a database that all reach: --db postgresql://…")
         try:
-            # The package is an extra, and takes long to load: only who has workers needs it.
+            # An extra that takes long to load: only programs with workers need it.
             from multi_llm_chat.runs.dbos_queue import DbosQueue  # noqa: PLC0415
         except ImportError:
             raise UsageError(
@@ -138,9 +139,9 @@ class Workspace:
         on_found: Callable[[RunInfo], object] = lambda _info: None,
         scoped: Scoped = as_they_are,
     ) -> dict[str, RunStatus | None]:
-        """Continue all interrupted runs, with connections of their own; how each ended.
+        """Resume all interrupted runs, with connections of their own; how each ended.
 
-        The tools must have been started. Where there are workers, they continue the runs.
+        Start the tools first. Where there is a queue, its workers resume the runs, and this method does nothing.
         """
         if self.host.queue is not None:
             return {}
@@ -157,9 +158,9 @@ class Workspace:
         *,
         on_found: Callable[[RunInfo], object] = lambda _info: None,
     ) -> threading.Thread:
-        """The same in a thread, once ``after`` (such as waiting for the tools) has returned.
+        """``aresume_runs`` in a thread, after ``after`` (for instance a wait for the tools) has returned.
 
-        Closing the workspace ends it, and what it had not finished is left for the next start.
+        Closing the workspace ends it; the next start resumes the runs that it has not finished.
         """
         ready: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
         is_ending = threading.Event()
@@ -176,7 +177,7 @@ class Workspace:
             try:
                 asyncio.run(resume())
             except (asyncio.CancelledError, StoreError):
-                return  # the next start finds what is left
+                return  # the next start resumes the rest
 
         thread = threading.Thread(target=work, name="multi_llm_chat resume", daemon=True)
 
@@ -192,7 +193,7 @@ class Workspace:
         return thread
 
     def configured_servers(self) -> ReadServers:
-        """The MCP servers of ``mcp.json``, and our own for the folders that may be read."""
+        """The MCP servers of ``mcp.json``, and our own filesystem server for the configured folders."""
         path = self.folders.servers_file
         try:
             found = read_servers(path.read_bytes())
@@ -220,7 +221,11 @@ class Workspace:
         return self._servers
 
     def close(self) -> None:
-        """Close everything."""
+        """Close everything.
+
+        Raises:
+            StoreError: The store accepted no writes for five seconds; the text says how many steps are not saved.
+        """
         self._end()
         if self._servers is not None:
             self._servers.stop_sync()
@@ -265,7 +270,7 @@ class Workspace:
         if not configured.servers or self._servers is not None:
             return None
         try:
-            # The package is an extra, and takes long to load: only who has servers needs it.
+            # An extra that takes long to load: only programs with MCP servers need it.
             from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
         except ImportError:
             self.problems.append(

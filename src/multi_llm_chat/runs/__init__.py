@@ -1,1 +1,1 @@
-"""Runs: one speaker's answer each, recorded before anything happens, and resumed by any process that has its tools."""
+"""Runs: one speaker's answer each, recorded step by step, resumed by any process with its speaker and tools."""

@@ -1,9 +1,10 @@
-"""A model with tools, run once and recorded nowhere: with ``async`` or without.
+"""A model with tools, run once and without a journal: ``AgentRun`` for ``async`` code, ``SyncAgentRun`` for other code.
 
 Rules:
-1. The run goes in step with its reader: after each event it waits until the next one is wanted, so that ``cancel`` and
-   ``pause`` take effect at the event that was read last.
-2. Leaving a run early cancels it.
+1. The run keeps step with its reader: after each event it waits until the reader asks for the next one, so that
+   ``cancel`` and ``pause`` take effect at the event that was read last. ``in_step=False`` turns this off.
+2. A reader that leaves early cancels the run.
+3. ``AgentRun`` drives in the reader's event loop, ``SyncAgentRun`` in the process's background loop (``tools.background_loop``).
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
@@ -42,7 +43,7 @@ class AgenticLoopResult(Struct, frozen=True):
     """How a run ended.
 
     ``chunks`` are the texts, calls and results in the order they came, as plain dicts;
-    ``history_delta`` the turns to be added to the history; ``final_text`` the model's last words.
+    ``history_delta`` the turns that the run adds to the history; ``final_text`` the text of the model's last turn.
     ``compressions`` describe what its requests left out of the history.
     """
 
@@ -58,7 +59,7 @@ class AgenticLoopResult(Struct, frozen=True):
 
 
 def chunk_of(event: Event) -> JsonObject | None:
-    """The event as a plain dict, as the first systems have it; None where they have none."""
+    """The event as a plain dict ``{"type": …}``; None for events that have no such form."""
     match event:
         case TextDelta():
             return {"type": "text", "content": event.text}
@@ -71,7 +72,7 @@ def chunk_of(event: Event) -> JsonObject | None:
 
 
 class _Run:
-    """What both kinds of run share: the driver, and what it emitted."""
+    """What both kinds of run share: the driver, and the events it emitted. It is the driver's sink."""
 
     def __init__(
         self,
@@ -91,13 +92,13 @@ class _Run:
         """Prepare a run.
 
         Args:
-            provider: Who answers.
+            provider: The provider that answers.
             history: The conversation so far; not changed.
-            tools: Who runs the tools, such as a ``ToolRegistry``.
-            system_prompt: Put before everything else.
+            tools: Runs the tools: a ``ToolRegistry``, or any ``ToolRunner``.
+            system_prompt: Sent before the history.
             options: Settings of every request; the provider's own if not given.
             limits: How far the run may go.
-            conversation: Where "allow in this conversation" holds.
+            conversation: The scope in which an approval "in this conversation" holds.
             compression: How requests are kept inside the model's window; None sends everything.
             policy: How the history is repaired.
             step: Whether to pause after each round of tools.
@@ -126,7 +127,7 @@ class _Run:
         """How the run ended.
 
         Raises:
-            UsageError: It goes on.
+            UsageError: The run has not ended.
         """
         end = self._driver.end
         if end is None:
@@ -152,7 +153,7 @@ class _Run:
         return self._driver.modify_tool_result(tool_call_id, content)
 
     def put(self, events: Sequence[Event]) -> None:
-        """Take events of the driver."""
+        """Receive events from the driver and pass them to the reader."""
         assert self._sink is not None
         self._seen += events
         self._sink.put(events)
@@ -175,15 +176,15 @@ class AgentRun(_Run):
         return self._events
 
     async def aclose(self) -> None:
-        """Leave the run; whatever is under way is ended."""
+        """Leave the run: a running request and running tools are cancelled."""
         await self._events.aclose()
 
     def pause(self) -> None:
-        """Wait before the next step."""
+        """Stop before the next step, until ``resume``."""
         self._driver.pause()
 
     def resume(self) -> None:
-        """Continue."""
+        """Continue after ``pause``."""
         self._driver.resume()
 
     async def reexecute_tool(self, tool_call_id: str) -> ToolResult:
@@ -192,14 +193,14 @@ class AgentRun(_Run):
 
 
 class SyncAgentRun(_Run):
-    """A run for code without ``async``; ``cancel``, ``pause`` and ``resume`` may come from any thread."""
+    """A run for code without ``async``; any thread may call ``cancel``, ``pause`` and ``resume``."""
 
     def __iter__(self) -> Iterator[Event]:
         self._events = iter(self._stream)
         return self._events
 
     def close(self) -> None:
-        """Leave the run; whatever is under way is ended."""
+        """Leave the run: a running request and running tools are cancelled."""
         self._events.close()
 
     def cancel(self) -> None:
@@ -207,11 +208,11 @@ class SyncAgentRun(_Run):
         self._soon(self._driver.cancel)
 
     def pause(self) -> None:
-        """Wait before the next step."""
+        """Stop before the next step, until ``resume``."""
         self._soon(self._driver.pause)
 
     def resume(self) -> None:
-        """Continue."""
+        """Continue after ``pause``."""
         self._soon(self._driver.resume)
 
     def reexecute_tool(self, tool_call_id: str) -> ToolResult:

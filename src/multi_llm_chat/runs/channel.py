@@ -1,10 +1,11 @@
 """Events on their way from a run to one reader.
 
 Rules:
-1. ``put`` never waits: a run is not held up by a slow reader. With ``in_step`` the run waits in ``ready`` until the reader
-   has taken everything, so that a reader who cancels cancels before the next step.
+1. ``put`` never waits: a slow reader does not slow the run down. With ``in_step`` the run waits in ``ready`` until the
+   reader has taken every event, so that a reader that cancels does so before the next step.
 2. Events arrive in batches and are read one by one; no event costs a task switch of its own.
-3. The writer and the reader share one event loop. Threads without a loop read through ``bridge``.
+3. A ``Channel`` belongs to one event loop, that of its run and its reader. ``event_stream`` carries events to threads
+   without a loop.
 """
 
 import asyncio
@@ -23,11 +24,11 @@ class EventSink(Protocol):
         ...
 
     def put(self, events: Sequence[Event]) -> None:
-        """Take events."""
+        """Receive events."""
         ...
 
     async def ready(self) -> None:
-        """Return when the run may go on."""
+        """Return when the run may take its next step."""
         ...
 
 
@@ -43,12 +44,12 @@ class Channel:
         self._closed = False
 
     def put(self, events: Sequence[Event]) -> None:
-        """Take events."""
+        """Receive events."""
         self._events.extend(events)
         self._news.set()
 
     async def ready(self) -> None:
-        """Wait for the reader, if the run goes in step with it."""
+        """Wait for the reader, if the run keeps step with it."""
         if self.in_step and not self._closed:
             self._taken.clear()
             await self._taken.wait()

@@ -1,10 +1,10 @@
-"""The queue of many workers: DBOS on Postgres, used thinly.
+"""The queue of runs for workers on many machines: a thin use of DBOS on Postgres.
 
 Rules:
-1. A workflow is one call of ``drive_run`` and nothing else: what was done is in our journal, not in DBOS's.
-2. Its id is the run's and its epoch: queueing the same again queues nothing.
+1. A workflow is one call of ``drive_run`` and nothing else: our journal records the steps, DBOS does not.
+2. A workflow's id is the run's id and epoch: queueing the same run and epoch twice queues it once.
 3. DBOS has a database of its own. Nothing in it is needed once the queue is empty.
-4. A worker that is asked to end takes no more runs, finishes those it has if there is time, and gives the rest back.
+4. A worker that is asked to end takes no more runs, finishes those it drives if there is time, and releases the rest.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from multi_llm_chat.store.run_admin import sign_off
 from multi_llm_chat.tools.threads import in_thread
 
 APPLICATION: Final = "multi_llm_chat"
-#: Never changed: runs are continued by newer programs, and our journal says whether that is possible.
+#: Never changed: newer programs resume the runs of older ones; ``RunSpec``'s version says whether they can.
 APPLICATION_VERSION: Final = "1"
 QUEUE: Final = "turns"
 WORKFLOW: Final = "turn"
@@ -31,14 +31,14 @@ POLL: Final = 0.1
 #: How many connections to the engine's database a process keeps at most.
 CLIENT_CONNECTIONS: Final = 2
 WORKER_CONNECTIONS: Final = 6
-#: Seconds in which runs are given back after the time to finish them is over.
+#: Seconds to release the runs that were not finished in time.
 _GIVING_BACK: Final = 10
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class DbosQueue:
-    """The queue, for those who put runs into it."""
+    """The sending side of the queue: servers and the watcher of orphaned runs put runs into it."""
 
     def __init__(self, address: str) -> None:
         try:
@@ -56,7 +56,7 @@ class DbosQueue:
             raise failure
 
     def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
-        """Have a worker drive the run; once for each epoch, and each minute in which nobody drives it."""
+        """Queue the run for a worker: once for each epoch, and again for each minute in which none drives it."""
         self._client.enqueue(
             {
                 "workflow_name": WORKFLOW,
@@ -69,7 +69,7 @@ class DbosQueue:
         )
 
     def forget(self, run_id: str, epoch: int) -> None:
-        """Drop what the queue still holds of earlier epochs: their workers have ended, and would block the partition."""
+        """Cancel the workflows of earlier epochs: their workers have ended, but DBOS lets them block the partition."""
         earlier = [f"{run_id}@{number}" for number in range(max(0, epoch - 3), epoch)]
         if earlier:
             self._client.cancel_workflows(earlier)
@@ -80,7 +80,7 @@ class DbosQueue:
 
 
 def migrate_engine(address: str) -> None:
-    """Make or migrate the engine's database.
+    """Create or migrate the queue's database.
 
     Raises:
         StoreError: It cannot be reached.
@@ -170,7 +170,7 @@ class Worker:
         task = asyncio.ensure_future(self._drive(run_id))
         self._tasks.add(task)
         try:
-            # Its own task: who ends it is the draining worker, never the library.
+            # A task of its own: only the draining worker cancels it, never DBOS.
             await asyncio.wait({task})
         finally:
             self._tasks.discard(task)
@@ -186,14 +186,14 @@ class Worker:
             try:
                 return await drive_run(self._host, run_id, self._resolve)
             except StoreError as error:
-                # The workflow must not end while the run has not: it would not be queued again.
+                # The workflow must not end before the run does: nobody would queue the run again in this epoch.
                 _LOGGER.warning("a run waits for the database: %s", error)
                 await asyncio.sleep(PATIENCE)
 
     async def _drain(self, seconds: float) -> None:
-        """Take nothing more, wait for what runs, give back the rest."""
-        # The library takes nothing more from now on, and waits for what it knows to run. In a thread of our own: it
-        # ends those of the event loop.
+        """Take no more runs, wait for those that run, release the rest."""
+        # ``destroy`` makes DBOS take no more workflows and wait for the running ones. It runs in a thread of our own,
+        # because it shuts down the event loop's thread pool.
         patience = int(seconds) + _GIVING_BACK
         ending = asyncio.create_task(
             in_thread(lambda: DBOS.destroy(workflow_completion_timeout_sec=patience), "drain")

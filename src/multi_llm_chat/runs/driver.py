@@ -1,17 +1,17 @@
-"""Drive one run: ask the model, run its tools, record every step before it happens, emit what happens.
+"""Drive one run: ask the model, run its tools, record each step, emit events.
 
-This is the only code that drives ``agent_loop``. It runs as a coroutine in one event loop; ``cancel`` may come from any
-task of that loop.
+This is the only code that drives ``agent_loop``. It runs as one task of one event loop; other tasks of that loop may
+call ``cancel``, ``pause`` and ``resume``. The store's own threads make the writes.
 
 Rules:
-1. The calls of one turn run at the same time; their results are emitted as they come and sent in the order of the calls.
-2. ``cancel`` closes the model's socket at once and cancels running tools; what was finished is kept, and the run ends
-   in good order. It also ends a wait for the store.
-3. While paused nothing runs; results can be edited and tools requested again.
-4. Nothing runs that is not recorded: the start of a call is committed before the tool runs. While the store refuses writes
-   no tool starts and no turn is emitted as saved. A run that somebody watches fails after ``STORE_PATIENCE``
-   seconds; a worker's run keeps waiting.
-5. What the store has not accepted when the run ends is handed to the host, which keeps trying.
+1. The calls of one turn run at the same time; results are emitted as they arrive and sent in the order of the calls.
+2. ``cancel`` closes the model's socket at once, cancels running tools and ends a wait for the store. The text and the
+   results that arrived before are kept, and the run ends with ``RunFinished``.
+3. While the run is paused nothing runs; results can be edited, and tools run again.
+4. Nothing runs that is not recorded: the journal commits the start of a call before the tool runs. While the store
+   refuses writes, no tool starts and no turn is emitted as saved. A watched run (one with ``store_patience``) then
+   fails after that many seconds; a worker's run keeps waiting.
+5. The driver hands writes that the store has not accepted when the run ends to the ``RunHost``, which keeps trying.
 """
 
 import asyncio
@@ -77,11 +77,11 @@ from multi_llm_chat.tools.approval import (
 from multi_llm_chat.tools.tool import IDEMPOTENCY_KEY
 from multi_llm_chat.tools.tool_runner import may_repeat
 
-#: Seconds for which a run that somebody watches waits for a store that refuses writes.
+#: Seconds for which a watched run waits for a store that refuses writes.
 STORE_PATIENCE: Final = 60.0
 #: Seconds between two tries of a refused write: the first pause, and the longest.
 _PAUSES: Final = (0.05, 1.0)
-#: Seconds in which a cancelled run tries to record its end before the host takes over.
+#: Seconds for which a cancelled run tries to record its end, before it leaves that to the host.
 _LAST_TRY: Final = 1.0
 
 T = TypeVar("T")
@@ -97,8 +97,8 @@ class RunDriver:
     Args:
         spec: What the run is.
         sink: Where its events go.
-        journal: Where it is recorded; a run without one cannot be resumed.
-        gate: When the model may be asked.
+        journal: Records the run; a run without one cannot be resumed.
+        gate: The provider's rate limit; None if it has none.
         step: Whether to pause after each round of tools.
         store_patience: Seconds to wait for a store that refuses writes; None waits for ever.
     """
@@ -154,7 +154,7 @@ class RunDriver:
         self.cancel()
 
     def pause(self) -> None:
-        """Wait before the next step."""
+        """Stop before the next step, until ``resume``."""
         self._open.clear()
 
     def resume(self) -> None:
@@ -162,7 +162,7 @@ class RunDriver:
         self._open.set()
 
     def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
-        """Send the model something else than the tool returned; while paused after tools."""
+        """Replace a tool's result before the model gets it; while paused after tools."""
         self._waiting_call(tool_call_id)
         edited = msgspec.structs.replace(self._results[tool_call_id], content=content)
         self._results[tool_call_id] = edited
@@ -184,7 +184,7 @@ class RunDriver:
     # The run.
 
     async def drive(self, *, begun: bool = False) -> None:
-        """Run to the end; ``begun`` if the start of the run is recorded already.
+        """Run to the end; ``begun`` if the transaction that saved the message also recorded the start of the run.
 
         Raises:
             RunLost: Another process owns the run.
@@ -239,7 +239,7 @@ class RunDriver:
         return await self._run_tools(effect)
 
     def _first_effect(self) -> Effect | None:
-        """The first thing to do; None if everything was done before the run was interrupted."""
+        """The first effect that the journal has no outcome for; None if the run was interrupted after its last one."""
         effect: Effect | None = next(self._loop)
         for outcome in self._replay:
             if effect is None or isinstance(outcome, ToolsRan) != isinstance(effect, RunTools):
@@ -248,7 +248,7 @@ class RunDriver:
         return effect
 
     def _advance(self, outcome: Outcome) -> Effect | None:
-        """The next thing to do; None when the run is over."""
+        """Send the loop an outcome; its next effect, or None when the run is over."""
         effect: Effect | None = None
         try:
             effect = self._loop.send(outcome)
@@ -299,8 +299,8 @@ class RunDriver:
         self._put([event])
 
     async def _fail(self, journal: Journal, error: MultiLLMChatError) -> None:
-        """End the run with an error that is not the model's: of the store, or of the program that asked."""
-        self._cancelled = True  # it ends now, and waits for nothing
+        """End the run with an error of the store or of the caller, not of the provider."""
+        self._cancelled = True  # the run ends now: no further wait for the store
         event, write = journal.finish("error", error_record(error))
         await self._commit([write])
         self._put([event])
@@ -308,7 +308,7 @@ class RunDriver:
     # Recording and emitting.
 
     async def _commit(self, writes: Sequence[Write]) -> bool:
-        """Make writes; wait while the store refuses. Whether they are made: a cancelled run does not wait."""
+        """Commit writes; wait while the store refuses, unless the run is cancelled. Whether they are committed."""
         journal = self._journal
         if journal is None or not (writes or journal.pending):
             return True
@@ -337,7 +337,7 @@ class RunDriver:
         return await self._commit_at_last(journal)
 
     async def _commit_at_last(self, journal: Journal) -> bool:
-        """One last try of a run that is being cancelled; the host goes on trying."""
+        """The last try of a cancelled run; whether it was committed. If not, the host keeps trying."""
         if self._is_lost:
             raise RunLost(self.spec.run)
         trying = asyncio.ensure_future(journal.commit())
@@ -353,7 +353,7 @@ class RunDriver:
         return True
 
     async def _emit(self, events: list[Event]) -> None:
-        """Note events in the journal and hand them to the reader."""
+        """Append events to the journal, and pass them to the reader without waiting for the commit."""
         if self._journal is not None:
             self._journal.append(events)
         self._put(events)
@@ -402,7 +402,7 @@ class RunDriver:
             return ModelAnswered(reply.turn, reply.finish.reason, reply.usage, self.elapsed)
 
     async def _compress(self) -> None:
-        """Emit how the request was shortened; summarise what is left out, where that is wanted."""
+        """Emit how the request was shortened; first ask for a summary of what is left out, if one is configured."""
         fitting = self.fitting
         request = fitting.summary_request
         if request is not None and fitting.summariser is not None:
@@ -438,7 +438,7 @@ class RunDriver:
         )
         async with spec.provider.ask(request) as stream:
             batches = aiter(stream.batches())
-            complete = False  # a cancel that comes behind the last event takes nothing away
+            complete = False  # a cancel after the last event does not discard the reply
             while True:
                 try:
                     step = anext(batches)
@@ -463,7 +463,7 @@ class RunDriver:
             await self._emit([event])
 
     def _cancelled_outcome(self) -> Cancelled:
-        """The run was stopped: what was said, and the results there are."""
+        """The outcome of a cancelled effect: the text so far, and the results there are."""
         words = "".join(self._words)
         speaker = self.spec.provider.speaker
         partial = Turn(speaker, (Text(words),)) if words.strip() else None
@@ -522,7 +522,7 @@ class RunDriver:
             self._put([event])
 
     async def _execute(self, call: ToolCall) -> ToolResult:
-        """Run a call, unless the journal knows its result or that nobody knows it."""
+        """Run a call, unless the journal has its result or has marked its outcome as unknown."""
         journal, tools, conversation = self._journal, self.spec.tools, self.spec.conversation
         APPROVAL_OBSERVER.set(self._observe_approval)  # in this call's own task
         if journal is not None:
@@ -549,7 +549,7 @@ class RunDriver:
         self._put([event])
 
     async def _commit_decision(self, writes: Sequence[Write]) -> None:
-        """Record the start of a doubtful call, in the call's own task; it is cancelled with the round."""
+        """Record the decision about a doubtful call, in the call's own task; ``cancel`` cancels it with the round."""
         journal = self._journal
         assert journal is not None
         journal.pending.extend(writes)
@@ -578,7 +578,7 @@ def _given_up(error: StoreError) -> StoreError:
 
 
 def error_record(error: MultiLLMChatError) -> ErrorRecord:
-    """The error as it is kept."""
+    """The error as the store keeps it."""
     kind = type(error).__name__
     if not isinstance(error, ProviderError):
         return ErrorRecord(kind, str(error))

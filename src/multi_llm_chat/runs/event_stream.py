@@ -1,10 +1,10 @@
-"""A stream of events, to be read with ``for`` or ``async for``; and the one bridge for code without ``async``.
+"""A stream of events for ``for`` and ``async for``, with the one bridge between event loops and threads without one.
 
 Rules:
-1. What produces the events runs in a task of the reader's loop. For a reader without a loop it runs in the process's
-   background loop (``tools.background_loop``), and batches of events cross the threads.
-2. Both readers get the same events, and then whatever error the producer raised.
-3. Leaving the stream early calls ``stop`` and waits for the producer's end.
+1. With ``async for`` the producer runs as a task of the reader's loop. With ``for`` it runs in the process's background
+   loop (``tools.background_loop``), and batches of events cross to the reader's thread through a queue.
+2. Both readers get the same events, and then the error that the producer raised, if any.
+3. A reader that leaves early calls ``stop`` and waits until the producer has ended.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Producer: TypeAlias = Callable[[EventSink], Coroutine[Any, Any, None]]
 
 
 class EventStream:
-    """Events while they happen; they begin to happen when they are first read."""
+    """The events of an action; the action starts when the first event is read."""
 
     def __init__(
         self, produce: Producer, stop: Callable[[], object], *, in_step: bool = False
@@ -30,8 +30,8 @@ class EventStream:
         """Prepare a stream.
 
         Args:
-            produce: Makes the events.
-            stop: Ends what makes them; called in any thread, and it does not wait.
+            produce: Performs the action and puts its events into a sink.
+            stop: Ends the action without waiting; called from any thread.
             in_step: Whether the producer waits for the reader after each event.
         """
         self._produce = produce
@@ -58,7 +58,7 @@ class EventStream:
                 channel.close()
                 await asyncio.wait({task})
             if not task.cancelled():
-                task.exception()  # seen: a reader who leaves early is not interested
+                task.exception()  # retrieved: a reader that leaves early does not want it
 
     def _read_in_thread(self) -> Generator[Event]:
         not_in_portal()
@@ -93,11 +93,11 @@ class _Bridge:
         await produce(self)
 
     def put(self, events: Sequence[Event]) -> None:
-        """Take events, in the background loop."""
+        """Receive events, in the background loop."""
         self.batches.put(list(events))
 
     async def ready(self) -> None:
-        """Wait for the reader, if the producer goes in step with it."""
+        """Wait for the reader, if the producer keeps step with it."""
         if self.in_step and not self._has_left:
             await self._taken.wait()
             self._taken.clear()
@@ -108,7 +108,7 @@ class _Bridge:
             self._wake()
 
     def leave(self) -> None:
-        """The reader is gone: the producer waits for nobody."""
+        """The reader has left: the producer waits no more."""
         self._has_left = True
         self._wake()
 

@@ -1,4 +1,4 @@
-"""Run a model with tools to the end: the first seed system's functions."""
+"""Run a model with tools to the end, in one call: ``execute_with_tools`` and its two variants."""
 
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
@@ -47,15 +47,15 @@ async def execute_with_tools_stream(
     limits: LoopLimits | None = None,
     **settings: Unpack[RunSettings],
 ) -> AsyncGenerator[JsonObject | AgenticLoopResult]:
-    """Yield texts, calls and results as plain dicts while they come; last of all the result.
+    """Yield texts, calls and results as plain dicts while they arrive, then the ``AgenticLoopResult``.
 
     Args:
-        provider: Who answers.
+        provider: The provider that answers.
         history: The conversation so far; not changed.
-        tools: Who runs the tools, such as a ``ToolRegistry``.
-        system_prompt: Put before everything else.
+        tools: Runs the tools: a ``ToolRegistry``, or any ``ToolRunner``.
+        system_prompt: Sent before the history.
         max_iterations: How often the model may ask for tools; 10 if not given.
-        timeout: Seconds after which the model is asked for its last word.
+        timeout: Seconds after which the model gets one last request, without tools.
         limits: All limits at once.
         settings: The further arguments of ``AgentRun``.
     """

@@ -1,11 +1,13 @@
-"""Follow a run, in whichever process it is driven.
+"""Follow a run, whichever process drives it: read its committed events.
 
 Rules:
-1. Events come in the order of their numbers, without a gap and none twice, from any number on.
-2. Following ends with the run, and its last event is ``RunFinished`` or ``RunFailed``, also where the run's own events
-   are gone: the turns are in the store.
-3. A follower reads again and again; rows that this process commits are handed to it, and Postgres wakes it.
-4. A run that no process drives any more is left after ``ORPHANED`` seconds, unless workers will find it.
+1. Events arrive in the order of their numbers, without a gap and none twice, from any number on.
+2. Following ends with the run, and the last event is ``RunFinished`` or ``RunFailed``, also where the run's own events
+   were pruned: its turns stay in the store.
+3. A follower polls the store. ``Notifications`` shortens the wait: it passes on rows that this process commits, and
+   Postgres' own notifications.
+4. After ``_LOOKS`` silent reads a follower checks that a process drives the run, and raises ``StoreError`` if none
+   does. Where workers serve a queue it keeps waiting: they take the run.
 """
 
 from collections.abc import AsyncGenerator
@@ -30,21 +32,21 @@ from multi_llm_chat.store.json_column import read_json
 
 Numbered: TypeAlias = tuple[int, Event]
 
-#: How many silent reads lie between two looks at whether the run still has an owner.
+#: How many silent reads lie between two checks that the run still has a living owner.
 _LOOKS: Final = 20
 
-_ENDED_EARLY: Final = ErrorRecord("RunLost", "The answer was ended before it was complete.")
+_ENDED_EARLY: Final = ErrorRecord("RunLost", "The run was ended before its answer was complete.")
 
 
 async def follow(
     host: RunHost, run_id: str, after: int = 0, *, store: Store | None = None
 ) -> AsyncGenerator[Numbered]:
-    """The events of a run behind a number, until it ends.
+    """The numbered events of a run after a number, until the run ends.
 
     Args:
         host: The host of this process.
         run_id: The run.
-        after: The number of the last event that is known.
+        after: The number of the last event that the caller has.
         store: The store of the run's user; the host's own if not given.
 
     Raises:
@@ -64,7 +66,7 @@ async def follow(
             if following.has_ended(read):
                 yield following.after + 1, following.ending(await own.arun(run_info, run_id))
                 return
-            # What was read is read behind at once only if there may be more.
+            # A full page means that more rows may be there: read on at once, without waiting.
             rows = (
                 () if len(read.events) >= MOST_EVENTS else await subscription.next(following.after)
             )
@@ -79,7 +81,7 @@ async def follow(
 
 
 class _Following:
-    """Where a follower stands."""
+    """The position of a follower in its run."""
 
     def __init__(self, store: Store, info: RunInfo, after: int) -> None:
         self.after = after
@@ -103,7 +105,7 @@ class _Following:
         return read.status != "running" and not read.events
 
     def ending(self, info: RunInfo) -> Event:
-        """The end of a run whose own last event is gone."""
+        """The end of a run whose own last event is not in the store."""
         event: Event = RunFinished("answered")
         if info.status == "cancelled":
             event = RunFinished("cancelled")
@@ -119,7 +121,7 @@ class _Following:
         return replace(event, turn=placed.turn)
 
     async def check(self, host: RunHost) -> None:
-        """Make sure that somebody drives the run, or will."""
+        """Raise if no process drives the run and none will."""
         info = await self._store.arun(run_info, self._info.id)
         if info.status == "running" and host.queue is None and is_interrupted(info):
             raise StoreError(

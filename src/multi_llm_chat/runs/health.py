@@ -1,8 +1,8 @@
-"""Whether this process lives, whether it can work, and what it counts.
+"""The health of this process: alive, ready, and its metrics.
 
 Rules:
 1. ``/healthz``: the process answers. ``/readyz``: it reaches the database. ``/metrics``: Prometheus' text form.
-2. No answer holds a word of a conversation, a user or a key.
+2. No response contains text of a conversation, a user's name or a key.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from multi_llm_chat.runs.leases import counts
 from multi_llm_chat.store import Store, count_runs, list_runs
 from multi_llm_chat.store.run_admin import workers
 
-#: Seconds after which a database that does not answer is as good as none.
+#: Seconds after which a database that does not answer counts as unreachable.
 PATIENCE: Final = 5.0
 _LONGEST_REQUEST: Final = 8_192
 _STATUSES: Final = {200: "OK", 404: "Not Found", 503: "Service Unavailable"}
 
 
 class Readiness(Struct, frozen=True):
-    """Whether work can be done; ``reason`` is one word where it cannot."""
+    """Whether this process can work; ``reason`` is one word where it cannot."""
 
     is_ready: bool
     reason: str = ""
 
 
 async def readiness(store: Store) -> Readiness:
-    """Ask the database."""
+    """Whether the database answers."""
     try:
         async with asyncio.timeout(PATIENCE):
             await store.arun(count_runs)
@@ -42,7 +42,7 @@ async def readiness(store: Store) -> Readiness:
 
 
 async def metrics(store: Store) -> str:
-    """All figures in Prometheus' text form."""
+    """All metrics in Prometheus' text format."""
     by_status = await store.arun(count_runs)
     running = await store.arun(list_runs, limit=100_000)
     there = await store.arun(workers)
@@ -50,8 +50,8 @@ async def metrics(store: Store) -> str:
     lines = [
         *_metric("multi_llm_chat_runs", "gauge", "Runs in the store by status.",
             {f'{{status="{status}"}}': by_status.get(status, 0) for status in ("running", "done", "failed", "cancelled")}),
-        *_metric("multi_llm_chat_runs_free", "gauge", "Runs that nobody works on.", {"": sum(info.is_free for info in running)}),
-        *_metric("multi_llm_chat_runs_held", "gauge", "Runs of this process.", {"": own["runs_held"]}),
+        *_metric("multi_llm_chat_runs_free", "gauge", "Runs that no process drives.", {"": sum(info.is_free for info in running)}),
+        *_metric("multi_llm_chat_runs_held", "gauge", "Runs that this process drives.", {"": own["runs_held"]}),
         *_metric("multi_llm_chat_writer_cpu_seconds_total", "counter", "CPU time of writing events and leases.", {"": own["writer_cpu_seconds"]}),
         *_metric("multi_llm_chat_workers", "gauge", "Workers seen within a minute.", {"": sum(age < 60_000 for age in there.values())}),
     ]  # fmt: skip
@@ -80,8 +80,8 @@ async def answer(store: Store, path: str) -> tuple[int, str]:
             return 404, "not found\n"
 
 
-async def serve_health(store: Store, port: int, host: str = "0.0.0.0") -> asyncio.Server:  # noqa: S104 probes come from outside; nothing secret is told
-    """Answer probes, for processes that have no web server of their own."""
+async def serve_health(store: Store, port: int, host: str = "0.0.0.0") -> asyncio.Server:  # noqa: S104 probes come from outside; the answers hold no secret
+    """Serve the probes over HTTP, for processes without a web server."""
 
     async def reply(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError, ValueError, asyncio.IncompleteReadError, TimeoutError):

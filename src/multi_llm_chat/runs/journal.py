@@ -1,13 +1,17 @@
-"""One run's journal: what each step of the run means for the store.
+"""The journal of one run: translates each step of the run into writes to the store.
 
 Rules:
-1. Calls are numbered in the order in which the loop makes them; a turn's id is made of the run's id and its call's
-   number. A process that resumes the run counts the same.
-2. What the journal has already is not written again, and not emitted again.
-3. A call is recorded before it is made: the first with the run itself, tools with the turn that calls them, each further
-   call of the model with the tools' turn that leads to it.
-4. An interrupted tool runs again, is given up, or waits for a person's decision, by its policy.
-5. Methods return ``Write`` values; ``commit`` makes them, in order. A write that the store refuses stays ``pending``.
+1. Calls are numbered in the order in which the loop makes them; a turn's id is the run's id and its call's number.
+   A process that resumes the run counts the same.
+2. What the journal has already is not written again. A resumed run emits its recorded turns again to its local reader;
+   followers, which have them by number, do not get them twice.
+3. A call is recorded before it is made: the first request to the model with the run itself, tools with the turn that
+   calls them, each further request with the tools' turn that leads to it.
+4. A tool that was interrupted runs again, gets the result "outcome unknown", or waits for a person's decision: its
+   ``resume`` policy says which.
+5. Methods return ``Write`` values; ``commit`` makes them, in order, one transaction each. A write that the store
+   refuses stays in ``pending``.
+6. A journal is used by one task of one event loop; a lock keeps concurrent commits in order.
 """
 
 import asyncio
@@ -62,9 +66,9 @@ class Journal:
         spec: What the run is.
         store: The store of the run's user.
         host: The host of this process.
-        fence: The right to write; that of a run which begins here if not given.
+        fence: The right to write for the run; epoch 1, for a run that starts here, if not given.
         sequence: The number of the run's next event.
-        replay: What the journal has.
+        replay: What earlier attempts recorded.
     """
 
     def __init__(
@@ -108,7 +112,7 @@ class Journal:
     # Writing.
 
     async def commit(self, *writes: Write) -> None:
-        """Make these writes and all that are pending before them, in order.
+        """Make the pending writes and these, in order.
 
         Raises:
             RunLost: Another process owns the run.
@@ -123,19 +127,19 @@ class Journal:
                 first.landed()
 
     def leave_unsaved(self) -> None:
-        """Hand what the store has not accepted to the host, which keeps trying."""
+        """Hand writes that the store has not accepted to the host, which keeps trying."""
         self.host.keep_trying(self.store, list(self.pending))
         self.pending.clear()
 
     def close(self) -> None:
-        """The run is over, or no longer ours."""
+        """The run is over, or another process owns it."""
         self._spans.close()
         self.lease.release()
 
     # The steps of a run.
 
     def start(self) -> Write:
-        """The run begins here; the write may share a transaction with the message that the run answers."""
+        """The run starts here. The write may share a transaction with the message that the run answers."""
         self._spans.model_started()
         spec, host = self.spec, self.host
         self.lease.append([RunStarted(spec.model)])
@@ -146,7 +150,7 @@ class Journal:
         return Write(start_run, arguments, self.lease.hold)
 
     def resume(self) -> tuple[Event, list[Write]]:
-        """The run continues here: the event that says so, and what is to be recorded first."""
+        """The run continues here: the event that says so, and the writes that come first."""
         event = RunResumed(self.fence.epoch) if self._is_resumed else RunStarted(self.spec.model)
         self.lease.append([event])
         self.lease.hold()
@@ -170,7 +174,7 @@ class Journal:
     def finish_turn(
         self, event: TurnFinished, calls: Sequence[ToolCall] = ()
     ) -> tuple[Turn, list[Write]]:
-        """A turn is complete: the turn as it is kept, and its write, which also records the start of ``calls``."""
+        """A turn is complete: the turn as it is stored, and its write, which also records the start of ``calls``."""
         turn = self._kept_turn(event)
         is_models = turn.role != "tool"
         outcome, starts = self._call_of(turn, event, is_models=is_models)
@@ -189,7 +193,7 @@ class Journal:
         return turn, [self._with_rows(record_turn, arguments, rows)]
 
     def start_tools(self, calls: Sequence[ToolCall]) -> list[CallStart]:
-        """Number the calls of a round and decide which of them start; once for each round."""
+        """Number the calls of a round and choose those that start now; empty the second time in a round."""
         if not calls or self._started == self._model_call:
             return []
         self._started = self._model_call
@@ -197,7 +201,7 @@ class Journal:
         return [start for start in starts if start is not None]
 
     def start_write(self, starts: Sequence[CallStart]) -> list[Write]:
-        """How the start of calls is recorded."""
+        """The write that records the start of calls."""
         return [Write(begin_calls, (self.fence, list(starts)))] if starts else []
 
     def finish_tool(self, event: ToolFinished) -> list[Write]:
@@ -224,7 +228,7 @@ class Journal:
         rows = self.lease.bind(event)
         return event, self._with_rows(record_end, (self.fence, status, error, rows), rows)
 
-    # What is known.
+    # What the journal knows.
 
     @property
     def seconds(self) -> float:
@@ -232,7 +236,7 @@ class Journal:
         return time.monotonic() - self._began
 
     def is_recorded(self, call: ToolCall) -> bool:
-        """Whether the journal has the call's result from before."""
+        """Whether an earlier attempt recorded the call's result."""
         return self._numbers[id(call)] in self.replay.results
 
     def key(self, call: ToolCall) -> str:
@@ -240,7 +244,7 @@ class Journal:
         return f"{self.spec.run}:{self._numbers[id(call)]}"
 
     def answer(self, call: ToolCall) -> ToolResult | None:
-        """The result of a call that is not made: it was made before, or may have been."""
+        """The result of a call that does not run: the recorded one, or "outcome unknown"; None for a call that runs."""
         number = self._numbers[id(call)]
         found = self.replay.results.get(number)
         if found is None and number in self._given_up:
@@ -248,11 +252,11 @@ class Journal:
         return found
 
     def is_doubtful(self, call: ToolCall) -> bool:
-        """Whether the call was interrupted, and a person decides what becomes of it."""
+        """Whether the call was interrupted and a person decides whether it runs again."""
         return self._numbers[id(call)] in self._doubtful
 
     def decide(self, call: ToolCall, *, again: bool) -> list[Write]:
-        """Make a doubtful call again, or give it up."""
+        """Run a doubtful call again, or give it up."""
         number = self._numbers[id(call)]
         self._doubtful.discard(number)
         if again:
@@ -283,7 +287,7 @@ class Journal:
         return CallStart(number, "tool", call.name, self.key(call))
 
     def is_announced(self, call: ToolCall) -> bool:
-        """Whether followers see the call start: it runs now, or waits for a person's decision."""
+        """Whether ``ToolStarted`` is emitted for the call: it runs now, or waits for a person's decision."""
         number = self._numbers[id(call)]
         return number not in self.replay.results and number not in self._given_up
 
@@ -294,7 +298,7 @@ class Journal:
         if event.turn.role == "tool" and self._took:
             meta["seconds"], self._took = self._took, {}
         suffix = "" if event.turn.role != "tool" else ".tools"
-        # Half a turn is followed by a whole one under another id, if the run is ever resumed.
+        # A partial turn has an id of its own, so that the whole turn of a later attempt does not clash with it.
         self._is_half = self._is_half or not event.is_whole
         half = f".half{self.fence.epoch}" if self._is_half else ""
         identifier = f"{self.spec.run}.{self._model_call}{suffix}{half}"
@@ -311,7 +315,7 @@ class Journal:
             self._model_call = self._number()
             self._numbers = {}
             return None, [self._model_start()]
-        # Its tools have the next numbers, whether they run here or ran before.
+        # The turn's tools have the next numbers, whether they run now or ran in an earlier attempt.
         self._next_tool = self._next
         self._next += sum(isinstance(part, ToolCall) for part in turn.parts)
         if turn.id in self.replay.turns:

@@ -1,12 +1,13 @@
-"""The runs that this process owns: their leases, and the events that wait to be written.
+"""The runs that this process owns: their leases, and their events on the way to the store.
 
 Rules:
-1. One thread of a ``RunHost`` writes the events of all its runs together, every 50 ms: never one write for a word.
-2. An event gets its number once, when it is first handed to a transaction, and stays here until it is known to be
+1. The thread of a ``RunHost`` writes the new events of all its runs in one transaction, every 50 ms.
+2. An event gets its number once, when it first goes into a transaction, and stays here until that transaction is
    committed. A transaction that records a turn also writes the events before it.
-3. Leases are renewed long before they end. A driver that lost its run learns it at once, and nothing more is written.
-4. Writes that a driver could not make before it ended (``unsaved``) are tried again in the background and at ``close``.
-5. The thread lives as long as there are runs or unsaved writes.
+3. The thread renews leases long before they end. When another process has taken a run, it calls ``on_lost`` and writes
+   nothing more for that run; when a stop was requested in the store, it calls ``on_stop``.
+4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` retries them too.
+5. The thread runs as long as there are leases or unsaved writes. ``lock`` guards everything it shares with drivers.
 """
 
 import threading
@@ -28,9 +29,9 @@ from multi_llm_chat.store.json_column import write_json
 
 #: Seconds between two writes of events.
 FLUSH: Final = 0.05
-#: Seconds between two renewals at most: a silent run learns this late that it is to stop.
+#: Most seconds between two renewals: a run without events learns within this time that it must stop.
 RENEWAL: Final = 2.0
-#: For how many seconds a run is ours without a renewal.
+#: Seconds for which a run belongs to this process without a renewal.
 LEASE: Final = 15.0
 #: Seconds between two tries of unsaved writes.
 RETRY: Final = 0.5
@@ -51,7 +52,7 @@ class RunQueue(Protocol):
 
 
 class Lease:
-    """The right of this process to write for one run, and the run's events that are not yet committed."""
+    """The right of this process to write for one run, and the run's uncommitted events."""
 
     def __init__(self, host: "RunHost", fence: Fence, sequence: int = 1) -> None:
         self.fence = fence
@@ -67,12 +68,12 @@ class Lease:
         self._numbered: dict[int, str] = {}
 
     def hold(self) -> None:
-        """The run is ours: renew its lease and write its events."""
+        """Start to renew the lease and to write the run's events."""
         self.is_held = True
         self._host.hold(self)
 
     def release(self) -> None:
-        """The run is over, or no longer ours."""
+        """Stop renewing: the run is over, or another process owns it."""
         self.is_held = False
         self._host.release(self)
 
@@ -109,7 +110,7 @@ class Lease:
         self._delta, self._pieces = None, []
 
     def bind(self, event: Event) -> NumberedRows:
-        """The rows that are not yet committed, and behind them an event that is true once it is committed with them."""
+        """The uncommitted rows, followed by an event that becomes true with the commit of these rows."""
         with self._host.lock:
             before = self.numbered()
             number = self._next
@@ -117,7 +118,7 @@ class Lease:
         return (*before, (number, write_json(write_row(event))))
 
     def landed(self, rows: NumberedRows) -> None:
-        """These rows are committed."""
+        """These rows are committed: forget them and pass them to followers in this process."""
         self.forget(rows)
         self._host.notifications.notify({self.fence.run_id: rows})
 
@@ -138,17 +139,17 @@ class Lease:
 
 
 def _nothing() -> None:
-    """Nobody is interested."""
+    """Do nothing."""
 
 
 class RunHost:
     """The runs that this process drives in one store.
 
     Args:
-        store: Where they are recorded, of whichever user.
-        lease: For how many seconds a run is ours without a renewal.
+        store: Where the runs are recorded, those of every user.
+        lease: Seconds for which a run belongs to this process without a renewal.
         flush: Seconds between two writes of events.
-        queue: Where new runs wait for workers; without it this process drives them.
+        queue: Where new runs wait for workers; without one this process drives them.
     """
 
     def __init__(
@@ -161,7 +162,7 @@ class RunHost:
     ) -> None:
         self.owner = new_owner()
         self.lease_ms = int(lease * 1000)
-        #: CPU seconds that writing has taken.
+        #: CPU seconds that the thread has used.
         self.cpu_seconds = 0.0
         self.store = store
         self.queue = queue
@@ -194,7 +195,7 @@ class RunHost:
             self._start()
 
     def release(self, lease: Lease) -> None:
-        """Renew it no more."""
+        """Stop renewing the lease."""
         with self.lock:
             if self._leases.get(lease.fence.run_id) is lease:
                 del self._leases[lease.fence.run_id]
@@ -208,7 +209,7 @@ class RunHost:
                 self._start()
 
     def close(self, seconds: float = CLOSING) -> int:
-        """Try for so long to make the unsaved writes; how many are still unsaved."""
+        """Try for this many seconds to make the unsaved writes; how many remain unsaved."""
         deadline = time.monotonic() + seconds
         while self.unsaved and time.monotonic() < deadline:
             self._write_unsaved()
@@ -227,7 +228,7 @@ class RunHost:
     def _work(self) -> None:
         renewed = retried = due = time.monotonic()
         while True:
-            # From one beginning to the next: what a write takes does not delay the next one.
+            # The interval counts from start to start, so that a slow write does not delay the next one.
             self._woken.wait(max(due - time.monotonic(), self._flush / 5))
             due = time.monotonic() + self._flush
             began = time.thread_time()
@@ -257,7 +258,7 @@ class RunHost:
         try:
             lost, stopped = self.store.run(append_events, batches)
         except StoreError:
-            return  # the events stay here, and are tried again with what follows
+            return  # the events stay here; the next write includes them
         written = {
             batch.fence.run_id: batch.numbered
             for batch in batches
@@ -279,8 +280,8 @@ class RunHost:
         try:
             ours, stopped = self.store.run(renew, fences, self.lease_ms)
         except StoreError:
-            return  # nobody else reaches the database either, or we learn soon that the run is lost
-        # A run that ended meanwhile has no lease here any more, and was not lost.
+            return  # the lease may end; if another process takes the run, a later write or renewal reports it
+        # A run that ended in the meantime has no lease here, so ``_lose`` ignores it.
         self._lose({fence.run_id for fence in fences} - ours)
         self._stop(stopped)
 
@@ -295,7 +296,7 @@ class RunHost:
 
     @staticmethod
     def _write_all(store: Store, writes: list[Write]) -> bool:
-        """Make writes in their order; whether none is left to make."""
+        """Make writes in their order; whether the entry is done."""
         try:
             while writes:
                 store.run(writes[0].operation, *writes[0].arguments)
@@ -329,7 +330,7 @@ _hosts: "WeakSet[RunHost]" = WeakSet()
 
 
 def counts() -> Mapping[str, float]:
-    """How many runs this process owns, and what writing their events has cost."""
+    """How many runs this process owns, and the CPU time of their writers."""
     hosts = list(_hosts)
     return {
         "runs_held": sum(len(host.runs) for host in hosts),
@@ -338,7 +339,7 @@ def counts() -> Mapping[str, float]:
 
 
 def report_unsaved(count: int) -> None:
-    """Report writes that were given up.
+    """Report writes that ``close`` gave up.
 
     Raises:
         StoreError: There are some.

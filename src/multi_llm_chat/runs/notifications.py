@@ -1,10 +1,11 @@
-"""Wake followers when a run has new events, instead of polling: from Postgres, or from this very process.
+"""Wake the followers of a run when it has new events: from Postgres, or from a commit in this process.
 
 Rules:
-1. One connection for a whole process, open while anyone follows. SQLite notifies nobody: followers poll for what other
-   processes write.
-2. Events that this process commits are handed to its own followers after the commit: nobody reads them again.
-3. A notification without events only says "look". A follower that misses one looks a moment later all the same.
+1. One thread with one connection listens to Postgres for the whole process, while anyone follows. SQLite has no
+   notifications: followers poll for what other processes write.
+2. Followers in this process receive the rows of a commit from memory, after the commit, and do not read them again.
+3. A notification without rows means that there may be something to read. A follower that misses one reads the store
+   after at most ``LONGEST`` seconds.
 
 ``Notifications`` owns the listening thread; a ``Subscription`` belongs to one event loop.
 """
@@ -24,9 +25,9 @@ from multi_llm_chat.store.journal import CHANNEL
 POLL: Final = 0.05
 #: Seconds after which a follower reads without a notification.
 LONGEST: Final = 0.5
-#: How many events wait for a slow follower; with more, it reads all of them from the store.
+#: How many events wait for a slow follower; beyond that it reads them from the store.
 _MOST: Final = 1_000
-#: How many silent waits the connection outlives when nobody follows.
+#: After how many silent waits without a follower the connection is closed.
 _IDLE_WAITS: Final = 4
 
 
@@ -51,14 +52,14 @@ class Subscription:
         self._notifications.remove(self)
 
     def receive(self, rows: NumberedRows) -> None:
-        """Take rows that were committed just now; none means that another process may have written some."""
+        """Receive rows of a commit; an empty tuple means that another process may have written some."""
         self._received = [*self._received, *rows] if len(self._received) < _MOST else []
         self._woken.set()
 
     async def next(self, after: int) -> NumberedRows:
-        """Wait for the rows behind a number; empty where the store must be read."""
+        """Wait for the rows after a number; an empty tuple means: read the store."""
         if after > self._last:
-            self._is_local = False  # another process writes them
+            self._is_local = False  # another process writes the rows of this run
         try:
             async with asyncio.timeout(LONGEST if self._is_local else self._notifications.patience):
                 await self._woken.wait()
@@ -85,7 +86,7 @@ class Notifications:
 
     @property
     def patience(self) -> float:
-        """How long it is worth waiting for a notification."""
+        """Seconds to wait for a notification before the store is read."""
         return POLL if self._is_silent else LONGEST
 
     def subscribe(self, run_id: str) -> Subscription:
@@ -103,7 +104,7 @@ class Notifications:
                 self._thread.start()
 
     def remove(self, subscription: Subscription) -> None:
-        """Notify this subscription no more."""
+        """Stop notifying this subscription."""
         with self._lock:
             others = self._subscriptions.get(subscription.run_id, set())
             others.discard(subscription)
@@ -136,7 +137,7 @@ class Notifications:
             self._thread = None
 
     def _pass_on(self, listening: Listening, idle: int) -> tuple[Listening | None, int]:
-        """Pass on what the database says; None when the connection is lost or nobody has followed for long."""
+        """Pass on one notification; None when the connection is lost, or was idle without followers for too long."""
         try:
             changed = listening.wait(LONGEST)
         except ConnectionError:

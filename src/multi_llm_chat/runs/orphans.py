@@ -1,10 +1,10 @@
-"""Queue runs that no process drives, on many machines.
+"""Find runs that no process drives, and queue them for workers.
 
 Rules:
-1. It looks at what is, not at what happened: whatever one look missed, the next look finds.
-2. One process at a time looks; if it ends, another is next.
-3. Queueing a run again does no harm: only one worker can take it. A run of one epoch is queued once; and once more each
-   minute that nobody drives it, should the queue have lost it.
+1. Each look reads the present state of the store, so that the next look finds what one look missed.
+2. One process at a time looks (a Postgres advisory lock); if it ends, another takes its place.
+3. Queueing a run twice does no harm: only one worker can take it. A run is queued once for each epoch, and once more
+   for each minute in which no worker drives it, in case the queue has lost it.
 """
 
 import asyncio
@@ -17,33 +17,33 @@ from multi_llm_chat.runs.leases import RunQueue
 from multi_llm_chat.store import RunInfo, Store, prune_events
 from multi_llm_chat.store.run_admin import orphans, sign_of_life
 
-#: For how long a run may wait for its first worker before it is queued again, in milliseconds.
+#: Milliseconds for which a run may wait for its first worker before it is queued again.
 GRACE_MS: Final = 10_000
-#: How long the events of a run that has ended are kept for followers, in milliseconds.
+#: Milliseconds for which the events of a run that has ended are kept for followers.
 KEPT_MS: Final = 600_000
 #: Seconds between two looks.
 PACE: Final = 1.0
-#: How many looks lie between two times that old events are pruned.
+#: How many looks lie between two prunings of old events.
 _PRUNING: Final = 60
 
 _LOGGER = logging.getLogger(__name__)
 
 
 class OrphanQueue(RunQueue, Protocol):
-    """A queue that can also forget what earlier owners left in it."""
+    """A queue that can also drop the entries of earlier owners."""
 
     def forget(self, run_id: str, epoch: int) -> None:
-        """Drop what the queue still holds of earlier epochs."""
+        """Drop the entries of earlier epochs."""
         ...
 
 
 def partition_of(info: RunInfo) -> str:
-    """Runs of one partition are driven one after the other: those of a speaker in a conversation."""
+    """The partition of a run: one speaker in one conversation. Its runs are driven one after the other."""
     return f"{info.user}/{info.conversation}/{info.speaker}"
 
 
 def queue_orphans(store: Store, queue: OrphanQueue, *, grace_ms: int = GRACE_MS) -> int:
-    """Queue every run that nobody drives; how many there were."""
+    """Queue every run that no process drives; how many there were."""
     found = store.run(orphans, grace_ms)
     for info in found:
         queue.forget(info.id, info.epoch)
@@ -58,7 +58,7 @@ async def watch_orphans(
     worker: str,
     on_look: Callable[[int], object] = lambda _count: None,
 ) -> None:
-    """Look again and again, until cancelled."""
+    """Queue orphaned runs every ``PACE`` seconds, until cancelled."""
     look = 0
     while True:
         try:

@@ -1,4 +1,4 @@
-"""Who owns a run: a process, named so that other processes on the machine can see whether it still lives."""
+"""The owner of a run: a process, named so that other processes of the same machine can see whether it still runs."""
 
 import os
 import socket
@@ -7,12 +7,12 @@ from uuid import uuid4
 
 
 def new_owner() -> str:
-    """A name for this process as an owner of runs."""
+    """A name for this process: machine, process number, and a random part."""
     return f"{host_name()}:{os.getpid()}:{uuid4().hex[:12]}"
 
 
 def host_name() -> str:
-    """What this machine is called."""
+    """The name of this machine."""
     return socket.gethostname().replace(":", "-")
 
 
@@ -39,9 +39,9 @@ def _is_alive(process: int) -> bool:
 
 
 def _is_zombie(process: int) -> bool:
-    """Whether the process has ended and its parent has not collected it: in some containers nobody ever does."""
+    """Whether the process has ended and its parent has not reaped it; in containers without an init none ever is."""
     try:
         status = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
-        return False  # another system, or it is gone by now: then the lease decides
+        return False  # no /proc, or the process ended just now: the lease decides
     return status.rpartition(")")[2].split()[:1] in (["Z"], ["X"])

@@ -1,8 +1,8 @@
-"""Wait for a provider's rate limit, shared by everyone who uses the same key.
+"""The rate limit of a provider, shared by all processes that use the same key and the same store.
 
 Rules:
-1. A run whose provider has a limit asks here before each request, wherever it is driven.
-2. Where the store cannot be read, a worker waits for it; a run that somebody watches goes on without the limit.
+1. A run whose provider has a limit asks the gate before each request, whichever process drives it.
+2. While the store cannot be reached, a worker waits; a watched run makes its request without being counted.
 """
 
 from collections.abc import Mapping
@@ -18,18 +18,18 @@ from multi_llm_chat.runs.records import TRANSIENT, Write
 from multi_llm_chat.store import Store
 from multi_llm_chat.store.rates import RateLimit, admit, close_rate, settle
 
-#: Milliseconds to stay away from a provider that says "later" without saying when.
+#: Milliseconds to wait after a 429 without ``Retry-After``.
 _LATER_MS: Final = 1_000
 
 
 class RateGate:
-    """One run's way to its provider.
+    """The gate through which the requests of one run pass.
 
     Args:
         store: Where requests are counted.
-        key: Whose requests are counted together.
-        limit: What may be requested.
-        patience: Seconds to wait for a store that cannot be reached; 0 goes on without it.
+        key: The account whose requests are counted together.
+        limit: Requests and tokens a minute.
+        patience: Seconds to wait for a store that cannot be reached; 0 does not wait.
     """
 
     def __init__(self, store: Store, key: str, limit: RateLimit, *, patience: float = 0.0) -> None:
@@ -49,14 +49,14 @@ class RateGate:
             return self._patience if error.reason in TRANSIENT else 0.0
 
     def answered(self, usage: Usage | None) -> list[Write]:
-        """Correct the count by what the request took."""
+        """Correct the estimated tokens by those that the provider counted."""
         if usage is None or usage == Usage():
             return []
         took = usage.input_tokens + usage.output_tokens
         return [Write(settle, (self._key, took - self._charged))]
 
     def failed(self, error: MultiLLMChatError | None) -> list[Write]:
-        """Keep everyone away from a provider that asks for it."""
+        """After a 429, close the key for every process until the provider accepts requests again."""
         if not isinstance(error, RateLimited):
             return []
         wait = _LATER_MS if error.retry_after is None else int(error.retry_after * 1000)

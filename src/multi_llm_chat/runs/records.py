@@ -1,10 +1,11 @@
-"""What a run writes to the store, one transaction each.
+"""What a run writes to the store: each operation here is one transaction.
 
 Rules:
-1. Every transaction does the same twice as once, and writes nothing once another process owns the run.
-2. The end of a call, the turn it made, what it cost and the events before it are one transaction.
-3. A turn goes to the end of the branch that is shown, as long as that branch holds the message it answers; otherwise
-   it follows its own run's last turn, on a branch of the run's own.
+1. Every operation is idempotent, and raises ``RunLost`` without writing once another process owns the run.
+2. The end of a call, the turn it made, its cost, the start of the calls that follow and the events before it are one
+   transaction.
+3. A turn goes to the end of the shown branch, as long as that branch holds the message it answers. Otherwise a resumed
+   run appends it behind its own last turn, on a branch of its own.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,15 +34,15 @@ from multi_llm_chat.store.journal import write_events
 from multi_llm_chat.store.records import CallState, RunStatus
 from multi_llm_chat.store.turns import follows
 
-#: Events of one run with their numbers, as text.
+#: Events of one run as rows: their numbers and their JSON.
 NumberedRows: TypeAlias = tuple[tuple[int, str], ...]
 
-#: Reasons of store failures that pass: the write is tried again.
+#: Reasons of store failures that may pass: the write is retried.
 TRANSIENT: Final = frozenset({"full", "unreachable", "busy", "read-only"})
 
 
 def _nothing() -> None:
-    """No one waits for the commit."""
+    """Do nothing."""
 
 
 class Write(Struct, frozen=True):
@@ -61,7 +62,7 @@ class CallOutcome(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where the next turn of a run goes: behind ``after``, the run's last turn or the one it answers."""
+    """Where the next turn of a run goes: behind ``after``, the run's last turn, or else the turn it answers."""
 
     conversation: str
     after: str | None
@@ -78,7 +79,7 @@ def start_run(
     lease_ms: int,
     first: CallStart,
 ) -> None:
-    """Begin a run, own it, and begin its first call."""
+    """Begin a run, take its lease, and begin its first call."""
     begin_run(transaction, conversation, speaker, base=base, spec=spec, identifier=run)
     taken = take_run(transaction, run, owner, lease_ms)
     if taken is None:
@@ -94,7 +95,7 @@ def queue_run(
     base: str | None,
     spec: JsonObject,
 ) -> None:
-    """Begin a run that a worker will own."""
+    """Begin a run that a worker will take."""
     begin_run(transaction, conversation, speaker, base=base, spec=spec, identifier=run)
 
 
@@ -117,7 +118,7 @@ def record_turn(
     rows: NumberedRows,
 ) -> None:
     """Record a finished turn, the call that made it, and the calls that follow from it."""
-    begin_calls(transaction, fence, starts)  # first of all: it makes sure that the run is ours
+    begin_calls(transaction, fence, starts)  # first: it checks that this process owns the run
     _append(transaction, fence, place, turn)
     if spending is not None:
         record_spending(transaction, place.conversation, spending)

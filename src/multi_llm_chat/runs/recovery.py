@@ -1,14 +1,15 @@
-"""Continue runs whose process has ended.
+"""Resume runs whose process has ended.
 
 Rules:
-1. ``drive_run`` may be called for any run at any time: whoever takes the run drives it, all others get None.
-2. What it does depends on the journal and on the workspace alone: nothing is remembered between two processes.
-3. A run that ends its process again and again is given up after ``MOST_ATTEMPTS`` without any progress. A run that cannot
-   be resumed ends with an error that says why.
-4. On one machine, one process of several with the same SQLite file resumes interrupted runs: it holds the lock beside
-   the file, which the system releases however the process ends.
+1. Any process may call ``drive_run`` for any run at any time: the process that takes the run drives it, the others
+   get None.
+2. The result depends on the journal and on what ``resolve`` finds: no process keeps state for another.
+3. A run that was taken ``MOST_ATTEMPTS`` times without any progress fails. A run that cannot be resumed fails with an
+   error that says why.
+4. Of several processes with the same SQLite file, one resumes interrupted runs: it holds the lock on ``FILE.runner``,
+   which the operating system releases however the process ends.
 5. A run is free when its lease has run out, or when its owner was a process of this machine that has ended. A run that
-   waits, such as for a person, keeps nobody from resuming others.
+   waits, for instance for a person, does not delay the others.
 """
 
 import asyncio
@@ -48,10 +49,10 @@ except ImportError:  # Windows: leases alone keep two processes apart
 
 #: How often a run may be taken without any progress.
 MOST_ATTEMPTS: Final = 5
-#: Seconds for which a worker stays away from a provider while the store cannot be read.
+#: Seconds that a worker waits before it asks an unreachable store again.
 PATIENCE: Final = 1.0
 
-#: Finds the provider, the history and the tools of a run. It raises ``UsageError`` where there are none.
+#: Finds the provider, the history and the tools of a run; raises ``UsageError`` if they do not exist any more.
 Resolve: TypeAlias = Callable[[Taken, Store], Awaitable[RunSpec]]
 
 
@@ -77,18 +78,18 @@ async def drive_run(
     store_patience: float | None = None,
     on_driver: Callable[[RunDriver], object] = lambda _driver: None,
 ) -> RunStatus | None:
-    """Drive a run to its end; how it ended, or None if another process owns it.
+    """Take a run and drive it to its end; how it ended, or None if another process owns it.
 
     Args:
         host: The host of this process.
         run_id: The run.
-        resolve: Finds what it needs.
-        dead: An owner that is known to have ended.
+        resolve: Finds its provider, history and tools.
+        dead: An owner that is known to have ended: its lease does not count.
         sink: Where its events go besides the journal.
-        store_patience: Seconds to wait for a store that refuses writes; None waits for ever.
+        store_patience: Seconds to wait for a store that refuses writes; None waits without limit.
         on_driver: Gets the driver before it starts.
 
-    Cancelled, it gives the run back for another process to resume.
+    When it is cancelled, it releases the run for another process to resume.
     """
     store = host.store
     taken = await store.arun(take_run, run_id, host.owner, host.lease_ms, dead=dead)
@@ -100,7 +101,7 @@ async def drive_run(
         spec = await resolve(taken, own)
         replay = await own.arun(read_replay, taken.conversation, run_id)
     except StoreError:
-        raise  # the database's trouble, not the run's: the next process that takes it may have more luck
+        raise  # a failure of the database, not of the run: the run stays free for another process
     except MultiLLMChatError as error:
         status: RunStatus = "cancelled" if isinstance(error, _StoppedError) else "failed"
         record = None if status == "cancelled" else error_record(error)
@@ -130,7 +131,7 @@ async def _drive(
 
 
 def bind_controls(driver: RunDriver, journal: Journal) -> None:
-    """Let the host stop the driver when the run is lost, or when somebody asked in the store to stop it."""
+    """Let the host's thread stop the driver: when the run is lost, or when a stop was requested in the store."""
     loop = asyncio.get_running_loop()
 
     def soon(action: Callable[[], None]) -> Callable[[], None]:
@@ -145,7 +146,7 @@ def bind_controls(driver: RunDriver, journal: Journal) -> None:
 
 
 class _StoppedError(UsageError):
-    """Somebody stopped the run before it was taken."""
+    """A stop was requested before the run was taken."""
 
 
 def _check(taken: Taken) -> None:
@@ -165,14 +166,14 @@ def _check(taken: Taken) -> None:
 
 
 class RunnerLock:
-    """The lock beside a file of conversations."""
+    """The lock on ``FILE.runner``, next to a file of conversations."""
 
     def __init__(self, file: Path) -> None:
         self._path = file.with_name(f"{file.name}.runner")
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take it, if nobody has it."""
+        """Take the lock; whether this process has it."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -187,14 +188,14 @@ class RunnerLock:
         return True
 
     def release(self) -> None:
-        """Give it back."""
+        """Release the lock."""
         if self._descriptor is not None:
             os.close(self._descriptor)
             self._descriptor = None
             _held.discard(self)
 
 
-#: The locks of this process. A forked child would share them for as long as it lives.
+#: The locks of this process. A forked child releases its copies: it would hold the locks as long as it runs.
 _held: set[RunnerLock] = set()
 
 
@@ -218,15 +219,15 @@ async def resume_runs(
     on_driver: Callable[[RunDriver], object] = lambda _driver: None,
     wait: float | None = None,
 ) -> dict[str, RunStatus | None]:
-    """Continue every interrupted run, until none is left that nobody drives; how each ended.
+    """Resume every interrupted run, until every run has an owner or an end; how each resumed run ended.
 
     Args:
         host: The host of this process.
-        resolve: Finds what a run needs.
-        wanted: Which runs to continue.
-        on_found: Gets each run that is continued.
+        resolve: Finds a run's provider, history and tools.
+        wanted: Which runs to resume.
+        on_found: Gets each run that is resumed.
         sink: Where events go besides the journal.
-        store_patience: Seconds to wait for a store that refuses writes; None waits for ever.
+        store_patience: Seconds to wait for a store that refuses writes; None waits without limit.
         on_driver: Gets each driver before it starts.
         wait: Seconds to wait for the leases of owners on other machines; None waits until they end.
     """
@@ -279,7 +280,7 @@ async def resume_runs(
 async def _some(
     driving: Iterable["asyncio.Task[RunStatus | None]"], seconds: float
 ) -> "set[asyncio.Task[RunStatus | None]]":
-    """Those that have ended, as soon as one has, or after so many seconds."""
+    """The tasks that have ended: as soon as one has, or after this many seconds."""
     tasks = set(driving)
     if not tasks:
         await asyncio.sleep(seconds)
@@ -288,7 +289,7 @@ async def _some(
 
 
 def _sorted(runs: Iterable[RunInfo], us: str) -> tuple[list[RunInfo], list[RunInfo]]:
-    """The runs that are free, and those that will be if their owners do not live."""
+    """The runs that are free, and those of other machines, which become free if their leases run out."""
     free: list[RunInfo] = []
     waiting: list[RunInfo] = []
     for info in runs:

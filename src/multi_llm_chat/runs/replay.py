@@ -1,9 +1,9 @@
-"""What an interrupted run did before, read from its journal.
+"""What an interrupted run did in earlier attempts, read from its journal.
 
 Rules:
-1. A recorded turn of the model is not requested again; a recorded result of a tool is sent again, not computed again.
-2. A round of tools is replayed as a whole when every call of it has its result; otherwise the loop runs the round, and
-   the driver answers with the results there are.
+1. A recorded turn of the model is not requested again, and a tool with a recorded result does not run again.
+2. A round of tools is replayed as a whole when every call of it has a result. Otherwise the loop runs the round again,
+   and the driver uses the recorded results for the calls that have one.
 3. A tool that was started and has no result was interrupted: its outcome is unknown.
 """
 
@@ -19,7 +19,7 @@ from multi_llm_chat.store import Call, Transaction, calls, reading
 from multi_llm_chat.store.turn_rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run
 
-#: What the model reads in place of a result that nobody knows.
+#: What the model reads in place of a result that is unknown.
 UNKNOWN: Final = (
     "[outcome unknown: the program was interrupted while this tool was running. It may have done its work or not. "
     "Find out before you call it again, or tell the user.]"
@@ -29,10 +29,10 @@ _OVER: Final = frozenset({"done", "unknown"})
 
 
 class Replay(Struct, frozen=True):
-    """What the journal of a run has.
+    """What the journal of a run holds.
 
-    ``results`` and ``interrupted`` are by the numbers of calls, ``turns`` by their ids. ``next_model`` is the number of the
-    next call of the model, if the run is about to make one.
+    ``outcomes`` are sent to the loop in order. ``results`` and ``interrupted`` go by the numbers of calls, ``turns`` by
+    their ids. ``next_model`` is the number of the next request to the model, ``asks_model`` whether the run makes one.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -48,13 +48,13 @@ NOTHING: Final = Replay()
 
 @reading
 def read_replay(transaction: Transaction, conversation: str, run_id: str) -> Replay:
-    """What a run did."""
+    """Read the replay of a run."""
     turns = {turn.id or "": turn for turn in turns_of_run(transaction, conversation, run_id)}
     return _replay(calls(transaction, run_id), turns)
 
 
 def read_result(text: str) -> ToolResult:
-    """A tool's result as the journal keeps it."""
+    """A tool's result, from the text that the journal stores."""
     return cast("ToolResult", read_part_row("tool_result", text, None))
 
 

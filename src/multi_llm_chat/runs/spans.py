@@ -1,9 +1,9 @@
-"""Spans of model and tool calls for OpenTelemetry, by its conventions for generative AI.
+"""OpenTelemetry spans of model and tool calls, by its conventions for generative AI.
 
 Rules:
-1. Nothing is loaded for it: spans are made where the program has loaded OpenTelemetry itself.
-2. Names, numbers and reasons are told; never a word of a conversation, of arguments or of results.
-3. Spans of one run know their run.
+1. This module does not import OpenTelemetry: it makes spans if the program has imported it.
+2. Spans carry names, numbers and reasons, never text of a conversation, of arguments or of results.
+3. Every span carries the id of its run.
 """
 
 import sys
@@ -26,7 +26,7 @@ class Spans:
         self._tools: dict[str, Any] = {}
 
     def model_started(self) -> None:
-        """The model is asked."""
+        """A request to the model starts."""
         attributes = {
             "gen_ai.operation.name": "chat",
             "gen_ai.provider.name": self._provider,
@@ -35,7 +35,7 @@ class Spans:
         self._asking = self._span(f"chat {self._model}", "CLIENT", attributes)
 
     def model_ended(self, usage: Usage | None, finish: str, *, is_whole: bool) -> None:
-        """The model has answered, or given up."""
+        """The request has ended, with a whole turn or without."""
         span, self._asking = self._asking, None
         if span is None:
             return
@@ -46,7 +46,7 @@ class Spans:
         span.end()
 
     def tool_started(self, call: ToolCall) -> None:
-        """A tool is run."""
+        """A tool starts."""
         attributes = {
             "gen_ai.operation.name": "execute_tool",
             "gen_ai.tool.name": call.name,
@@ -66,7 +66,7 @@ class Spans:
         span.end()
 
     def close(self) -> None:
-        """The run is over: what was not finished is ended."""
+        """The run is over: end the open spans."""
         for span in [self._asking, *self._tools.values()]:
             if span is not None:
                 span.set_attribute("error.type", "interrupted")

@@ -1,4 +1,4 @@
-"""What a run is: who answers, from which history, with which tools, limits and prices."""
+"""The description of a run: provider, history, tools, limits and prices."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -16,15 +16,15 @@ from multi_llm_chat.request import Options
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
-#: The form in which a journal records a run. A run of another form is not resumed.
+#: The version of ``recorded_spec``. A run that was recorded in another version is not resumed.
 VERSION: Final = 1
 
 
 class RunSpec(Struct, frozen=True):
-    """One answer to be given.
+    """One answer to give.
 
-    ``base`` is the turn it answers, ``meta`` is noted on its turns, ``schema`` is what the answer must match. ``rates`` are
-    the limits of providers, by name. A run that nobody records has no ``run`` and no ``conversation``.
+    ``base`` is the id of the turn it answers, ``meta`` goes into the ``meta`` of its turns, ``schema`` is the JSON
+    Schema of the answer, ``rates`` are the limits of providers by name. A run without a journal has no id in ``run``.
     """
 
     provider: LLMProvider
@@ -56,12 +56,12 @@ class RunSpec(Struct, frozen=True):
         return options if self.schema is None else replace(options, schema=self.schema)
 
     def recorded(self) -> JsonObject:
-        """What the store keeps of it; the rest follows from the conversation and the workspace."""
+        """What the store keeps; a resolver finds the rest in the conversation and the workspace."""
         return recorded_spec(self.meta, self.schema)
 
 
 def recorded_spec(meta: JsonObject, schema: JsonObject | None) -> JsonObject:
-    """What the store keeps of how a speaker was asked."""
+    """What the store keeps of a run's description."""
     kept: JsonObject = {"version": VERSION}
     if meta:
         kept["meta"] = meta

@@ -1,8 +1,8 @@
-"""How a conversation stands, in one small read: for those who look again and again.
+"""The state of a conversation in one small read, for readers that poll.
 
 Rules:
-1. No turn is read and no other conversation's runs: with a thousand turns it takes a tenth of a millisecond.
-2. Whoever saw the same head and the same number of turns before has missed nothing of the branch that is shown.
+1. It reads no turn, and no run of another conversation: with a thousand turns it takes a tenth of a millisecond.
+2. A reader that has the same head and the same number of turns has every turn of the shown branch.
 """
 
 from msgspec import Struct
@@ -14,7 +14,7 @@ from multi_llm_chat.store.transaction import Transaction, reading
 
 
 class UnderWay(Struct, frozen=True):
-    """A run that has not ended; ``is_free`` tells that anybody may take it."""
+    """A run that has not ended; ``is_free`` if any process may take it."""
 
     id: str
     speaker: str
@@ -23,11 +23,11 @@ class UnderWay(Struct, frozen=True):
 
 
 class Standing(Struct, frozen=True):
-    """A conversation at one moment.
+    """The state of a conversation at one moment.
 
-    ``head`` is the last turn of the branch that is shown and ``head_run`` the run that made it, ``turns`` how many turns there
-    are on all branches. ``questions`` are those of the runs under way. ``listed`` changes when anything in the user's list of
-    conversations does.
+    ``head`` is the last turn of the shown branch, ``head_run`` the run that made it, ``turns`` the number of turns
+    on all branches. ``questions`` are the open questions of its runs. ``listed`` changes whenever the user's list of
+    conversations changes.
     """
 
     head: str | None
@@ -40,7 +40,7 @@ class Standing(Struct, frozen=True):
 
 @reading
 def read_standing(transaction: Transaction, conversation: str) -> Standing | None:
-    """How the conversation stands; None where the user has none of that id."""
+    """The state of a conversation; None if the user has none with this id."""
     row = transaction.row(
         "SELECT key, title, archived_ms FROM conversations"
         " WHERE user_id = ? AND id = ? AND deleted_ms IS NULL",

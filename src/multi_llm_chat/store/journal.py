@@ -1,14 +1,13 @@
-"""The journal of runs: who has them, which calls they made, what they tell while they go on.
+"""The journal of runs in the store: owners and leases, calls, and numbered events.
 
 Rules:
-1. Who takes a run gets its next epoch and a lease by the database's clock. Whatever is written for the run is
-   written only while that epoch is the run's own; otherwise ``RunLost`` is raised and nothing is written.
-2. A lease that has run out is still good as long as nobody else took the run.
-3. A transaction that is tried again first asks whether it has landed.
-4. A call is begun before it is made. A call that is done, or whose outcome is unknown for good, is never begun again.
-5. Events are numbered by who holds the run, without gaps; a number is written once.
-6. Who runs a run serves all users: it takes and writes runs by their ids. What was said and found out is read by the
-   run's own user alone.
+1. A process that takes a run gets the run's next epoch, and a lease by the database's clock. Every write for the run
+   names that epoch (``Fence``): if the run has a later one, the operation raises ``RunLost`` and writes nothing.
+2. A lease that has run out stays valid until another process takes the run.
+3. An operation that is retried after a lost commit first checks whether the commit has landed.
+4. A call is begun before it is made. A call whose state is ``done`` or ``unknown`` is never begun again.
+5. The owner of a run numbers its events without gaps; each number is written once.
+6. An owner serves all users: it takes and writes runs by their ids. Only the run's own user reads its calls and events.
 """
 
 from collections.abc import Sequence
@@ -25,28 +24,28 @@ from multi_llm_chat.store.runs import own_run
 from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
 from multi_llm_chat.store.turns import turn_key
 
-#: Where Postgres tells that events of a run were written.
+#: The channel on which Postgres notifies that events of a run were written.
 CHANNEL = "multi_llm_chat_runs"
-#: How many events are read at once.
+#: How many events one read returns at most.
 MOST_EVENTS = 1000
-#: How many events are written by one statement.
+#: How many events one statement writes.
 _ROWS = 100
 
 _FREE = "(owner IS NULL OR lease_until_ms IS NULL OR lease_until_ms < {clock} OR owner = ?)"
 
 
 class Fence(Struct, frozen=True):
-    """The right to write for a run, for as long as the epoch is the run's own."""
+    """The right to write for a run, as long as the run has this epoch."""
 
     run_id: str
     epoch: int
 
 
 class Taken(Struct, frozen=True):
-    """A run in one's own hands.
+    """A run that this process has taken.
 
-    ``attempts`` tells how often it was taken since it last came any further, ``sequence`` the number of its next event,
-    ``stopped`` that somebody wants it ended.
+    ``attempts`` counts how often the run was taken since its last progress, ``sequence`` is the number of its next
+    event, ``stopped`` says that a stop was requested.
     """
 
     fence: Fence
@@ -61,7 +60,7 @@ class Taken(Struct, frozen=True):
 
 
 class CallStart(Struct, frozen=True):
-    """A call that is about to be made; ``key`` is the same at every attempt."""
+    """The start of a call; ``key``, its idempotency key, is the same in every attempt."""
 
     number: int
     kind: str
@@ -77,7 +76,7 @@ class Events(Struct, frozen=True):
 
 
 class Told(Struct, frozen=True):
-    """What a run has told since a number, and how it stands."""
+    """The events of a run after a number, its status and its error."""
 
     events: tuple[tuple[int, str], ...]
     status: RunStatus
@@ -87,14 +86,14 @@ class Told(Struct, frozen=True):
 def take_run(
     transaction: Transaction, run_id: str, owner: str, lease_ms: int, *, dead: str | None = None
 ) -> Taken | None:
-    """Take a run that nobody has, or whose lease has run out; None if that cannot be.
+    """Take a run that has no owner, or whose lease has run out; None if another process owns it.
 
     Args:
-        transaction: within which it happens.
-        run_id: the run.
-        owner: who takes it.
-        lease_ms: for how long, in milliseconds.
-        dead: an owner that is known to be gone, whatever its lease says.
+        transaction: The transaction.
+        run_id: The run.
+        owner: The process that takes it.
+        lease_ms: The length of the lease in milliseconds.
+        dead: An owner that is known to have ended, whatever its lease says.
     """
     mine = f"{clean_text(owner)}/{transaction.new_id()}"
     if transaction.row("SELECT 1 FROM runs WHERE id = ? AND owner = ?", run_id, mine) is None:
@@ -122,7 +121,7 @@ def take_run(
 
 
 def _mend_events(transaction: Transaction, run_id: str) -> int:
-    """Forget what stands behind a gap that nobody will fill any more; the last number before it."""
+    """Delete the events after a gap, which no process will fill any more; the last number before the gap."""
     rows = transaction.rows(
         "SELECT sequence FROM run_events WHERE run_id = ? ORDER BY sequence", run_id
     )
@@ -139,7 +138,7 @@ def _mend_events(transaction: Transaction, run_id: str) -> int:
 def renew(
     transaction: Transaction, fences: Sequence[Fence], lease_ms: int
 ) -> tuple[set[str], set[str]]:
-    """Lengthen the leases; the runs that are still ours, and those of them that are to be stopped."""
+    """Renew leases; the runs that this process still owns, and those of them for which a stop was requested."""
     ours: set[str] = set()
     stopped: set[str] = set()
     for fence in sorted(fences, key=lambda each: each.run_id):
@@ -156,7 +155,7 @@ def renew(
 
 
 def release_run(transaction: Transaction, fence: Fence) -> None:
-    """Give a run back unfinished, for anybody to take; it does not count as an attempt."""
+    """Release a run unfinished, for any process to take; this does not count as an attempt."""
     transaction.rows(
         "UPDATE runs SET owner = NULL, lease_until_ms = NULL, attempts = attempts - 1"
         " WHERE id = ? AND epoch = ? AND status = 'running' AND owner IS NOT NULL",
@@ -172,10 +171,10 @@ def finish_run(
     error: ErrorRecord | None = None,
     events: Sequence[tuple[int, str]] = (),
 ) -> None:
-    """The run is over; calls that were begun and not ended have failed."""
+    """End a run; its calls that have started and not ended have failed."""
     state = transaction.row("SELECT epoch, status FROM runs WHERE id = ?", fence.run_id)
     if state is not None and state[0] == fence.epoch and state[1] != "running":
-        return  # it has landed
+        return  # an earlier try of this operation has landed
     guard(transaction, fence)
     write_events(transaction, fence, events)
     transaction.rows(
@@ -189,7 +188,7 @@ def finish_run(
 
 
 def begin_calls(transaction: Transaction, fence: Fence, starts: Sequence[CallStart]) -> None:
-    """Calls are about to be made, for the first time or once more."""
+    """Record that calls start, for the first time or again."""
     guard(transaction, fence)
     transaction.many(
         "INSERT INTO calls(run_id, number, kind, name, state, attempts, epoch, idempotency_key)"
@@ -212,7 +211,7 @@ def end_call(
     result: object = None,
     turn: str | None = None,
 ) -> None:
-    """The call has an outcome; the first one stays."""
+    """Record the outcome of a call; the first outcome stays. The run has made progress: its attempts start from 0."""
     key = guard(transaction, fence)
     transaction.rows(
         "UPDATE calls SET state = ?, result = ?, turn = ?"
@@ -225,7 +224,7 @@ def end_call(
 
 @reading
 def calls(transaction: Transaction, run_id: str) -> tuple[Call, ...]:
-    """The calls of a run in order."""
+    """The calls of a run, in order."""
     own_run(transaction, run_id)
     rows = transaction.rows(
         "SELECT number, kind, name, state, attempts, idempotency_key, turns.id, result"
@@ -239,12 +238,12 @@ def append_events(transaction: Transaction, batches: Sequence[Events]) -> tuple[
     """Write events of many runs.
 
     Returns:
-        The runs that are no longer ours, of which nothing was written; and the runs that are to be stopped.
+        The runs that another process owns, for which nothing was written; and the runs for which a stop was requested.
     """
     epochs: dict[str, int] = {}
     stopped: set[str] = set()
     for marks, chunk in chunks([batch.fence.run_id for batch in batches]):
-        # In one order, so that no two who write at once wait for each other.
+        # In one order, so that two concurrent writers cannot deadlock.
         found = transaction.rows(
             f"SELECT id, epoch, stop_ms FROM runs WHERE id IN ({marks}) ORDER BY id{transaction.lock}",  # noqa: S608 only question marks
             *chunk,
@@ -263,12 +262,12 @@ def append_events(transaction: Transaction, batches: Sequence[Events]) -> tuple[
 def write_events(
     transaction: Transaction, fence: Fence, numbered: Sequence[tuple[int, str]]
 ) -> None:
-    """Write events of a run that is known to be ours."""
+    """Write events of a run that this transaction has guarded."""
     _write_all(transaction, [Events(fence, tuple(numbered))])
 
 
 def _write_all(transaction: Transaction, batches: Sequence[Events]) -> None:
-    """Write events of runs that are ours, in as few statements as can be: each costs a turn of the interpreter's lock."""
+    """Write events in as few statements as possible: each statement releases and takes the interpreter's lock."""
     rows = [
         (batch.fence.run_id, number, payload)
         for batch in batches
@@ -294,7 +293,7 @@ def _write_all(transaction: Transaction, batches: Sequence[Events]) -> None:
 def read_events(
     transaction: Transaction, run_id: str, after: int = 0, *, limit: int = MOST_EVENTS
 ) -> Told:
-    """What the run has told after a number: without a gap, and how the run stands."""
+    """The events of a run after a number, without a gap, and the run's status."""
     own_run(transaction, run_id)
     ((status, failure),) = transaction.rows(
         "SELECT status, error FROM runs WHERE id = ?", clean_text(run_id)
@@ -310,7 +309,7 @@ def read_events(
 
 
 def prune_events(transaction: Transaction, age_ms: int) -> None:
-    """Forget the events of runs that ended so long ago: their turns tell it all."""
+    """Delete the events of runs that ended longer ago than ``age_ms``; their turns stay."""
     transaction.rows(
         "DELETE FROM run_events WHERE run_id IN"  # noqa: S608 the database's clock
         f" (SELECT id FROM runs WHERE status <> 'running' AND ended_ms < {transaction.clock} - ?)",
@@ -319,7 +318,7 @@ def prune_events(transaction: Transaction, age_ms: int) -> None:
 
 
 def guard(transaction: Transaction, fence: Fence) -> int:
-    """Make sure that the run is ours until the transaction ends; its conversation."""
+    """Check that this process owns the run, and lock it until the transaction ends; the key of its conversation."""
     row = transaction.row(
         "SELECT conversation FROM runs"  # noqa: S608 the database's word for a lock
         f" WHERE id = ? AND epoch = ? AND status = 'running'{transaction.lock}",

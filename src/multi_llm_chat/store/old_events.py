@@ -1,7 +1,7 @@
 """Rewrite the journals of version 4, whose rows were lists, as rows of the one event union.
 
-A list was ``[name, field, …]``. Rows whose meaning has no event any more become rows of an unknown kind, which readers
-pass over: the numbers of a journal have no gaps.
+A list was ``[name, field, …]``. A row without a matching event becomes a row of an unknown kind, which followers skip:
+dropping it would leave a gap in the numbers.
 """
 
 from typing import Any, Final
@@ -33,7 +33,7 @@ def rewrite_old_events(link: Link) -> None:
 
 
 def rewritten(row: list[Any], error: str | None = None) -> JsonObject:
-    """One old row as a new one; ``error`` is that of its run, as JSON."""
+    """One old row as a new one; ``error`` is the error of its run, as JSON."""
     name, *values = row
     if name == "ended":
         return _ended(*values, error=error)

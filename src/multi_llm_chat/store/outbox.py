@@ -1,8 +1,8 @@
-"""Messages that wait for their turn.
+"""The outbox: messages that wait for their turn.
 
 Rules:
-1. A message waits in the order in which it was queued; it can be listed, edited and withdrawn until it is sent.
-2. The transaction that saves it as a turn also takes it out of the outbox: it is sent once, by one process.
+1. Messages wait in the order in which they were queued; they can be listed, edited and withdrawn until they are sent.
+2. The transaction that saves a message as a turn also removes it from the outbox: it is sent once, by one process.
 """
 
 from msgspec import Struct
@@ -16,7 +16,7 @@ from multi_llm_chat.store.transaction import Transaction, reading
 
 
 class QueuedMessage(Struct, frozen=True):
-    """A message that waits; ``request`` is what else belongs to it, in the form its sender gave it."""
+    """A message that waits; ``request`` holds its media and its addressees (``media``, ``to``)."""
 
     id: str
     text: str
@@ -32,7 +32,7 @@ class WaitingConversation(Struct, frozen=True):
 
 
 def queue_message(transaction: Transaction, conversation: str, message: QueuedMessage) -> None:
-    """Let a message wait for its turn."""
+    """Add a message to the outbox; a message with an id that waits already is not added again."""
     transaction.rows(
         "INSERT INTO outbox(conversation, id, message, created_ms) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
@@ -43,7 +43,7 @@ def queue_message(transaction: Transaction, conversation: str, message: QueuedMe
 
 @reading
 def list_outbox(transaction: Transaction, conversation: str) -> tuple[QueuedMessage, ...]:
-    """The messages that wait, the next one first."""
+    """The waiting messages of a conversation, the next one first."""
     rows = transaction.rows(
         "SELECT id, message, created_ms FROM outbox WHERE conversation = ? ORDER BY key",
         key_of(transaction, conversation),
@@ -53,7 +53,7 @@ def list_outbox(transaction: Transaction, conversation: str) -> tuple[QueuedMess
 
 @reading
 def waiting_conversations(transaction: Transaction) -> tuple[WaitingConversation, ...]:
-    """The conversations of all users in which messages wait."""
+    """All conversations in which messages wait, of every user."""
     rows = transaction.rows(
         "SELECT DISTINCT user_id, conversations.id FROM outbox"
         " JOIN conversations ON conversations.key = outbox.conversation WHERE deleted_ms IS NULL"
@@ -63,7 +63,7 @@ def waiting_conversations(transaction: Transaction) -> tuple[WaitingConversation
 
 
 def edit_queued(transaction: Transaction, conversation: str, identifier: str, text: str) -> None:
-    """Change the text of a message that waits."""
+    """Change the text of a waiting message."""
     row = transaction.row(
         "SELECT id, message, created_ms FROM outbox WHERE conversation = ? AND id = ?",
         key_of(transaction, conversation, lock=True), clean_text(identifier),
@@ -79,7 +79,7 @@ def edit_queued(transaction: Transaction, conversation: str, identifier: str, te
 
 
 def take_queued(transaction: Transaction, conversation: str, identifier: str) -> None:
-    """Take a message out of the outbox: it is sent in this transaction, or withdrawn."""
+    """Remove a message from the outbox: this transaction sends it, or the user withdraws it."""
     taken = transaction.rows(
         "DELETE FROM outbox WHERE conversation = ? AND id = ? RETURNING id",
         key_of(transaction, conversation, lock=True), clean_text(identifier),
@@ -90,7 +90,7 @@ def take_queued(transaction: Transaction, conversation: str, identifier: str) ->
 
 def _gone(identifier: str) -> UsageError:
     return UsageError(
-        f"The message {clean_text(identifier)[:60]!r} does not wait any more: it was sent or withdrawn."
+        f"The message {clean_text(identifier)[:60]!r} is not in the outbox: it was sent or withdrawn."
     )
 
 

@@ -1,8 +1,8 @@
-"""What those who give an answer want to know from the user: asked in one process, answered in any.
+"""Questions of a run to the user: asked by the process that drives it, answered in any process.
 
 Rules:
-1. A question is open while whoever asked has a run of that conversation: when a run is taken by somebody else, what its former owner
-   asked is asked no more.
+1. A question is open while its asker owns a run of that conversation. When another process takes the run, the questions
+   of the former owner are closed.
 2. The first answer counts.
 """
 
@@ -13,13 +13,13 @@ from multi_llm_chat.store.conversations import key_of
 from multi_llm_chat.store.json_column import read_json, write_json
 from multi_llm_chat.store.transaction import Transaction, reading
 
-#: Whoever asked still has a run; its owner is the asker, and a mark of how it was taken.
+#: The asker still owns a run. An owner in ``runs`` is the asker's name, a slash and a mark of that one lease.
 _AWAITED = """EXISTS (SELECT 1 FROM runs WHERE runs.conversation = questions.conversation
     AND status = 'running' AND substr(owner, 1, length(asker) + 1) = asker || '/')"""
 
 
 class Question(Struct, frozen=True):
-    """An open question; what its body means is for those who ask and those who show it."""
+    """An open question; only the asker and the page that shows it interpret ``body``."""
 
     id: str
     asker: str
@@ -27,7 +27,7 @@ class Question(Struct, frozen=True):
 
 
 def ask(transaction: Transaction, conversation: str, question: Question) -> None:
-    """Ask, and forget what nobody waits for any more."""
+    """Ask a question, and delete the conversation's questions whose asker owns no run any more."""
     key = key_of(transaction, conversation)
     transaction.rows(f"DELETE FROM questions WHERE conversation = ? AND NOT {_AWAITED}", key)  # noqa: S608 a constant
     transaction.rows(
@@ -39,7 +39,7 @@ def ask(transaction: Transaction, conversation: str, question: Question) -> None
 
 @reading
 def read_answer(transaction: Transaction, identifier: str) -> JsonObject | None:
-    """The answer, if there is one."""
+    """The answer to a question; None if there is none yet."""
     row = transaction.row("SELECT answer FROM questions WHERE id = ?", identifier)
     return None if row is None or row[0] is None else read_json(row[0])
 
@@ -47,7 +47,7 @@ def read_answer(transaction: Transaction, identifier: str) -> JsonObject | None:
 def answer_question(
     transaction: Transaction, conversation: str, identifier: str, answer: JsonObject
 ) -> bool:
-    """Answer an open question; False if it was answered before, or nobody waits any more."""
+    """Answer an open question; False if it was answered before, or its asker owns no run any more."""
     answered = transaction.rows(
         "UPDATE questions SET answer = ?"  # noqa: S608 a constant
         f" WHERE conversation = ? AND id = ? AND answer IS NULL AND {_AWAITED} RETURNING id",
@@ -57,12 +57,12 @@ def answer_question(
 
 
 def withdraw(transaction: Transaction, identifier: str) -> None:
-    """Wait no more."""
+    """Delete a question: its asker has its answer, or stopped waiting."""
     transaction.rows("DELETE FROM questions WHERE id = ?", identifier)
 
 
 def open_questions(transaction: Transaction, conversation: int) -> tuple[Question, ...]:
-    """What is asked in the conversation of that number."""
+    """The open questions of the conversation with this key."""
     rows = transaction.rows(
         f"SELECT id, asker, body FROM questions WHERE conversation = ? AND answer IS NULL AND {_AWAITED} ORDER BY id",  # noqa: S608 a constant
         conversation,

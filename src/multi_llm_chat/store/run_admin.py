@@ -1,10 +1,10 @@
-"""Which runs there are, of all users, and what an operator may do with them.
+"""Runs as operators see them: list, stop and reopen the runs of all users.
 
 Rules:
-1. A run is told by its ids, its state and its error: never a word of what was said.
-2. A run that somebody has is stopped by its holder, who learns of the wish with the next renewal of its lease; one
-   that nobody has is ended here.
-3. Nothing that has ended is changed, but for a run that is opened again by name.
+1. An operator sees ids, status and error of a run, never text of the conversation.
+2. Stopping a run that has an owner sets ``stop_ms``, which the owner reads with its next write or renewal. A run
+   without an owner ends at once.
+3. Nothing changes a run that has ended, except ``reopen_run``.
 """
 
 from typing import Literal, TypeAlias
@@ -18,7 +18,7 @@ from multi_llm_chat.store.json_column import read_json
 from multi_llm_chat.store.records import ErrorRecord, RunStatus
 from multi_llm_chat.store.transaction import Row, Transaction, reading
 
-#: The number by which one process at a time looks after runs that nobody has.
+#: The advisory lock of the process that queues orphaned runs.
 _JANITOR = 7365190204483920019
 
 Stopped: TypeAlias = Literal["over", "stopped", "asked"]
@@ -29,7 +29,7 @@ _INFO = """SELECT runs.id, user_id, conversations.id, speaker, status, owner, ep
 
 
 class RunInfo(Struct, frozen=True):
-    """A run as an operator sees it; ``lease_left_ms`` is below zero when the lease has run out."""
+    """A run as an operator sees it; ``lease_left_ms`` is negative when the lease has run out."""
 
     id: str
     user: str
@@ -47,7 +47,7 @@ class RunInfo(Struct, frozen=True):
 
     @property
     def is_free(self) -> bool:
-        """Whether anybody may take it."""
+        """Whether any process may take it."""
         left = self.lease_left_ms
         return self.status == "running" and (self.owner is None or left is None or left < 0)
 
@@ -56,7 +56,7 @@ class RunInfo(Struct, frozen=True):
 def list_runs(
     transaction: Transaction, status: RunStatus | None = "running", *, limit: int = 1000
 ) -> tuple[RunInfo, ...]:
-    """The runs of that status, or all; the newest last."""
+    """The runs with this status, or all; the newest last."""
     condition = "" if status is None else " AND status = ?"
     rows = transaction.rows(
         f"{_INFO.format(clock=transaction.clock)} WHERE deleted_ms IS NULL{condition}"
@@ -79,9 +79,9 @@ def run_info(transaction: Transaction, run_id: str) -> RunInfo:
 
 @reading
 def orphans(transaction: Transaction, grace_ms: int) -> tuple[RunInfo, ...]:
-    """Runs that nobody has, though somebody should by now; empty while another process looks after them.
+    """Runs that no process drives; empty while another process holds the advisory lock.
 
-    ``grace_ms`` is for how long a run that has never been taken may wait for its turn.
+    ``grace_ms`` is how long a run may wait for its first owner before it counts.
     """
     if transaction.database == "postgres":
         (alone,) = transaction.rows("SELECT pg_try_advisory_xact_lock(?)", _JANITOR)
@@ -98,7 +98,7 @@ def orphans(transaction: Transaction, grace_ms: int) -> tuple[RunInfo, ...]:
 
 
 def sign_of_life(transaction: Transaction, worker: str) -> None:
-    """A worker is there."""
+    """Record that a worker is alive."""
     transaction.rows(
         f"INSERT INTO workers(id, seen_ms) VALUES (?, {transaction.clock})"  # noqa: S608 the database's clock
         " ON CONFLICT (id) DO UPDATE SET seen_ms = excluded.seen_ms",
@@ -107,7 +107,7 @@ def sign_of_life(transaction: Transaction, worker: str) -> None:
 
 
 def sign_off(transaction: Transaction, worker: str) -> None:
-    """A worker leaves; those not seen for a day are forgotten too."""
+    """Remove a worker, and every worker that was not seen for a day."""
     transaction.rows(
         f"DELETE FROM workers WHERE id = ? OR seen_ms < {transaction.clock} - 86400000",  # noqa: S608 the database's clock
         worker,
@@ -116,13 +116,13 @@ def sign_off(transaction: Transaction, worker: str) -> None:
 
 @reading
 def workers(transaction: Transaction) -> dict[str, int]:
-    """The workers, and how many milliseconds ago each was seen."""
+    """The workers, and how many milliseconds ago each was last seen."""
     rows = transaction.rows(f"SELECT id, {transaction.clock} - seen_ms FROM workers ORDER BY id")  # noqa: S608 the database's clock
     return {worker: age for worker, age in rows}  # noqa: C416 rows are tuples of any length
 
 
 def stop_run(transaction: Transaction, run_id: str) -> Stopped:
-    """End a run: ``stopped`` if nobody had it, ``asked`` if its holder will do it, ``over`` if it had ended."""
+    """Stop a run: ``stopped`` if it had no owner, ``asked`` if its owner will end it, ``over`` if it had ended."""
     info = run_info(transaction, run_id)
     if info.status != "running":
         return "over"
@@ -142,7 +142,7 @@ def stop_run(transaction: Transaction, run_id: str) -> Stopped:
 
 
 def reopen_run(transaction: Transaction, run_id: str) -> bool:
-    """Let a run that has failed be gone on with; whether it can be. What a user has stopped stays stopped."""
+    """Reopen a failed run, so that it can be resumed; whether the run can be. A cancelled run stays cancelled."""
     info = run_info(transaction, run_id)
     transaction.rows(
         "UPDATE runs SET status = 'running', owner = NULL, lease_until_ms = NULL, attempts = 0, stop_ms = NULL,"
@@ -154,7 +154,7 @@ def reopen_run(transaction: Transaction, run_id: str) -> bool:
 
 @reading
 def count_runs(transaction: Transaction) -> dict[str, int]:
-    """How many runs there are of each status."""
+    """How many runs have each status."""
     rows = transaction.rows("SELECT status, count(*) FROM runs GROUP BY status ORDER BY status")
     return {status: number for status, number in rows}  # noqa: C416 rows are tuples of any length
 

@@ -1,9 +1,9 @@
-"""Runs: one speaker's answer each.
+"""The rows of runs: one speaker's answer each.
 
 Rules:
 1. A run begins once and ends once; beginning or ending it again changes nothing.
-2. A failure is kept as a record beside the history, never as words in it.
-3. Who runs it, and the calls it takes, are in the journal.
+2. A failure is an ``ErrorRecord`` of the run, never text in the history.
+3. Owners, leases and calls are in ``store.journal``.
 """
 
 import msgspec
@@ -32,7 +32,7 @@ def begin_run(
     spec: JsonObject | None = None,
     identifier: str | None = None,
 ) -> str:
-    """A speaker begins to answer the turn ``base``; the run's id."""
+    """Begin the run in which a speaker answers the turn ``base``; the run's id."""
     key = key_of(transaction, conversation, lock=True)
     identifier = transaction.new_id() if identifier is None else checked_id(identifier)
     transaction.rows(
@@ -45,7 +45,7 @@ def begin_run(
         transaction.row("SELECT 1 FROM runs WHERE id = ? AND conversation = ?", identifier, key)
         is None
     ):
-        raise UsageError("This id of a run is taken. Choose another, or leave it to the store.")
+        raise UsageError("Another conversation has a run with this id. Choose another id, or none.")
     return identifier
 
 
@@ -56,7 +56,7 @@ def end_run(
     *,
     error: ErrorRecord | None = None,
 ) -> None:
-    """The run is over; what it came to first stays."""
+    """End a run that no process drives, without a ``Fence``; the first end stays."""
     own_run(transaction, run_id)
     transaction.rows(
         "UPDATE runs SET status = ?, error = ?, ended_ms = ? WHERE id = ? AND status = 'running'",
@@ -67,7 +67,7 @@ def end_run(
 
 @reading
 def runs(transaction: Transaction, conversation: str) -> tuple[Run, ...]:
-    """All runs of a conversation in the order in which they began."""
+    """All runs of a conversation, in the order in which they began."""
     rows = transaction.rows(
         f"{_RUN} WHERE runs.conversation = ? ORDER BY began_ms, runs.id",
         key_of(transaction, conversation),
@@ -76,7 +76,7 @@ def runs(transaction: Transaction, conversation: str) -> tuple[Run, ...]:
 
 
 def own_run(transaction: Transaction, run_id: str) -> int:
-    """The conversation of a run, if it is this user's."""
+    """The key of a run's conversation; ``StoreError`` if this user has no such run."""
     row = transaction.row(
         "SELECT conversations.key FROM runs JOIN conversations ON conversations.key = conversation"
         " WHERE runs.id = ? AND user_id = ? AND deleted_ms IS NULL",
