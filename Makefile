@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check cover fix bench compare soak faults fuzz
+.PHONY: run demo test check judges cover fix bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -34,9 +34,13 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(MAKE) test
 
+# All cases of the validators and the simulator; make test runs every eighth of them.
+judges: $(READY)
+	$(BIN)/pytest -n auto -q -m judge
+
 # The tests again, with branch coverage.
 cover: $(READY)
-	HYPOTHESIS_PROFILE=smoke $(BIN)/pytest -n auto -q -m "fault or not fault" --cov --cov-report=term:skip-covered --cov-fail-under=90
+	HYPOTHESIS_PROFILE=smoke $(BIN)/pytest -n auto -q -m "fault or judge or not fault" --cov --cov-report=term:skip-covered --cov-fail-under=90
 
 # Mend what a tool can mend.
 fix: $(READY)

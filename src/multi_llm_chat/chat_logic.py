@@ -1,4 +1,4 @@
-"""The first seed system's import path; the code lives in ``service``."""
+"""The first system's import path; the code is in ``chat``."""
 
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.display import logic_history_to_display

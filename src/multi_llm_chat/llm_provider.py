@@ -1,4 +1,4 @@
-"""The first seed system's import path; the code lives in ``client``, ``dialects`` and ``wire``."""
+"""The first system's import path; the code is in ``agent``, ``protocol``, ``schema`` and ``compat``."""
 
 from multi_llm_chat.agent.providers import (
     ChatGPTProvider,

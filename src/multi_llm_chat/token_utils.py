@@ -1,4 +1,4 @@
-"""The first seed system's import path; the code lives in ``context`` and ``metering``."""
+"""The first system's import path; the code is in ``metering``."""
 
 from multi_llm_chat.metering.token_count import estimate_tokens, get_buffer_factor
 from multi_llm_chat.metering.token_info import get_token_info

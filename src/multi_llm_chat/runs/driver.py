@@ -354,6 +354,8 @@ class RunDriver:
 
     async def _emit(self, events: list[Event]) -> None:
         """Append events to the journal, and pass them to the reader without waiting for the commit."""
+        if not events:
+            return
         if self._journal is not None:
             self._journal.append(events)
         self._put(events)

@@ -1,7 +1,7 @@
 """Keep the requests of one run inside the model's window.
 
 Rules:
-1. What goes is decided in ``context``; here is the book-keeping of one run: how far it was cut, and what
+1. ``agent.window`` decides what goes; here is the book-keeping of one run: how far it was cut, and what
    the provider taught us about its counting.
 2. The history that the run was given, and what it adds, are not changed: only requests are.
 3. A cut stays for the whole run. Every one is told with a ``HistoryCompressed``.
