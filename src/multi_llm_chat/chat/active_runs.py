@@ -10,7 +10,7 @@ Rules:
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -26,7 +26,7 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.driver import RunDriver, error_record
+from multi_llm_chat.runs.driver import STORE_PATIENCE, RunDriver, error_record
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost
@@ -106,11 +106,40 @@ class _Observed:
         """Never wait: the reader does not slow the run down."""
 
 
+class ObservingSink:
+    """A sink that lets these runs, by their ids, observe their own events."""
+
+    in_step = False
+
+    def __init__(self, runs: Mapping[str, ActiveRun], sink: EventSink) -> None:
+        self._runs = runs
+        self._sink = sink
+
+    def put(self, events: Sequence[Event]) -> None:
+        """Pass events on."""
+        for event in events:
+            active = self._runs.get(event.run)
+            if active is not None:
+                active.observe(event)
+        self._sink.put(events)
+
+    async def ready(self) -> None:
+        """Never wait: a run is not held up by its reader."""
+
+
 class ActiveRuns:
     """The active runs of one conversation."""
 
-    def __init__(self, host: RunHost, store: Store, branch: Branch) -> None:
+    def __init__(
+        self,
+        host: RunHost,
+        store: Store,
+        branch: Branch,
+        *,
+        store_patience: float | None = STORE_PATIENCE,
+    ) -> None:
         self._host = host
+        self._store_patience = store_patience
         self._store = store
         self._branch = branch
         self._active: dict[str, ActiveRun] = {}
@@ -189,7 +218,9 @@ class ActiveRuns:
     async def _drive(self, active: ActiveRun, journal: Journal, sink: EventSink) -> None:
         spec = journal.spec
         gate = rate_gate(self._store, spec.provider, spec.rates)
-        driver = RunDriver(spec, sink, journal=journal, gate=gate)
+        driver = RunDriver(
+            spec, sink, journal=journal, gate=gate, store_patience=self._store_patience
+        )
         bind_controls(driver, journal)
         self.control(active, in_loop(driver.cancel))
         await driver.drive(begun=True)

@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.agent.window.compression_notes import WHOLE
-from multi_llm_chat.chat.active_runs import ActiveRun, ActiveRuns, in_loop
+from multi_llm_chat.chat.active_runs import ActiveRun, ActiveRuns, ObservingSink, in_loop
 from multi_llm_chat.chat.branch import Branch, new_id
 from multi_llm_chat.chat.display import display_turns
 from multi_llm_chat.chat.message_writes import Said, save_round
@@ -74,6 +74,7 @@ class ChatService:
         settings: Groups, default speaker, system prompt, prices and the like.
         conversation: The id of the conversation to continue; a new one if not given.
         host: The ``RunHost`` of this process for the store; one of its own if not given.
+        store_patience: Seconds for which an answer waits for a store that refuses writes; None waits for ever.
     """
 
     def __init__(
@@ -85,12 +86,14 @@ class ChatService:
         settings: Settings | None = None,
         conversation: str | None = None,
         host: RunHost | None = None,
+        store_patience: float | None = STORE_PATIENCE,
     ) -> None:
         self.speakers = speakers_from(speakers)
         self._owns_store = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else open_store(store)
         self._owns_host = host is None
         self.host = host or RunHost(self.store)
+        self._store_patience = store_patience
         self._planner = Planner(settings or Settings(), self.speakers, tools or ToolRegistry())
         self.conversation = conversation or new_id()
         self._begin(is_new=conversation is None)
@@ -100,7 +103,9 @@ class ChatService:
         self._own: JsonObject = {}
         self._cuts: dict[str, Cut] = {}
         self._branch = Branch()
-        self._active = ActiveRuns(self.host, self.store, self._branch)
+        self._active = ActiveRuns(
+            self.host, self.store, self._branch, store_patience=self._store_patience
+        )
 
     # State.
 
@@ -325,7 +330,11 @@ class ChatService:
         """Follow one run that another process drives, from its first event to its end."""
 
         async def produce(sink: EventSink) -> None:
-            await self._active.perform([ActiveRun(run, speaker, is_attached=True)], sink)
+            if self._branch.last is None:  # nothing was read so far
+                await self.aload()
+            active = ActiveRun(run, speaker, is_attached=True)
+            await self._active.perform([active], sink)
+            self._remember_cuts([active])
 
         return EventStream(produce, self.stop)
 
@@ -600,10 +609,13 @@ class ChatService:
 
     async def _resume(self, sink: EventSink, conversation: str | None) -> None:
         resumed: dict[str, ActiveRun] = {}
+        here: dict[str, ActiveRun] = {}
 
         def control(driver: RunDriver) -> None:
             spec = driver.spec
             active = resumed[spec.run] = ActiveRun(spec.run, spec.speaker)
+            if spec.conversation == self.conversation:
+                here[spec.run] = active
             self._active.add(active, in_loop(driver.cancel))
 
         try:
@@ -611,8 +623,8 @@ class ChatService:
                 self.host,
                 RunResolver(self._planner),
                 wanted=lambda info: self._is_resumable(info, conversation),
-                sink=sink,
-                store_patience=STORE_PATIENCE,
+                sink=ObservingSink(here, sink),
+                store_patience=self._store_patience,
                 on_driver=control,
                 wait=self.host.lease_ms / 1000,
             )
@@ -623,10 +635,13 @@ class ChatService:
         await self.aload()
         sink.put([self._finished(list(resumed.values()))])
 
-    def _finished(self, performed: Sequence[ActiveRun]) -> MessageFinished:
+    def _remember_cuts(self, performed: Sequence[ActiveRun]) -> None:
         for active in performed:
             if active.note is not None:
                 self._cuts[active.speaker] = active.note.cut
+
+    def _finished(self, performed: Sequence[ActiveRun]) -> MessageFinished:
+        self._remember_cuts(performed)
         return MessageFinished(
             self.conversation,
             tuple(active.speaker for active in performed if not active.failed),

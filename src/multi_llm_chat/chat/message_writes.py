@@ -8,7 +8,6 @@ Rules:
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -64,7 +63,7 @@ def save_message(
 def save_round(
     transaction: Transaction,
     conversation: str,
-    message: tuple[Any, ...] | None,
+    message: tuple[tuple[Said, ...], Back | None, JsonObject] | None,
     starts: Sequence[Write],
     queued: str | None = None,
 ) -> None:
@@ -73,7 +72,8 @@ def save_round(
     ``queued`` is the message's id in the outbox, from which it is removed.
     """
     if queued is not None:
-        take_queued(transaction, conversation, queued)
+        sent_as = message[0][-1].turn.id if message is not None else None
+        take_queued(transaction, conversation, queued, sent_as)
     if message is not None:
         save_message(transaction, conversation, *message)
     for start in starts:

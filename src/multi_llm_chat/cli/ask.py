@@ -30,8 +30,10 @@ from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.cli.workspace_option import (
     find_conversation,
     last_conversation,
+    memory_option,
     open_workspace,
     store_option,
+    store_place,
 )
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.event_codec import write_event
@@ -69,11 +71,14 @@ FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object in the end.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a line of JSON.")
 @store_option
+@memory_option
 def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
     """Ask once and print the answer.
 
     @name in the words addresses a speaker, @all everybody. What is piped in is part of the question.
     """
+    continues = wishes["conversation"] or wishes["continued"]
+    place = store_place(db, no_store=wishes["no_store"], continues=continues)
     piped = read_input()
     attached = attach(wishes["files"])
     text = "\n\n".join(filter(str.strip, [" ".join(words), piped, attached.text]))
@@ -81,7 +86,7 @@ def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
         raise UsageError('There is no question. Try: mlc "Why is the sky blue?"')
     schema = _schema(wishes["schema"])
     approval = _Approval(yes=wishes["yes"], asks=not piped and sys.stdin.isatty())
-    with open_workspace(db, approval) as workspace:
+    with open_workspace(place, approval) as workspace:
         prepare_embedded(tuple(workspace.speakers))
         if wishes["tools"]:
             start_tools(workspace)

@@ -37,6 +37,11 @@ if TYPE_CHECKING:
 @click.option(
     "--db", metavar="PLACE", help="Where conversations are kept: a path or postgresql://…"
 )
+@click.option(
+    "--no-store",
+    is_flag=True,
+    help="Keep the conversation in memory only: nothing is saved, and it ends with the program.",
+)
 def chat(**wishes: Any) -> None:
     """Talk to models in one conversation.
 
@@ -50,7 +55,8 @@ def chat(**wishes: Any) -> None:
     tell(f"Speakers: {known}. /help lists the commands, /quit or Ctrl-D leaves.")
     loading = _Loading(wishes)
     # What goes on from before is read at once: a wrong name is to be told before anything is typed.
-    if not sys.stdin.isatty() or wishes.get("continued") or wishes.get("conversation"):
+    is_checked_now = any(wishes.get(name) for name in ("continued", "conversation", "no_store"))
+    if not sys.stdin.isatty() or is_checked_now:
         loading.start()
         loading.wait()
     try:

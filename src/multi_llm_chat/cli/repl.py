@@ -27,7 +27,7 @@ from multi_llm_chat.cli.terminal import (
     stopped_by_interrupt,
 )
 from multi_llm_chat.cli.tool_startup import missing_servers, wait_for_startup
-from multi_llm_chat.cli.workspace_option import find_conversation, last_conversation
+from multi_llm_chat.cli.workspace_option import find_conversation, last_conversation, store_place
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event, MessageSaved
 from multi_llm_chat.runs.event_stream import EventStream
@@ -47,6 +47,7 @@ class Wishes(Struct, frozen=True):
     columns: bool = False
     plain: bool = False
     db: str | None = None
+    no_store: bool = False
 
 
 def _tell_interrupted(info: RunInfo) -> None:
@@ -60,14 +61,17 @@ class Talk:
         self._wishes = wishes
         self._questions: Questions | None = None
         self._later = LaterQuestions()
-        self.workspace = Workspace(place=wishes.db, approve=self.approve)
+        continues = wishes.conversation or wishes.continued
+        place = store_place(wishes.db, no_store=wishes.no_store, continues=continues)
+        self.workspace = Workspace(place=place, approve=self.approve)
         service = self.workspace.chat(self._conversation())
         service.load()
         self.session = Session(self.workspace, service)
         if service.turns:
             tell(f"Going on after {len(service.turns)} turns.")
         if waiting := service.outbox():
-            tell(f"{len(waiting)} messages wait to be sent; /outbox lists them.")
+            wait = "message waits" if len(waiting) == 1 else "messages wait"
+            tell(f"{len(waiting)} {wait} to be sent; /outbox lists them.")
         # Not ``Thread.join``: Python 3.11 takes a thread for ended after Ctrl-C has interrupted it (bpo-45274).
         self._started = threading.Event()
         threading.Thread(target=self._start_tools, daemon=True).start()

@@ -10,6 +10,7 @@ from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.leases import LEASE
 from multi_llm_chat.store import Store, Summary, find, list_conversations
+from multi_llm_chat.store.sqlite import MEMORY
 from multi_llm_chat.tools.approval import ApprovalCallback
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -20,6 +21,32 @@ def store_option(command: _Command) -> _Command:
     return click.option(
         "--db", metavar="PLACE", help="Where conversations are kept: a path or postgresql://…"
     )(command)
+
+
+def memory_option(command: _Command) -> _Command:
+    """``--no-store``: a conversation that is not saved."""
+    return click.option(
+        "--no-store",
+        is_flag=True,
+        help="Keep the conversation in memory only: nothing is saved, and it ends with the program.",
+    )(command)
+
+
+def store_place(
+    db: str | None, *, no_store: bool, continues: str | bool | None = None
+) -> str | None:
+    """Where the conversation is stored; None is the place of the settings.
+
+    Raises:
+        UsageError: The options contradict each other.
+    """
+    if not no_store:
+        return db
+    if db or continues:
+        raise UsageError(
+            "--no-store begins a new conversation in memory: it goes neither with --db nor with --continue or --chat."
+        )
+    return MEMORY
 
 
 @contextmanager

@@ -280,10 +280,17 @@ class RunDriver:
         if isinstance(effect, RunTools) and self._open.is_set() and not self._cancelled:
             calls = effect.calls
         turn, writes = journal.finish_turn(event, calls)
+        if not writes:
+            return  # the journal has it from before
         if self._gate is not None:
             writes += self._gate.answered(event.usage)
-        saved = await self._commit(writes)
-        self._put([replace(event, turn=turn, is_saved=saved)])
+        try:
+            is_saved = await self._commit(writes)
+        except StoreError as error:
+            if not isinstance(error, RunLost):  # what was said is shown, though it is not saved
+                self._put([replace(event, turn=turn, is_saved=False)])
+            raise
+        self._put([replace(event, turn=turn, is_saved=is_saved)])
 
     async def _finish(self, end: LoopEnd) -> None:
         journal = self._journal
@@ -313,28 +320,34 @@ class RunDriver:
         if journal is None or not (writes or journal.pending):
             return True
         journal.pending.extend(writes)
+        try:
+            await self._interruptible(self._write_pending(journal))
+        except _CancelledByUserError:
+            return await self._commit_at_last(journal)
+        return True
+
+    async def _write_pending(self, journal: Journal) -> None:
+        """Make the pending writes; wait while the store refuses, as long as patience lasts.
+
+        The wait is not recorded: the store would have it only when it is over, behind events that came later.
+        """
         began, pause, shown = time.monotonic(), _PAUSES[0], ""
-        while not self._cancelled:
+        while True:
             try:
-                await self._interruptible(journal.commit())
-            except _CancelledByUserError:
-                break
+                await journal.commit()
             except StoreError as error:
                 if isinstance(error, RunLost) or error.reason not in TRANSIENT:
                     raise
                 if str(error) != shown:
                     shown = str(error)
-                    await self._emit([RunWaiting("store", shown)])
+                    self._put([RunWaiting("store", shown)])
+                    await self._sink.ready()
                 if self._patience is not None and time.monotonic() - began > self._patience:
                     raise _given_up(error) from None
             else:
-                return True
-            try:
-                await self._interruptible(asyncio.sleep(pause))
-            except _CancelledByUserError:
-                break
+                return
+            await asyncio.sleep(pause)
             pause = min(2 * pause, _PAUSES[1])
-        return await self._commit_at_last(journal)
 
     async def _commit_at_last(self, journal: Journal) -> bool:
         """The last try of a cancelled run; whether it was committed. If not, the host keeps trying."""
@@ -555,13 +568,8 @@ class RunDriver:
         journal = self._journal
         assert journal is not None
         journal.pending.extend(writes)
-        while journal.pending:
-            try:
-                await journal.commit()
-            except StoreError as error:
-                if isinstance(error, RunLost) or error.reason not in TRANSIENT:
-                    raise
-                await asyncio.sleep(_PAUSES[1])
+        if journal.pending:
+            await self._write_pending(journal)
 
 
 async def _whole_reply(provider: LLMProvider, request: ModelRequest) -> Reply:

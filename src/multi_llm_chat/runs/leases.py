@@ -168,6 +168,7 @@ class RunHost:
         self.queue = queue
         self.notifications = Notifications(store)
         self.lock = threading.Lock()
+        self._released = threading.Condition(self.lock)
         self._flush = flush
         self._leases: dict[str, Lease] = {}
         self._unsaved: list[tuple[Store, list[Write]]] = []
@@ -199,6 +200,7 @@ class RunHost:
         with self.lock:
             if self._leases.get(lease.fence.run_id) is lease:
                 del self._leases[lease.fence.run_id]
+            self._released.notify_all()
         self._woken.set()
 
     def keep_trying(self, store: Store, writes: Sequence[Write]) -> None:
@@ -209,8 +211,13 @@ class RunHost:
                 self._start()
 
     def close(self, seconds: float = CLOSING) -> int:
-        """Try for this many seconds to make the unsaved writes; how many remain unsaved."""
+        """Wait for the end of the runs and make the unsaved writes, for so long; how many are still unsaved.
+
+        The caller has stopped the runs: what one of them cannot write is known when it has ended.
+        """
         deadline = time.monotonic() + seconds
+        with self._released:
+            self._released.wait_for(lambda: not self._leases, seconds)
         while self.unsaved and time.monotonic() < deadline:
             self._write_unsaved()
             if self.unsaved:

@@ -78,14 +78,28 @@ def edit_queued(transaction: Transaction, conversation: str, identifier: str, te
     )  # fmt: skip
 
 
-def take_queued(transaction: Transaction, conversation: str, identifier: str) -> None:
-    """Remove a message from the outbox: this transaction sends it, or the user withdraws it."""
+def take_queued(
+    transaction: Transaction, conversation: str, identifier: str, sent_as: str | None = None
+) -> None:
+    """Take a message out of the outbox: it is sent in this transaction as the turn ``sent_as``, or withdrawn.
+
+    A turn that is there was sent by an earlier try of this transaction, whose success did not reach us.
+    """
+    key = key_of(transaction, conversation, lock=True)
     taken = transaction.rows(
         "DELETE FROM outbox WHERE conversation = ? AND id = ? RETURNING id",
-        key_of(transaction, conversation, lock=True), clean_text(identifier),
+        key, clean_text(identifier),
     )  # fmt: skip
-    if not taken:
-        raise _gone(identifier)
+    if taken or _is_turn(transaction, key, sent_as):
+        return
+    raise _gone(identifier)
+
+
+def _is_turn(transaction: Transaction, key: int, turn: str | None) -> bool:
+    found = turn is not None and transaction.row(
+        "SELECT 1 FROM turns WHERE conversation = ? AND id = ?", key, turn
+    )
+    return bool(found)
 
 
 def _gone(identifier: str) -> UsageError:
