@@ -4,7 +4,7 @@ import json
 import signal
 from pathlib import Path
 
-from tests.cli.commands import shell
+from tests.cli.commands import Shell, shell
 
 from multi_llm_chat.store import list_conversations, open_store, path
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
@@ -135,3 +135,30 @@ def test_a_closed_pipe_is_no_error_and_leaves_everything_in_order(tmp_path: Path
 def test_without_any_key_the_embedded_model_is_named_in_one_line(tmp_path: Path) -> None:
     with shell(tmp_path) as (mlc, _):
         assert "@local" in mlc.run("speakers")
+
+
+def test_without_a_store_nothing_is_saved_and_a_store_that_refuses_does_not_matter(
+    tmp_path: Path,
+) -> None:
+    says = [Say(calls=[Call("nothing", {})]), Say("Sunny."), Say("Still sunny.")]
+    with shell(tmp_path, anthropic=says) as (mlc, _):
+        broken = tmp_path / "data"
+        broken.mkdir()
+        (broken / "conversations.db").mkdir()  # no store can be opened there
+        assert "could not be opened" in _told_by(mlc, "ask", "weather?")
+        assert mlc.run("ask", "--no-store", "weather?") == "Sunny.\n"
+        assert list((broken / "conversations.db").iterdir()) == []
+        assert mlc.run("--no-store", "and now?") == "Still sunny.\n"
+
+
+def _told_by(mlc: Shell, *words: str) -> str:
+    mlc.run(*words, code=1)
+    return mlc.told
+
+
+def test_no_store_contradicts_what_names_a_stored_conversation(tmp_path: Path) -> None:
+    with shell(tmp_path, anthropic=[]) as (mlc, _):
+        for words in (("--db", "x.db"), ("--continue",), ("--chat", "x")):
+            for command in (("ask", "hello"), ("chat",)):
+                mlc.run(*command, "--no-store", *words, code=2)
+                assert "--no-store begins a new conversation" in mlc.told

@@ -193,3 +193,59 @@ def test_commands_and_files_of_a_conversation(tmp_path: Path) -> None:
         terminal.send("/quit\r")
         terminal.finish()
         assert len(json.loads(mlc.run("history", "list", "--json"))) == 2
+
+
+def test_a_conversation_without_a_store_has_its_history_and_leaves_nothing(tmp_path: Path) -> None:
+    with talking(tmp_path, "--no-store", anthropic=[Say("Tulip."), Say("You said tulip.")]) as (
+        terminal,
+        mlc,
+        simulator,
+    ):
+        terminal.send("a flower\r")
+        terminal.wait_for("Tulip.")
+        terminal.send("which one?\r")
+        terminal.wait_for("You said tulip.")
+        assert "Tulip." in json.dumps(simulator.requests[-1].body)
+        terminal.send("/quit\r")
+        terminal.finish()
+        assert mlc.run("history", "list") == ""
+
+
+def test_messages_wait_in_the_outbox_until_they_are_sent(tmp_path: Path) -> None:
+    says = [Say("Hello."), Say("Roses."), Say("Tulips.")]
+    with talking(tmp_path, anthropic=says) as (terminal, _, simulator):
+        terminal.send("/queue too early\r")
+        terminal.wait_for("The conversation has no message yet")
+        terminal.send("hi\r")
+        terminal.wait_for("Hello.")
+        terminal.send("/outbox\r")
+        terminal.wait_for("No message waits.")
+        for words in ("a rose", "a tulip", "a weed"):
+            terminal.send(f"/queue {words}\r")
+        terminal.wait_until(lambda shown: shown.count("The message waits") == 3)
+        terminal.send("/outbox edit 1 some roses\r")
+        terminal.wait_for("The message is changed.")
+        terminal.send("/outbox withdraw 3\r")
+        terminal.wait_for("The message is withdrawn.")
+        terminal.send("/outbox list\r")
+        terminal.wait_for("  1 some roses", "  2 a tulip")
+        terminal.send("/outbox send 7\r")
+        terminal.wait_for("There is no waiting message 7")
+        terminal.send("/outbox burn 1\r")
+        terminal.wait_for("/outbox [list] | send N")
+        terminal.send("/outbox send 1\r")
+        terminal.wait_for("Roses.")
+        assert "some roses" in json.dumps(simulator.requests[-1].body)
+        terminal.send("/quit\r")
+        terminal.finish()
+    with talking(tmp_path, "--continue", anthropic=[Say("Tulips.")]) as (terminal, _, simulator):
+        terminal.wait_for("1 message waits to be sent")
+        terminal.send("/outbox send 1\r")
+        terminal.wait_for("Tulips.")
+        body = json.dumps(simulator.requests[-1].body)
+        assert "a tulip" in body
+        assert "a weed" not in body
+        terminal.send("/outbox\r")
+        terminal.wait_for("No message waits.")
+        terminal.send("/quit\r")
+        terminal.finish()

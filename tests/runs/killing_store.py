@@ -1,11 +1,15 @@
-"""A store whose process is killed at a chosen transaction: before it, inside it, or after it."""
+"""A store that is interrupted at a chosen transaction: before it, inside it, or after it.
+
+The store is a real one. ``open_interrupted`` wraps its connections, and an ``Interruption`` decides what happens there:
+here the process is killed, in ``refusing`` the database refuses to write.
+"""
 
 import os
 import signal
 import threading
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -27,7 +31,19 @@ class Kill(Struct, frozen=True):
     phase: Phase
 
 
-class _Counter:
+class Interruption(Protocol):
+    """What happens at the transactions of a process."""
+
+    def begins(self) -> int:
+        """A transaction begins; its number, counted from one."""
+        ...
+
+    def reach(self, number: int, phase: Phase) -> None:
+        """A transaction is at this point."""
+        ...
+
+
+class _Killing:
     def __init__(self, kill: Kill | None) -> None:
         self._kill = kill
         self._count = 0
@@ -43,22 +59,22 @@ class _Counter:
             os.kill(os.getpid(), signal.SIGKILL)
 
 
-class _KillingLink:
-    def __init__(self, link: Link, counter: _Counter) -> None:
+class _InterruptedLink:
+    def __init__(self, link: Link, interruption: Interruption) -> None:
         self.database: DatabaseName = link.database
         self._link = link
-        self._counter = counter
+        self._interruption = interruption
         self._number = 0
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
         if statement.startswith("BEGIN"):
-            self._number = self._counter.begins()
-            self._counter.reach(self._number, "before")
+            self._number = self._interruption.begins()
+            self._interruption.reach(self._number, "before")
         if statement == "COMMIT":
-            self._counter.reach(self._number, "inside")
+            self._interruption.reach(self._number, "inside")
         rows = self._link.execute(statement, parameters)
         if statement == "COMMIT":
-            self._counter.reach(self._number, "after")
+            self._interruption.reach(self._number, "after")
         return rows
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
@@ -71,17 +87,17 @@ class _KillingLink:
         self._link.close()
 
 
-class _KillingEngine:
-    def __init__(self, engine: Engine, counter: _Counter) -> None:
+class _InterruptedEngine:
+    def __init__(self, engine: Engine, interruption: Interruption) -> None:
         self.place = engine.place
         self.file: Path | None = engine.file
         self.errors = engine.errors
         self.begin = engine.begin
         self._engine = engine
-        self._counter = counter
+        self._interruption = interruption
 
     def connect(self) -> Link:
-        return _KillingLink(self._engine.connect(), self._counter)
+        return _InterruptedLink(self._engine.connect(), self._interruption)
 
     def listen(self, channel: str) -> Listening | None:
         return self._engine.listen(channel)
@@ -92,14 +108,18 @@ class _KillingEngine:
 
 def open_killing(place: str, kill: Kill | None) -> Store:
     """The store at the place; its process dies as the kill says."""
-    counter = _Counter(kill)
+    return open_interrupted(place, _Killing(kill))
+
+
+def open_interrupted(place: str, interruption: Interruption) -> Store:
+    """The store at the place; its transactions that write are interrupted."""
     if place.startswith("postgresql"):
-        writing: Engine = _KillingEngine(PostgresEngine(place), counter)
+        writing: Engine = _InterruptedEngine(PostgresEngine(place), interruption)
         return Store(
             Lane(writing, threads=3),
             Lane(PostgresEngine(place, reads_only=True), threads=2),
             "local",
         )
-    writing = _KillingEngine(SQLiteEngine(place), counter)
+    writing = _InterruptedEngine(SQLiteEngine(place), interruption)
     reading = Lane(SQLiteEngine(place, reads_only=True), threads=2)
     return Store(Lane(writing, threads=1, together=TOGETHER), reading, "local")

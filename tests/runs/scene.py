@@ -52,6 +52,7 @@ PRELOADED.extend(
         "pytest",
         "tests.runs.worker_processes",
         "tests.runs.single_runs",
+        "tests.runs.refused",
     ]
 )
 NAMES = ("look", "send", "sign")
@@ -251,7 +252,7 @@ def check(scene: Scene, before: Snapshot) -> RunInfo:
     }
     assert [isinstance(event, RunFinished | RunFailed) for event in events] == [False] * (
         len(events) - 1
-    ) + [True]
+    ) + [True], events
     marks = [event for event in events if isinstance(event, RunResumed)]
     assert len(marks) <= info.epoch - 1
     return info

@@ -1,0 +1,94 @@
+"""A store that refuses to write for a while, from a chosen transaction on: the disk is full, as the database says itself.
+
+Rules:
+1. Counting from one, the transaction with the number is refused before it begins, at its commit, or after its commit, when
+   only the answer is lost. Every later one is refused too, until the time is over.
+2. When the time is over, the next transaction goes through, or the process is killed there.
+3. Reading is never refused.
+"""
+
+import os
+import signal
+import sqlite3
+import threading
+import time
+from contextlib import closing
+
+import psycopg
+from msgspec import Struct
+from tests.runs.killing_store import Phase
+
+
+class Refusal(Struct, frozen=True):
+    """From which transaction on the store refuses, and how that ends; None never ends it."""
+
+    number: int
+    phase: Phase
+    seconds: float | None = 0.1
+    kills: bool = False
+
+
+class Refusing:
+    """Refuses transactions as a refusal says; ``allow`` ends it early."""
+
+    def __init__(self, place: str, refusal: Refusal | None) -> None:
+        self.count = 0
+        self.refused = 0
+        self._is_postgres = place.startswith("postgresql")
+        self._refusal = refusal
+        self._is_over = refusal is None
+        self._began: float | None = None
+        self._lock = threading.Lock()
+
+    def begins(self) -> int:
+        with self._lock:
+            self.count += 1
+            return self.count
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Refuse, from the transaction with this number on."""
+        with self._lock:
+            self._refusal, self._is_over, self._began = refusal, False, None
+
+    def allow(self) -> None:
+        """Refuse no more."""
+        with self._lock:
+            self._is_over = True
+
+    def reach(self, number: int, phase: Phase) -> None:
+        with self._lock:
+            if not self._refuses(number, phase):
+                return
+            self.refused += 1
+        raise full_error(postgres=self._is_postgres)
+
+    def _refuses(self, number: int, phase: Phase) -> bool:
+        refusal = self._refusal
+        if self._is_over or refusal is None:
+            return False
+        if self._began is None:
+            is_first = number == refusal.number and phase == refusal.phase
+            if number <= refusal.number and not is_first:
+                return False
+            self._began = time.monotonic()
+            return True
+        if phase == "after":
+            return False
+        if refusal.seconds is not None and time.monotonic() > self._began + refusal.seconds:
+            if refusal.kills:
+                os.kill(os.getpid(), signal.SIGKILL)
+            self._is_over = True
+        return not self._is_over
+
+
+def full_error(*, postgres: bool) -> Exception:
+    """What the database raises when its disk is full."""
+    if postgres:
+        return psycopg.errors.DiskFull("could not extend file: No space left on device")
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute("PRAGMA max_page_count = 1")
+        try:
+            connection.execute("CREATE TABLE full(disk)")
+        except sqlite3.OperationalError as error:
+            return error
+    raise AssertionError("SQLite wrote more than it was allowed to")
