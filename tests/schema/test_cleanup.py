@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from tests.strategies.schemas import nasty_schemas, valid_object_schemas
 
-from multi_llm_chat.schema.cleanup import MAX_DEPTH, is_regular_expression
-from multi_llm_chat.schema.tool_schema import clean_schema
+from multi_llm_chat.schema.cleanup import MAX_DEPTH, clean_schema, is_regular_expression
 
 EMPTY: dict[str, Any] = {"type": "object", "properties": {}}
 META_SCHEMAS = (

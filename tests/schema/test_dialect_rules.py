@@ -14,7 +14,7 @@ from mistral_common.protocol.instruct.tool_calls import Function, Tool
 from mistral_common.protocol.instruct.validator import MistralRequestValidatorV3
 from tests.strategies.schemas import nasty_schemas
 
-from multi_llm_chat.schema.tool_schema import (
+from multi_llm_chat.schema.dialect_rules import (
     ANTHROPIC,
     FIREWORKS,
     GEMINI_JSON_SCHEMA,
@@ -25,8 +25,8 @@ from multi_llm_chat.schema.tool_schema import (
     OPENAI,
     OPENAI_STRICT,
     SchemaRules,
-    project_schema,
 )
+from multi_llm_chat.schema.tool_schema import project_schema
 
 with warnings.catch_warnings():
     # The library's source has an invalid escape sequence, which is an error under our settings.

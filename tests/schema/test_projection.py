@@ -10,13 +10,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from tests.strategies.schemas import nasty_schemas, scalars, valid_object_schemas, values
 
-from multi_llm_chat.schema import tool_schema as schemas
-from multi_llm_chat.schema.tool_schema import SchemaRules, clean_schema, project_schema
+from multi_llm_chat.schema import dialect_rules
+from multi_llm_chat.schema.cleanup import clean_schema
+from multi_llm_chat.schema.dialect_rules import SchemaRules
+from multi_llm_chat.schema.tool_schema import Projected, project_schema
 
 RULES: dict[str, SchemaRules] = {
-    name: getattr(schemas, name)
-    for name in schemas.__all__
-    if isinstance(getattr(schemas, name), SchemaRules)
+    name: value for name, value in vars(dialect_rules).items() if isinstance(value, SchemaRules)
 }
 META_SCHEMAS = (
     "http://json-schema.org/draft-07/schema#",
@@ -155,7 +155,7 @@ def assert_loosened(data: st.DataObject, schema: dict[str, Any], *names: str) ->
             assert looser.is_valid(named), (name, projected.schema, value)
 
 
-def _new_name(projected: schemas.Projected, name: str) -> str:
+def _new_name(projected: Projected, name: str) -> str:
     return next((new for new, old in projected.renamed.items() if old == name), name)
 
 

@@ -14,15 +14,13 @@ from typing import Any, cast
 
 import msgspec
 
-from multi_llm_chat.history.values import JsonObject
-
 #: Deeper nesting is replaced: protobuf parsers stop at 100 levels, and so do careful servers.
 MAX_DEPTH = 64
 
 TOO_DEEP = "[nested too deeply]"
 
 
-def as_object(value: object) -> JsonObject | None:
+def as_object(value: object) -> dict[str, Any] | None:
     """The value as a JSON object, or None when it is something else."""
     # Not cast: this is called for every part of a history, and a cast is one more call.
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
@@ -87,7 +85,7 @@ def _clean_mapping(value: Mapping[Any, Any], depth: int) -> Any:
     if depth >= MAX_DEPTH:
         return TOO_DEEP
     same = type(value) is dict
-    cleaned: JsonObject = {}
+    cleaned: dict[str, Any] = {}
     for key, item in value.items():
         name = clean_text(key if type(key) is str else str(key))
         new = clean_text(item) if type(item) is str else clean_json(item, depth + 1)

@@ -18,7 +18,8 @@ from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.local.argument_check import fault_in
 from multi_llm_chat.local.generation import Asking
 from multi_llm_chat.local.tool_examples import Example, Offer
-from multi_llm_chat.schema.tool_schema import LLAMACPP, project_schema
+from multi_llm_chat.schema.dialect_rules import LLAMACPP
+from multi_llm_chat.schema.tool_schema import project_schema
 
 _LONGEST = 200
 

@@ -30,8 +30,9 @@ from multi_llm_chat.local.tool_examples import Example, make_offers
 from multi_llm_chat.protocol.request_settings import read_options
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
+from multi_llm_chat.schema.dialect_rules import LLAMACPP
 from multi_llm_chat.schema.tool_definitions import read_tools
-from multi_llm_chat.schema.tool_schema import LLAMACPP, project_schema
+from multi_llm_chat.schema.tool_schema import project_schema
 
 _DEFAULT_LENGTH = 512
 

@@ -10,7 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from multi_llm_chat.protocol.openai_chat.quirks import ChatQuirks
-from multi_llm_chat.schema.tool_schema import FIREWORKS, LLAMACPP, MISTRAL, OLLAMA
+from multi_llm_chat.schema.dialect_rules import FIREWORKS, LLAMACPP, MISTRAL, OLLAMA
 
 DialectName = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 

@@ -2,7 +2,7 @@
 
 Rules:
 1. A keyword is taken if ``keywords`` names it (``None``: all) and ``refused`` does not.
-2. Everything else is a statement about the *form* of a schema; ``schema.py`` brings it there.
+2. Everything else is a statement about the *form* of a schema; ``projection`` brings it there.
 3. A dialect without a value of its own here uses ``OPENAI``.
 
 The ids in comments are those of the catalogue of provider rules.

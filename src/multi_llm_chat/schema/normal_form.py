@@ -1,18 +1,30 @@
-"""The same schema in the form a dialect uses, before its keywords are looked at one by one.
+r"""The same schema in the form a dialect uses: the steps before and after its keywords are filtered.
 
 Rules:
-1. Each step is for one trait of the rules and is chosen by ``settling_steps``; the others cost nothing.
-2. A step looks at its own schema only, never into the schemas inside it.
-3. A step loosens or leaves the meaning as it was.
+1. Each step is for one trait of the rules and is chosen by ``settling_steps`` (before the filter) or
+   ``completing_steps`` (after it); the others cost nothing.
+2. A step looks at its own schema only, never into the schemas inside it. A settling step loosens or leaves
+   the meaning as it was.
+3. Completion comes last: the schemas inside are finished already. ``anything`` is a schema for any value,
+   with a type where the dialect must have one.
+4. In a strict object every property is required and no other allowed: one that was optional may be null.
+
+What a server that compiles schemas to a grammar can compile (llama.cpp; LCP-07):
+5. A pattern is anchored at both ends and made only of plain characters, sets, groups, alternatives and
+   short repetitions: class escapes (``\d``), look-around and lazy repetition do not compile.
+6. Repetitions stay below the server's limit, lower bounds below upper ones, integers within 53 bits.
+7. Properties called ``$ref`` or ``$defs`` are read as keywords there, so they are not declared; other
+   properties are only allowed for beside plain names, whose complement can be written as a set.
 """
 
+import math
+import re
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.descriptions import Place
 from multi_llm_chat.schema.dialect_rules import SchemaRules
-from multi_llm_chat.schema.grammar import tamed
 from multi_llm_chat.schema.merge import either
 
 Step: TypeAlias = Callable[[JsonObject, Place], JsonObject]
@@ -165,3 +177,180 @@ def settling_steps(rules: SchemaRules) -> tuple[Step, ...]:
         (rules.strict, _closed),
     ]
     return tuple(step for wanted, step in steps if wanted)
+
+
+# What compiles to a grammar.
+
+MAX_REPETITIONS: Final = 1_000
+_MAX_INTEGER: Final = 2**53
+
+_PATTERN: Final = re.compile(
+    r"""\^(?:
+        (?: [A-Za-z0-9\ _,:;@/=<>!\#%&'~-] | \\[.()\[\]{}|*+?^$] | \.
+          | \[\^?[A-Za-z0-9\ _.,:;@/=+*?!\#%&()<>$-]+\] | \((?:\?:)? | \) | \| )
+        (?: [*+?] | \{[0-9]{1,3}(?:,[0-9]{0,3})?\} )?
+    )+\$\Z""",
+    re.VERBOSE,
+)
+#: Empty groups and alternatives, and repetition of something that is not there.
+_HOLLOW: Final = re.compile(
+    r"(?<!\\)(?:\((?:\?:)?[)|*+{]|\|[)|*+?{]|\(\?(?!:)|[*+?}][*+?{])|^\^[|*+?{]|(?<!\\)\|\$$"
+)
+_PLAIN_NAME: Final = re.compile(r"[A-Za-z0-9_]+\Z")
+_KEYWORD_NAMES: Final = frozenset({"$ref", "$defs"})
+_COUNTS: Final = (("minLength", "maxLength"), ("minItems", "maxItems"))
+_BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
+
+
+def compiles(pattern: str) -> bool:
+    """Tell whether the server can compile ``pattern``."""
+    return _PATTERN.match(pattern) is not None and _HOLLOW.search(pattern) is None
+
+
+def _small(value: Any) -> bool:
+    return isinstance(value, int) and -_MAX_INTEGER <= value <= _MAX_INTEGER
+
+
+def _bad_bounds(schema: JsonObject) -> set[str]:
+    bad: set[str] = set()
+    for low, high in _COUNTS:
+        if schema.get(low, 0) > schema.get(high, MAX_REPETITIONS):
+            bad |= {low, high}
+        bad |= {key for key in (low, high) if schema.get(key, 0) > MAX_REPETITIONS}
+    present = [key for key in _BOUNDS if key in schema]
+    lowest = max(schema.get("minimum", -math.inf), schema.get("exclusiveMinimum", -math.inf) + 1)
+    highest = min(schema.get("maximum", math.inf), schema.get("exclusiveMaximum", math.inf) - 1)
+    if lowest > highest or not all(_small(schema[key]) for key in present):
+        bad |= set(present)
+    return bad
+
+
+def tamed(schema: JsonObject) -> tuple[JsonObject, list[str]]:
+    """Return what of ``schema`` compiles, and the keywords that were left out or changed."""
+    bad = {key for key in _bad_bounds(schema) if key in schema}
+    if "pattern" in schema and not compiles(schema["pattern"]):
+        bad.add("pattern")
+    properties = schema.get("properties", {})
+    plain = {name: item for name, item in properties.items() if name not in _KEYWORD_NAMES}
+    complement = all(_PLAIN_NAME.match(name) for name in plain)
+    opened = schema.get("additionalProperties", False) is not False
+    if len(plain) < len(properties) or (opened and not complement):
+        bad |= {"additionalProperties"} & schema.keys()
+    kept = {keyword: value for keyword, value in schema.items() if keyword not in bad}
+    if len(plain) < len(properties):
+        kept["properties"] = plain
+        kept["required"] = [name for name in schema.get("required", ()) if name in plain]
+        bad.add("properties")
+    return kept, sorted(bad)
+
+
+# What a finished schema must say.
+
+
+def anything(rules: SchemaRules, annotations: JsonObject) -> JsonObject:
+    """Return a schema for any value; it is new, and may be built into others."""
+    any_value = rules.any_value
+    if any_value is None:
+        return annotations
+    if "anyOf" not in any_value:
+        return {"type": list(any_value["type"]), **annotations}
+    first, *others = any_value["anyOf"]
+    return {"anyOf": [{**first, **annotations}, *map(dict[str, Any], others)]}
+
+
+def _with_items(rules: SchemaRules) -> Step:
+    def complete(schema: JsonObject, _place: Place) -> JsonObject:
+        if "array" in types_of(schema) and "items" not in schema:
+            return {**schema, "items": anything(rules, {})}
+        return schema
+
+    return complete
+
+
+def _declared_required(schema: JsonObject, _place: Place) -> JsonObject:
+    if "required" not in schema:
+        return schema
+    declared = schema.get("properties", ())
+    names = [name for name in schema["required"] if name in declared]
+    return {**schema, "required": names} if names else without(schema, "required")
+
+
+def _some_properties(schema: JsonObject, _place: Place) -> JsonObject:
+    if schema.get("properties", True):
+        return schema
+    return without(schema, "properties", "propertyOrdering")
+
+
+def is_null(schema: Any) -> bool:
+    """Tell whether a schema accepts null and says so in the usual ways."""
+    if isinstance(schema, bool):
+        return False
+    return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None]
+
+
+def _optional(schema: Any) -> JsonObject:
+    """Return the schema of a property that may be null, since it may not be absent."""
+    if "anyOf" in schema:
+        branches = schema["anyOf"]
+        if any(is_null(branch) for branch in branches):
+            return schema
+        return {**schema, "anyOf": [*branches, {"type": "null"}]}
+    if "$ref" in schema:
+        return {"anyOf": [schema, {"type": "null"}]}
+    schema = dict(schema)
+    if "const" in schema:
+        schema["enum"] = [schema.pop("const")]
+    if "enum" in schema and None not in schema["enum"]:
+        schema["enum"] = [*schema["enum"], None]
+    types = types_of(schema)
+    if types and "null" not in types:
+        schema["type"] = [*types, "null"]
+    return schema
+
+
+def _strict_object(schema: JsonObject, _place: Place) -> JsonObject:
+    if "object" not in types_of(schema) and "properties" not in schema:
+        return without(schema, "additionalProperties", "required")
+    required = set(schema.get("required", ()))
+    properties = {
+        name: item if name in required else _optional(item)
+        for name, item in schema.get("properties", {}).items()
+    }
+    strict = {"properties": properties, "required": list(properties), "additionalProperties": False}
+    return {"type": "object", **schema, **strict}
+
+
+def _typed(rules: SchemaRules) -> Step:
+    complete_items = _with_items(rules)
+
+    def complete(schema: JsonObject, place: Place) -> JsonObject:
+        if not schema.keys().isdisjoint({"type", "anyOf", "$ref"}):
+            return schema
+        values = schema.get("enum", [schema["const"]] if "const" in schema else ())
+        kinds = sorted({kind_of(value) for value in values})
+        if kinds:
+            named = {"type": kinds if len(kinds) > 1 else kinds[0], **schema}
+            return named if rules.strict else schema
+        for keyword in schema:
+            if keyword in SUBJECT:
+                typed = {"type": SUBJECT[keyword], **schema}
+                return complete_items(typed, place) if rules.array_items else typed
+        return anything(rules, schema)
+
+    return complete
+
+
+def completing_steps(rules: SchemaRules) -> tuple[Step, ...]:
+    """Return the steps a dialect needs, in their order."""
+    steps: list[tuple[bool, Step]] = [
+        (rules.array_items, _with_items(rules)),
+        (rules.strict, _strict_object),
+        (rules.declared_required, _declared_required),
+        (not rules.empty_properties, _some_properties),
+    ]
+    return tuple(step for wanted, step in steps if wanted)
+
+
+def typing_step(rules: SchemaRules) -> Step | None:
+    """Return the step that names a type, which comes after the description is complete."""
+    return None if rules.any_value is None else _typed(rules)

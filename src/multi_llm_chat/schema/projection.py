@@ -17,10 +17,15 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import Subschema, is_portable
 from multi_llm_chat.schema.descriptions import Place, described
 from multi_llm_chat.schema.dialect_rules import SchemaRules
-from multi_llm_chat.schema.merge import both, flattened, folded
-from multi_llm_chat.schema.normal_form import settling_steps, without
-from multi_llm_chat.schema.references import References, is_definition
-from multi_llm_chat.schema.required_keywords import anything, completing_steps, is_null, typing_step
+from multi_llm_chat.schema.merge import References, both, flattened, folded, is_definition
+from multi_llm_chat.schema.normal_form import (
+    anything,
+    completing_steps,
+    is_null,
+    settling_steps,
+    typing_step,
+    without,
+)
 
 #: A level of schemas is two of JSON, and protobuf parsers stop at a hundred of those. It is also below
 #: what cleaning cuts at, so that a projection is never cut when it is projected again.

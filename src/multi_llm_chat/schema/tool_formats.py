@@ -15,14 +15,9 @@ from typing import Any
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.schema.dialect_rules import ANTHROPIC, GEMINI_PARAMETERS, OPENAI, SchemaRules
 from multi_llm_chat.schema.tool_definitions import read_tools
-from multi_llm_chat.schema.tool_schema import (
-    ANTHROPIC,
-    GEMINI_PARAMETERS,
-    OPENAI,
-    SchemaRules,
-    project_schema,
-)
+from multi_llm_chat.schema.tool_schema import project_schema
 
 
 class ToolSkippedWarning(UserWarning):

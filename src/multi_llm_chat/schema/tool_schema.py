@@ -6,48 +6,25 @@ Rules:
 2. The root stays an object with ``properties``: alternatives and references at the root are folded
    into it where the dialect has no place for them.
 3. ``renamed`` leads back from argument names that had to change to those of the tool.
+4. ``recall_projection`` remembers projections, because the same tools are offered in request after request.
+   The key is the schema's own JSON text, so that a changed schema is another schema; every caller gets a
+   fresh value; the memory is bounded; what cannot be written as JSON is projected anew each time.
 """
 
 import re
+from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct, field
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.schema.descriptions import described, note
-from multi_llm_chat.schema.dialect_rules import (
-    ANTHROPIC,
-    FIREWORKS,
-    GEMINI_JSON_SCHEMA,
-    GEMINI_PARAMETERS,
-    LLAMACPP,
-    MISTRAL,
-    OLLAMA,
-    OPENAI,
-    OPENAI_STRICT,
-    SchemaRules,
-)
-from multi_llm_chat.schema.merge import flattened, folded
+from multi_llm_chat.schema.dialect_rules import SchemaRules
+from multi_llm_chat.schema.merge import References, flattened, folded
 from multi_llm_chat.schema.projection import Projection, unique_name
-from multi_llm_chat.schema.references import References
-
-__all__ = [
-    "ANTHROPIC",
-    "FIREWORKS",
-    "GEMINI_JSON_SCHEMA",
-    "GEMINI_PARAMETERS",
-    "LLAMACPP",
-    "MISTRAL",
-    "OLLAMA",
-    "OPENAI",
-    "OPENAI_STRICT",
-    "Projected",
-    "SchemaRules",
-    "clean_schema",
-    "project_schema",
-]
 
 #: Keywords at the root that speak of properties by name, besides ``properties`` and ``required``.
 _NAMING: Final = frozenset(
@@ -177,3 +154,31 @@ def project_schema(schema: object, rules: SchemaRules) -> Projected:
     if definitions:
         projected["$defs"] = {**projected.get("$defs", {}), **definitions}
     return Projected(projected, (*root.dropped, *projection.dropped), root.renamed)
+
+
+_MOST = 1024
+_UNWRITABLE = (TypeError, ValueError, OverflowError, RecursionError)
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(dict).decode
+
+#: Rules are compared by identity (they are constants), so each entry also keeps them alive.
+_remembered: OrderedDict[tuple[int, bytes], tuple[SchemaRules, Projected, bytes]] = OrderedDict()
+
+
+def recall_projection(schema: JsonObject, rules: SchemaRules) -> Projected:
+    """Like ``project_schema``, from memory where possible."""
+    try:
+        key = (id(rules), _encode(schema))
+    except _UNWRITABLE:
+        return project_schema(schema, rules)
+    found = _remembered.get(key)
+    if found is not None and found[0] is rules:
+        _, projected, text = found
+        return Projected(_decode(text), projected.dropped, projected.renamed)
+    projected = project_schema(schema, rules)
+    _remembered[key] = (rules, projected, _encode(projected.schema))
+    if len(_remembered) > _MOST:
+        # A lost race between threads costs a second projection, never a wrong one.
+        _remembered.popitem(last=False)
+    return projected

@@ -33,8 +33,8 @@ from multi_llm_chat.protocol.request_draft import (
     system_text,
     told,
 )
-from multi_llm_chat.schema.projection_cache import recall_projection
-from multi_llm_chat.schema.tool_schema import ANTHROPIC, OPENAI_STRICT
+from multi_llm_chat.schema.dialect_rules import ANTHROPIC, OPENAI_STRICT
+from multi_llm_chat.schema.tool_schema import recall_projection
 
 PATH = "/messages"
 

@@ -39,8 +39,8 @@ from multi_llm_chat.protocol.request_draft import (
     told,
     without_nothing,
 )
-from multi_llm_chat.schema.projection_cache import recall_projection
-from multi_llm_chat.schema.tool_schema import GEMINI_JSON_SCHEMA
+from multi_llm_chat.schema.dialect_rules import GEMINI_JSON_SCHEMA
+from multi_llm_chat.schema.tool_schema import recall_projection
 
 #: The documented value for calls that were not signed here; the field is base64 of bytes.
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()

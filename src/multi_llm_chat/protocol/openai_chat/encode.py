@@ -40,8 +40,8 @@ from multi_llm_chat.protocol.request_draft import (
     without_nothing,
 )
 from multi_llm_chat.repair.framing import ACKNOWLEDGED
-from multi_llm_chat.schema.projection_cache import recall_projection
-from multi_llm_chat.schema.tool_schema import OPENAI_STRICT
+from multi_llm_chat.schema.dialect_rules import OPENAI_STRICT
+from multi_llm_chat.schema.tool_schema import recall_projection
 
 PATH = "/chat/completions"
 

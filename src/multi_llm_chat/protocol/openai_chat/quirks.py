@@ -4,7 +4,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from multi_llm_chat.schema.tool_schema import OPENAI, SchemaRules
+from multi_llm_chat.schema.dialect_rules import OPENAI, SchemaRules
 
 
 class ChatQuirks(Struct, frozen=True):

@@ -35,8 +35,8 @@ from multi_llm_chat.protocol.request_draft import (
     settle_media,
     told,
 )
-from multi_llm_chat.schema.projection_cache import recall_projection
-from multi_llm_chat.schema.tool_schema import OPENAI, OPENAI_STRICT
+from multi_llm_chat.schema.dialect_rules import OPENAI, OPENAI_STRICT
+from multi_llm_chat.schema.tool_schema import recall_projection
 
 PATH = "/responses"
 
