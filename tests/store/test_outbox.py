@@ -61,7 +61,7 @@ def test_a_waiting_message_is_edited_and_withdrawn(store: Store):
         lambda: store.run(take_queued, conversation, "m1"),
         lambda: store.run(edit_queued, conversation, "m1", "too late"),
     ):
-        with pytest.raises(UsageError, match="does not wait any more"):
+        with pytest.raises(UsageError, match="is not in the outbox"):
             late()
 
 
@@ -74,7 +74,7 @@ def test_a_message_leaves_the_outbox_with_the_transaction_that_saves_it(store: S
     assert words_of(store.run(path, conversation)) == ["hello", "words 1"]
     # What another process has sent is not sent here; what this one has sent is sent: the transaction was tried again.
     other = (Said(say("words 1", identifier="again")),)
-    with pytest.raises(UsageError, match="does not wait any more"):
+    with pytest.raises(UsageError, match="is not in the outbox"):
         store.run(save_round, conversation, (other, None, {}), [], "m1")
     store.run(save_round, conversation, (said, None, {}), [], "m1")
     assert words_of(store.run(path, conversation)) == ["hello", "words 1"]
