@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import os
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -341,3 +343,22 @@ def test_an_export_can_be_taken_in_again(home: House):
         assert new != identifier
         assert "An answer." in visitor.get(f"/c/{new}/view").json()["html"]
         assert visitor.post("/import", content=b"not a conversation").status_code == 400
+
+
+def test_an_answer_without_the_tools_of_a_slow_server_says_so(tmp_path: Path):
+    script = Path(__file__).parents[1] / "tools" / "servers" / "slow.py"
+    os.mkfifo(tmp_path / "pipe")
+    entry = {"command": sys.executable, "args": [str(script), str(tmp_path / "pipe")]}
+    (tmp_path / "config").mkdir()
+    (tmp_path / "config" / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": entry}}))
+    with house(tmp_path, {"anthropic": [Say("Fine.")]}) as home, home.visitor() as visitor:
+        while "slow" not in home.hub.servers.starting():
+            visitor.get("/tools")
+        identifier, position = begin(home, visitor)
+        visitor.post(f"/c/{identifier}/messages", data={"text": "@claude hi"})
+        with visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream:
+            entries = until_idle(changes(stream.iter_lines()))
+        notices = [each for _, found in entries for each in found if each["op"] == "notice"]
+        assert len(notices) == 1
+        assert notices[0]["text"].endswith("without their tools: slow")
+        (tmp_path / "pipe").write_text("")

@@ -31,7 +31,7 @@ def test_templates_and_scripts_use_words_that_exist_and_all_are_used():
         for pair in re.findall(r"""word\(back \? "(\w+)" : "(\w+)"\)""", scripts)
         for key in pair
     }
-    used |= set(re.findall(r"""(?:text|Phrase)\(["'](\w+)["']\)""", code))
+    used |= set(re.findall(r"""(?:text|Phrase)\(["'](\w+)["'][,)]""", code))
     assert used - set(catalogue("en")) == set()
     made = (
         r"tool_|server_|theme_|stop_|password_|today|yesterday|last_|js_command_|js_theme_|branch"

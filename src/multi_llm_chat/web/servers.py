@@ -55,6 +55,10 @@ class ToolServers:
         """How each server is doing."""
         return [state for servers in self._all for state in servers.states()]
 
+    def starting(self) -> list[str]:
+        """The servers that are still starting: an answer that begins now goes without their tools."""
+        return [state.server for state in self.states() if state.state == "starting"]
+
     async def restart(self, name: str) -> None:
         """Start a server again that was given up."""
         await self._of(name).restart(name)

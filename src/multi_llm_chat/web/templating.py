@@ -55,7 +55,7 @@ class Drawing:
         """What a change of a page holds; words of ours are plain text."""
         match view:
             case Phrase():
-                return self.words.text(view.key)
+                return f"{self.words.text(view.key)} {view.names}".rstrip()
             case AnswerView():
                 return self._macro("answer", view, None)
             case Exchange():

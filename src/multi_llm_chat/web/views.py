@@ -147,9 +147,10 @@ class Asked(Struct, frozen=True):
 
 
 class Phrase(Struct, frozen=True):
-    """Words of ours, by their key in the catalogues."""
+    """Words of ours, by their key in the catalogues; ``names`` are put at the end."""
 
     key: str
+    names: str = ""
 
 
 #: What a change of a page may hold: each reader has it drawn in their own language.

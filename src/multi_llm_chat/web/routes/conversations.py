@@ -20,7 +20,7 @@ from multi_llm_chat.web.addresses import id_of
 from multi_llm_chat.web.routes.request_body import Asking, asking
 from multi_llm_chat.web.tool_approvals import DECISIONS
 from multi_llm_chat.web.uploads import checked_upload
-from multi_llm_chat.web.views import PICTURES
+from multi_llm_chat.web.views import PICTURES, Phrase
 
 #: How many files may go with a message.
 MOST_FILES: Final = 10
@@ -38,6 +38,8 @@ async def say(request: Request) -> Response:
             for each in files
         ]
     live = await told.live()
+    if starting := told.hub.servers.starting():
+        live.log.publish({"op": "notice", "text": Phrase("servers_starting", ", ".join(starting))})
     await live.say(text, media, names or None)
     return JSONResponse({})
 
