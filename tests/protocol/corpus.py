@@ -12,7 +12,7 @@ from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import Media, Origin, Part, Text, Thinking, ToolCall
 from multi_llm_chat.protocol.anthropic import decode as anthropic
-from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.gemini import decode as gemini
 from multi_llm_chat.protocol.openai_chat import decode as openai_chat
 from multi_llm_chat.protocol.openai_responses import decode as openai_responses

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from multi_llm_chat.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.values import Media, Origin, Text, Thinking, ToolCall
-from multi_llm_chat.protocol.calls import CUT_OFF, CallAssembly
-from multi_llm_chat.protocol.decode_context import DecodeContext
-from multi_llm_chat.protocol.object_end import ObjectEnd
+from multi_llm_chat.protocol.calls import CUT_OFF, CallAssembly, DecodeContext
+from multi_llm_chat.protocol.lenient_json import ObjectEnd
 from multi_llm_chat.protocol.turn_assembly import Assembly
 
 Fragment = dict[str, Any]

@@ -13,8 +13,7 @@ from msgspec import Struct
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
-from multi_llm_chat.protocol.exchange import HttpRequest
-from multi_llm_chat.protocol.http_headers import hide, request_headers
+from multi_llm_chat.protocol.exchange import HttpRequest, hide, request_headers
 from multi_llm_chat.protocol.lenient_json import read_json
 from multi_llm_chat.protocol.providers import ProviderRow
 

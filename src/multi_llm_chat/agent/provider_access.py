@@ -17,7 +17,7 @@ from functools import lru_cache
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.protocol.http_headers import read_headers
+from multi_llm_chat.protocol.exchange import read_headers
 from multi_llm_chat.protocol.providers import ProviderRow
 
 _KEY = re.compile(r"[!-~]+")

@@ -11,9 +11,8 @@ Rules:
 from typing import Any
 
 from multi_llm_chat.compat.finished_calls import FinishedCalls
-from multi_llm_chat.protocol.anthropic.decode import AnthropicDecoder
-from multi_llm_chat.protocol.anthropic.frames import FRAMES
-from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.anthropic.decode import FRAMES, AnthropicDecoder
+from multi_llm_chat.protocol.calls import DecodeContext
 
 
 class AnthropicToolCallAssembler:

@@ -12,9 +12,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from multi_llm_chat.compat.finished_calls import FinishedCalls
-from multi_llm_chat.protocol.decode_context import DecodeContext
-from multi_llm_chat.protocol.gemini.frames import CALLS
-from multi_llm_chat.protocol.gemini.function_calls import add_function_call
+from multi_llm_chat.protocol.calls import DecodeContext
+from multi_llm_chat.protocol.gemini.decode import CALLS, add_function_call
 from multi_llm_chat.protocol.turn_assembly import Assembly
 
 

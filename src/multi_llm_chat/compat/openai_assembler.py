@@ -13,8 +13,7 @@ from multi_llm_chat.compat.finished_calls import FinishedCalls, as_dict
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.values import ToolCall
-from multi_llm_chat.protocol.calls import CallAssembly
-from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.calls import CallAssembly, DecodeContext
 from multi_llm_chat.protocol.openai_chat.chunks import CALLS, CallDelta, FunctionDelta
 
 

@@ -16,16 +16,33 @@ Rules (the STR ids are those of the catalogue of stream quirks):
 6. A call is closed when another has begun and its own arguments are whole, or by the end of the
    reply. What a length limit cut off is kept with an error and cannot be run (STR-14).
 7. Fragments are joined once, when the call is closed: the cost is linear.
+8. ``DecodeContext`` is what every decoder knows of the request whose answer it reads.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct, field
+
 from multi_llm_chat.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.arguments import parse_arguments, split_arguments
-from multi_llm_chat.history.values import JsonObject, Part, ToolCall
-from multi_llm_chat.protocol.decode_context import DecodeContext
-from multi_llm_chat.protocol.object_end import ObjectEnd
+from multi_llm_chat.history.values import JsonObject, Origin, Part, ToolCall
+from multi_llm_chat.protocol.lenient_json import ObjectEnd
+
+
+class DecodeContext(Struct, frozen=True):
+    """The way back from the wire to the history.
+
+    ``names`` maps tool names as they were sent to the names the caller knows; ``arguments``
+    does the same for renamed argument keys, by the caller's tool name. ``id_prefix`` starts
+    the ids of calls for which the provider sent none (or none of its own): prefix, underscore, number.
+    """
+
+    origin: Origin = Origin()
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
+    id_prefix: str = "call"
+
 
 CUT_OFF = "The call was cut off by the length limit before its arguments were complete."
 

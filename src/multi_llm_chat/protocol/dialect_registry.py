@@ -14,17 +14,17 @@ from multi_llm_chat.history.values import Origin, Part, Turn
 from multi_llm_chat.protocol.anthropic import decode as anthropic_decode
 from multi_llm_chat.protocol.anthropic import encode as anthropic_encode
 from multi_llm_chat.protocol.anthropic import read as anthropic_read
-from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.gemini import decode as gemini_decode
 from multi_llm_chat.protocol.gemini import encode as gemini_encode
 from multi_llm_chat.protocol.gemini import read as gemini_read
 from multi_llm_chat.protocol.openai_chat import decode as chat_decode
 from multi_llm_chat.protocol.openai_chat import encode as chat_encode
 from multi_llm_chat.protocol.openai_chat import read as chat_read
-from multi_llm_chat.protocol.openai_chat.quirks import ChatQuirks
 from multi_llm_chat.protocol.openai_responses import decode as responses_decode
 from multi_llm_chat.protocol.openai_responses import encode as responses_encode
 from multi_llm_chat.protocol.openai_responses import read as responses_read
+from multi_llm_chat.protocol.providers import ChatQuirks
 from multi_llm_chat.protocol.request_draft import Draft, Encoded
 
 

@@ -1,12 +1,21 @@
-"""What a model's family demands beyond its server: a chat template travels with the model."""
+"""What a model demands beyond its server, by its name.
+
+Rules:
+1. A chat template travels with the model: ``row_for_model`` changes a server's row where the model's family
+   demands it, wherever the model runs.
+2. Claude: from 4.7 on, and in the whole 5 family, thinking is ``adaptive`` and a fixed budget is refused,
+   and so are sampling parameters; 4.6 takes both forms of thinking; before that only a budget exists.
+3. A name without a number is taken for a current model.
+"""
 
 import re
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 import msgspec
 
-from multi_llm_chat.protocol.provider_rows import ProviderRow
+from multi_llm_chat.protocol.providers import ProviderRow
 
 #: Whether the model will think in this request.
 Thinks: TypeAlias = bool
@@ -81,3 +90,66 @@ def row_for_model(
         if pattern.search(model):
             row = change(row, thinks)
     return row
+
+
+# OpenAI's own models; both of its dialects ask.
+
+_REASONING = re.compile(r"(?:^|/)(?:o[1-9]|gpt-(?:5|[6-9]|\d\d))(?!.*chat)")
+_GPT_VERSION = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
+
+
+@lru_cache(maxsize=256)  # the same few names, for every request
+def refuses_sampling(model: str) -> bool:
+    """Whether the model takes no temperature, no stop sequences and no ``max_tokens`` (OAI-19)."""
+    return _REASONING.search(model) is not None
+
+
+@lru_cache(maxsize=256)
+def thinks_without_tools(model: str) -> bool:
+    """Whether the model takes function tools here only with its reasoning off (OAI-16)."""
+    found = _GPT_VERSION.search(model)
+    if found is None or "chat" in model:
+        return False
+    return (int(found[1]), int(found[2] or 0)) >= (5, 4)
+
+
+# Claude models.
+
+_CLAUDE_VERSION = re.compile(r"(\d+)(?:[-.](\d{1,2}))?(?![\d])")
+_NEWEST = (99, 0)
+
+
+def claude_version(model: str) -> tuple[int, int]:
+    """The generation in a model's name; a name without one is taken for the newest."""
+    found = _CLAUDE_VERSION.search(model.split("claude", 1)[-1])
+    if found is None:
+        return _NEWEST
+    return int(found[1]), int(found[2] or 0)
+
+
+def thinks_adaptively(model: str) -> bool:
+    """Whether thinking is asked for as ``adaptive``."""
+    return claude_version(model) >= (4, 6)
+
+
+def takes_temperature(model: str) -> bool:
+    """Whether the model still takes sampling parameters."""
+    return claude_version(model) < (4, 7)
+
+
+# Gemini models.
+
+_GEMINI_VERSION = re.compile(r"gemini-(\d+)")
+
+
+def gemini_generation(model: str) -> int:
+    """The generation in a model's name; an unnumbered alias is taken for a current one."""
+    found = _GEMINI_VERSION.search(model)
+    if found is not None:
+        return int(found[1])
+    return 3 if "gemini" in model else 0
+
+
+def signs_calls(model: str) -> bool:
+    """Whether the first call of each step must bear a thought signature (GEM-04)."""
+    return gemini_generation(model) >= 3

@@ -1,10 +1,358 @@
-"""Providers: a dialect, a place and its peculiarities, as rows of data."""
+"""Every provider as one row of data: a dialect, a place and its peculiarities.
+
+A server that speaks a known dialect is a row here and nothing else. The ids in comments are rows
+of the rule catalogue that the value next to them obeys.
+"""
+
+import re
+from typing import Literal
+
+from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.protocol.model_families import row_for_model
-from multi_llm_chat.protocol.provider_rows import EMBEDDED, ROWS, ProviderRow
+from multi_llm_chat.schema.dialect_rules import (
+    FIREWORKS,
+    LLAMACPP,
+    MISTRAL,
+    OLLAMA,
+    OPENAI,
+    SchemaRules,
+)
 
-__all__ = ["EMBEDDED", "ROWS", "ProviderRow", "provider_row", "row_for_model"]
+
+class ChatQuirks(Struct, frozen=True):
+    """One server's dialect of the dialect; the defaults are OpenAI's own.
+
+    ``alternates``: merge neighbours of one role and all system texts (chat templates demand it).
+    ``answers_after_tools``: a word of the model must stand between results and the user.
+    ``content``: when content is a list of parts: for any user turn of several parts, only where
+    media are among them (templates often take plain strings only), or never; ``media`` lists
+    the kinds it may hold.
+    ``bare_calls``: what a call turn without words has for content.
+    ``words_beside_calls``: one message may hold words and calls.
+    ``thinking_field``: the key under which the server wants its own reasoning back;
+    ``thinking_always``: it wants the key in every assistant turn, empty if need be.
+    ``thinking_details``: it takes its own reasoning blocks back verbatim.
+    ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
+    ``effort``: how the depth of thinking is said, if at all.
+    ``output_schema``: how structured output is asked for.
+    """
+
+    alternates: bool = False
+    answers_after_tools: bool = False
+    content: Literal["parts", "media", "string"] = "media"
+    media: frozenset[str] = frozenset()
+    bare_calls: Literal["omit", "empty"] = "omit"
+    words_beside_calls: bool = True
+    thinking_field: Literal["reasoning_content", "reasoning"] | None = None
+    thinking_always: bool = False
+    thinking_details: bool = False
+    result_names: bool = False
+    required: str = "required"
+    named_choice: bool = True
+    most_tools: int = 128
+    schema_rules: SchemaRules = OPENAI
+    max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
+    stream_usage: bool = True
+    effort: Literal["reasoning_effort", "thinking", "none"] = "none"
+    output_schema: Literal["json_schema", "json_object", "none"] = "json_schema"
+    schema_beside_tools: bool = True
+    stop: bool = True
+    reasoning_models: bool = False
+
+
+DialectName = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
+
+_NINE = re.compile(r"[A-Za-z0-9]{9}")
+_FORTY = re.compile(r"[!-~]{1,40}")  # OAI-07
+_NAMES = re.compile(r"[A-Za-z0-9_-]{1,64}")  # OAI-08, ANT-17, MIS-09
+_STRICT_NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
+
+
+class ProviderRow(Struct, frozen=True):
+    """One provider: where it is, how it is asked, and what it demands of a history."""
+
+    name: str
+    dialect: DialectName
+    speaker: str
+    base_url: str
+    default_model: str
+    key_variable: str | None = None
+    key_header: Literal["Authorization", "x-api-key", "x-goog-api-key", "api-key"] = "Authorization"
+    headers: dict[str, str] = {}
+    aliases: frozenset[str] = frozenset()
+    id_pattern: re.Pattern[str] = _FORTY
+    name_pattern: re.Pattern[str] = _NAMES
+    system: Literal["anywhere", "leading"] = "anywhere"
+    alternates: bool = False
+    most_calls: int | None = None
+    chat: ChatQuirks = ChatQuirks()
+
+
+def _compatible(
+    name: str,
+    base_url: str,
+    default_model: str,
+    key_variable: str | None,
+    chat: ChatQuirks,
+    *,
+    speaker: str | None = None,
+    id_pattern: re.Pattern[str] = _FORTY,
+    name_pattern: re.Pattern[str] = _NAMES,
+    key_header: Literal["Authorization", "api-key"] = "Authorization",
+) -> ProviderRow:
+    """A server that speaks Chat Completions; where it alternates, system text comes first."""
+    return ProviderRow(
+        name=name,
+        dialect="openai_chat",
+        speaker=speaker or name,
+        base_url=base_url,
+        default_model=default_model,
+        key_variable=key_variable,
+        key_header=key_header,
+        aliases=frozenset({name}),
+        id_pattern=id_pattern,
+        name_pattern=name_pattern,
+        system="leading" if chat.alternates else "anywhere",
+        alternates=chat.alternates,
+        most_calls=128,  # OAI-13
+        chat=chat,
+    )
+
+
+_PICTURES = frozenset({"image", "image_url", "gif"})
+_OPENAI_MEDIA = _PICTURES | {"audio", "pdf"}
+_OPENAI_CHAT = ChatQuirks(
+    media=_OPENAI_MEDIA,
+    effort="reasoning_effort",
+    reasoning_models=True,  # OAI-16, OAI-19
+)
+
+_ROWS = (
+    ProviderRow(
+        name="openai",
+        dialect="openai_responses",
+        speaker="chatgpt",
+        base_url="https://api.openai.com/v1",
+        default_model="gpt-5.6-terra",
+        key_variable="OPENAI_API_KEY",
+        aliases=frozenset({"openai", "gpt"}),
+        id_pattern=re.compile(r"[!-~]{1,64}"),  # RSP-07
+    ),
+    _compatible(
+        "openai-chat",
+        "https://api.openai.com/v1",
+        "gpt-4.1",
+        "OPENAI_API_KEY",
+        _OPENAI_CHAT,
+        speaker="chatgpt",
+    ),
+    ProviderRow(
+        name="anthropic",
+        dialect="anthropic",
+        speaker="claude",
+        base_url="https://api.anthropic.com/v1",
+        default_model="claude-sonnet-5",
+        key_variable="ANTHROPIC_API_KEY",
+        key_header="x-api-key",
+        headers={"anthropic-version": "2023-06-01"},
+        aliases=frozenset({"anthropic"}),
+        id_pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"),  # ANT-05
+        system="leading",  # ANT-20
+        alternates=True,  # ANT-21
+    ),
+    ProviderRow(
+        name="gemini",
+        dialect="gemini",
+        speaker="gemini",
+        base_url="https://generativelanguage.googleapis.com/v1beta",
+        default_model="gemini-3.7-flash",
+        key_variable="GEMINI_API_KEY",
+        key_header="x-goog-api-key",
+        aliases=frozenset({"google"}),
+        id_pattern=re.compile(r"[!-~]{1,64}"),
+        name_pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"),  # GEM-11
+        system="leading",  # GEM-21
+        alternates=True,  # GEM-01
+    ),
+    _compatible(
+        "groq",
+        "https://api.groq.com/openai/v1",
+        "openai/gpt-oss-120b",
+        "GROQ_API_KEY",
+        ChatQuirks(
+            media=_PICTURES,
+            thinking_field="reasoning",  # GRQ-01: its own key, and only what it produced
+            max_tokens_key="max_completion_tokens",
+            effort="reasoning_effort",
+        ),
+    ),
+    _compatible(
+        "cerebras",
+        "https://api.cerebras.ai/v1",
+        "gpt-oss-120b",
+        "CEREBRAS_API_KEY",
+        ChatQuirks(
+            content="string",  # CER-03
+            bare_calls="empty",  # CER-03
+            thinking_field="reasoning",  # CER-01
+            max_tokens_key="max_completion_tokens",
+            effort="reasoning_effort",
+        ),
+    ),
+    _compatible(
+        "fireworks",
+        "https://api.fireworks.ai/inference/v1",
+        "accounts/fireworks/models/gpt-oss-120b",
+        "FIREWORKS_API_KEY",
+        ChatQuirks(
+            media=frozenset({"image", "image_url"}),
+            required="any",  # FWK-02
+            schema_rules=FIREWORKS,  # FWK-02
+            schema_beside_tools=False,  # FWK-02
+            effort="reasoning_effort",
+        ),
+    ),
+    _compatible(
+        "mistral",
+        "https://api.mistral.ai/v1",
+        "mistral-medium-latest",
+        "MISTRAL_API_KEY",
+        ChatQuirks(
+            alternates=True,  # MIS-05
+            answers_after_tools=True,  # MIS-06
+            media=frozenset({"image", "image_url"}),
+            required="any",  # MIS-12
+            named_choice=False,  # MIS-12
+            schema_rules=MISTRAL,  # MIS-10, MIS-13
+            stream_usage=False,  # MIS-11: usage comes unasked
+        ),
+        id_pattern=_NINE,  # MIS-01
+    ),
+    _compatible(
+        "deepseek",
+        "https://api.deepseek.com",
+        "deepseek-chat",
+        "DEEPSEEK_API_KEY",
+        ChatQuirks(
+            alternates=True,  # DSK-05
+            content="string",  # DSK-07
+            bare_calls="empty",
+            effort="thinking",
+            output_schema="json_object",
+        ),
+    ),
+    _compatible(
+        "xai",
+        "https://api.x.ai/v1",
+        "grok-4.5",
+        "XAI_API_KEY",
+        ChatQuirks(
+            media=frozenset({"image", "image_url"}),
+            bare_calls="empty",  # XAI-01
+            stop=False,  # XAI-02
+        ),
+    ),
+    _compatible(
+        "openrouter",
+        "https://openrouter.ai/api/v1",
+        "openai/gpt-5.4-mini",
+        "OPENROUTER_API_KEY",
+        ChatQuirks(
+            alternates=True,
+            media=frozenset({"image", "image_url"}),
+            thinking_details=True,  # ORT-03
+        ),
+        id_pattern=_NINE,  # ORT-02: the strictest upstream decides
+        name_pattern=_STRICT_NAMES,
+    ),
+    _compatible(
+        "together",
+        "https://api.together.xyz/v1",
+        "openai/gpt-oss-120b",
+        "TOGETHER_API_KEY",
+        ChatQuirks(alternates=True, media=frozenset({"image", "image_url"})),
+    ),
+    _compatible(
+        "azure",
+        "https://YOUR-RESOURCE.openai.azure.com/openai/v1",
+        "gpt-4.1",
+        "AZURE_OPENAI_API_KEY",
+        _OPENAI_CHAT,
+        key_header="api-key",
+    ),
+    _compatible(
+        "ollama",
+        "http://localhost:11434/v1",
+        "qwen3",
+        None,
+        ChatQuirks(
+            alternates=True,
+            media=frozenset({"image"}),  # OLL-05: data only, and no GIF
+            schema_rules=OLLAMA,  # OLL-06
+            effort="reasoning_effort",
+        ),
+        name_pattern=_STRICT_NAMES,
+    ),
+    _compatible(
+        "vllm",
+        "http://localhost:8000/v1",
+        "default",
+        None,
+        ChatQuirks(
+            alternates=True,  # VLL-06
+            media=frozenset({"image", "image_url"}),
+            thinking_field="reasoning",  # VLL-08
+        ),
+        id_pattern=_NINE,  # VLL-06, VLL-07
+        name_pattern=_STRICT_NAMES,
+    ),
+    _compatible(
+        "llamacpp",
+        "http://localhost:8080/v1",
+        "default",
+        None,
+        ChatQuirks(
+            alternates=True,  # LCP-04, LCP-06
+            result_names=True,  # LCP-06
+            schema_rules=LLAMACPP,  # LCP-07
+        ),
+        id_pattern=_NINE,  # LCP-06
+        name_pattern=_STRICT_NAMES,
+    ),
+    _compatible(
+        "lmstudio",
+        "http://localhost:1234/v1",
+        "default",
+        None,
+        ChatQuirks(alternates=True, media=frozenset({"image"})),
+        id_pattern=_NINE,
+        name_pattern=_STRICT_NAMES,
+    ),
+    _compatible(
+        "huggingface",
+        "https://router.huggingface.co/v1",
+        "openai/gpt-oss-120b",
+        "HF_TOKEN",
+        ChatQuirks(alternates=True, media=frozenset({"image", "image_url"})),
+        id_pattern=_NINE,
+        name_pattern=_STRICT_NAMES,
+    ),
+)
+
+#: The model inside this process: no address and no key, but it speaks like llama.cpp's server.
+EMBEDDED = _compatible(
+    "local",
+    "",
+    "smollm2-135m",
+    None,
+    ChatQuirks(alternates=True, result_names=True, schema_rules=LLAMACPP),
+    id_pattern=_NINE,
+    name_pattern=_STRICT_NAMES,
+)
+
+ROWS: dict[str, ProviderRow] = {row.name: row for row in _ROWS}
+
 
 #: Names people use for a provider besides its own.
 _ALIASES = {"chatgpt": "openai", "claude": "anthropic", "google": "gemini", "grok": "xai"}

@@ -14,7 +14,8 @@ from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
-from multi_llm_chat.protocol.providers import ProviderRow, provider_row, row_for_model
+from multi_llm_chat.protocol.model_families import row_for_model
+from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import Draft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
 from multi_llm_chat.protocol.rule_ids import own_rule

@@ -7,20 +7,119 @@ Rules:
 4. A call whose arguments are whole is closed with its block. One without arguments is closed by
    what follows: only the stop reason tells whether the length limit cut it off (STR-10, STR-14).
 5. A stop reason or ``message_stop`` completes the reply.
+6. One type, ``Frame``, fits every event: an event leaves out what it does not have. Everything is
+   optional, because proxies leave things out.
 """
 
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
-from multi_llm_chat.events import Event, FinishReason, TextDelta
+from msgspec import Struct
+
+from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Part
-from multi_llm_chat.protocol.anthropic.frames import FRAMES, Block, Frame, FrameDelta, MessageUsage
-from multi_llm_chat.protocol.calls import CallDraft
-from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
 from multi_llm_chat.protocol.failures import read_failure, read_fault
-from multi_llm_chat.protocol.lenient_json import FAULTS
-from multi_llm_chat.protocol.reply import ReplyDecoder
-from multi_llm_chat.protocol.turn_assembly import TextDraft, ThinkingDraft
+from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder
+from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, ThinkingDraft
+
+# The shape of the events.
+
+
+class FrameDelta(Struct, gc=False):
+    """What an event adds to a block, or to the message."""
+
+    text: str | None = None
+    partial_json: str | None = None
+    thinking: str | None = None
+    signature: str | None = None
+    stop_reason: str | None = None
+
+
+class Block(Struct, gc=False):
+    """The head of a content block; in a whole reply, all of it."""
+
+    type: str = ""
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+    thinking: str | None = None
+    signature: str | None = None
+    data: str | None = None
+
+
+class OutputDetails(Struct, gc=False):
+    """What output tokens were spent on."""
+
+    thinking_tokens: int | None = None
+
+
+class MessageUsage(Struct, gc=False):
+    """Tokens as counted by the server; later reports replace earlier ones, number by number."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens_details: OutputDetails | None = None
+
+    def updated(self, newer: "MessageUsage") -> "MessageUsage":
+        """Give the numbers after a newer report."""
+        return MessageUsage(
+            *(
+                old if new is None else new
+                for old, new in zip(self._numbers(), newer._numbers(), strict=True)
+            )
+        )
+
+    def _numbers(self) -> tuple[Any, ...]:
+        return (
+            self.input_tokens,
+            self.output_tokens,
+            self.cache_creation_input_tokens,
+            self.cache_read_input_tokens,
+            self.output_tokens_details,
+        )
+
+    def as_usage(self) -> Usage:
+        """Translate: the provider counts cached tokens beside the input, we count them in it."""
+        written = self.cache_creation_input_tokens or 0
+        read = self.cache_read_input_tokens or 0
+        details = self.output_tokens_details or OutputDetails()
+        return Usage(
+            input_tokens=(self.input_tokens or 0) + written + read,
+            output_tokens=self.output_tokens or 0,
+            cache_read_tokens=read,
+            cache_write_tokens=written,
+            thinking_tokens=details.thinking_tokens or 0,
+        )
+
+
+class Message(Struct, gc=False):
+    """The head of a message; in a whole reply, all of it."""
+
+    usage: MessageUsage | None = None
+
+
+class Frame(Struct, gc=False):
+    """One event of the stream, or a whole reply."""
+
+    type: str = ""
+    index: int = 0
+    delta: FrameDelta | None = None
+    content_block: Block | None = None
+    message: Message | None = None
+    usage: MessageUsage | None = None
+    error: Any = None
+    content: list[Block] | None = None
+    stop_reason: str | None = None
+
+
+FRAMES = LenientDecoder(Frame)
+
+
+# The decoder.
 
 __all__ = ["AnthropicDecoder", "decode_reply", "read_failure"]
 

@@ -5,22 +5,142 @@ Rules:
    never merged with any other (GEM-07).
 2. The signature of a part that is not thought is an empty thinking part directly before it; that
    of an empty text stands alone (STR-15).
-3. Function calls follow the rules of ``function_calls``.
-4. A finish reason completes the reply. A blocked prompt is a refusal.
-5. Only the first candidate is read.
+3. A finish reason completes the reply. A blocked prompt is a refusal.
+4. Only the first candidate is read.
+5. A streamed reply is a row of ``Frame``, a whole one is a single ``Frame``. Everything in it is optional:
+   the protocol leaves out whatever is empty.
+
+Function calls are mostly whole; sometimes name and arguments come apart:
+6. A named fragment is a call of its own, with or without an id (STR-15).
+7. A nameless fragment continues the call before it, if that has no arguments yet; a name behind
+   nameless arguments belongs to them.
+8. Name and arguments together are a whole call. A name alone stays open, for its arguments may
+   follow, until something else does: then it is a call without arguments, and never dropped.
 """
 
 from typing import Any, Final, cast
 
-from multi_llm_chat.events import Event, FinishReason, TextDelta
+from msgspec import Struct
+
+from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Media, Part
-from multi_llm_chat.protocol.decode_context import DecodeContext
+from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.failures import Fault, read_failure, read_fault
-from multi_llm_chat.protocol.gemini.frames import FRAMES, Candidate, Frame, FunctionCall, ReplyPart
-from multi_llm_chat.protocol.gemini.function_calls import add_function_call
-from multi_llm_chat.protocol.lenient_json import FAULTS, read_json
-from multi_llm_chat.protocol.reply import ReplyDecoder
-from multi_llm_chat.protocol.turn_assembly import TextDraft, ThinkingDraft
+from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder, read_json
+from multi_llm_chat.protocol.turn_assembly import Assembly, ReplyDecoder, TextDraft, ThinkingDraft
+
+# The shape of a reply.
+
+
+class FunctionCall(Struct, rename="camel", gc=False):
+    """A call, or the part of it that has come."""
+
+    name: str | None = None
+    args: Any = None
+    id: str | None = None
+
+
+class Blob(Struct, rename="camel", gc=False):
+    """Media in the reply itself."""
+
+    mime_type: str = "application/octet-stream"
+    data: str = ""
+
+
+class FileData(Struct, rename="camel", gc=False):
+    """Media elsewhere."""
+
+    mime_type: str = "application/octet-stream"
+    file_uri: str = ""
+
+
+class ReplyPart(Struct, rename="camel", gc=False):
+    """One part of the content."""
+
+    text: str | None = None
+    thought: bool | None = None
+    thought_signature: str | None = None
+    function_call: FunctionCall | None = None
+    inline_data: Blob | None = None
+    file_data: FileData | None = None
+
+
+class Content(Struct, gc=False):
+    """What a candidate says."""
+
+    parts: list[ReplyPart] | None = None
+
+
+class Candidate(Struct, rename="camel", gc=False):
+    """One of the alternatives; only the first is ever asked for."""
+
+    content: Content | None = None
+    finish_reason: str | None = None
+    finish_message: str | None = None
+    index: int | None = None
+
+
+class PromptFeedback(Struct, rename="camel", gc=False):
+    """Why there is no candidate."""
+
+    block_reason: str | None = None
+    block_reason_message: str | None = None
+
+
+class UsageMetadata(Struct, rename="camel", gc=False):
+    """Tokens as counted by the server."""
+
+    prompt_token_count: int | None = None
+    candidates_token_count: int | None = None
+    thoughts_token_count: int | None = None
+    cached_content_token_count: int | None = None
+    tool_use_prompt_token_count: int | None = None
+
+    def as_usage(self) -> Usage:
+        """Translate: the provider counts thoughts beside the answer, we count them in it."""
+        thoughts = self.thoughts_token_count or 0
+        return Usage(
+            input_tokens=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
+            output_tokens=(self.candidates_token_count or 0) + thoughts,
+            cache_read_tokens=self.cached_content_token_count or 0,
+            thinking_tokens=thoughts,
+        )
+
+
+class Frame(Struct, rename="camel", gc=False):
+    """One event of the stream, or a whole reply."""
+
+    candidates: list[Candidate] | None = None
+    usage_metadata: UsageMetadata | None = None
+    prompt_feedback: PromptFeedback | None = None
+    error: Any = None
+
+
+FRAMES = LenientDecoder(Frame)
+CALLS = LenientDecoder(FunctionCall)
+
+
+# Function calls.
+
+
+def add_function_call(assembly: Assembly, call: FunctionCall) -> list[Event]:
+    """Take one function call, or a part of one."""
+    last = assembly.calls.last
+    continues = last is not None and not last.closed and not (call.name and last.name)
+    events: list[Event] = [] if last is None or continues else assembly.calls.close(last)
+    events += assembly.add_call(
+        wire_id=None if continues else call.id,
+        name=call.name,
+        arguments=call.args or None,
+        separate=not continues,
+    )
+    added = assembly.calls.last
+    if added is not None and added.name and added.has_arguments:
+        events += assembly.calls.close(added)
+    return events
+
+
+# The decoder.
 
 __all__ = ["GeminiDecoder", "decode_reply", "read_failure"]
 

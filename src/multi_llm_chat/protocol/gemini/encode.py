@@ -25,7 +25,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.gemini.models import generation, signs_calls
+from multi_llm_chat.protocol.model_families import gemini_generation, signs_calls
 from multi_llm_chat.protocol.request_draft import (
     Draft,
     Encoded,
@@ -85,7 +85,7 @@ def write_contents(turns: Sequence[Turn], model: str) -> list[JsonObject]:
     contents: list[JsonObject] = []
     kind = ""
     shown: list[Media] = []
-    inline, signs = generation(model) >= 3, signs_calls(model)
+    inline, signs = gemini_generation(model) >= 3, signs_calls(model)
     for turn in turns:
         if turn.role == "tool":
             parts = [_response(part, inline, shown) for part in turn.parts]

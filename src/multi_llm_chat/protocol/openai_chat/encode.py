@@ -22,8 +22,8 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.openai_chat.quirks import ChatQuirks
-from multi_llm_chat.protocol.openai_models import refuses_sampling, thinks_without_tools
+from multi_llm_chat.protocol.model_families import refuses_sampling, thinks_without_tools
+from multi_llm_chat.protocol.providers import ChatQuirks
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
     Draft,
