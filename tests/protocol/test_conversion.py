@@ -86,6 +86,29 @@ def test_geminis_names_are_read_in_snake_case_too():
     assert [part["type"] for part in user["content"]] == ["media", "media"]
 
 
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+
+
+@pytest.mark.parametrize("names", [("",), ("a, b.png", ""), ("one", "two")])
+def test_the_media_of_a_result_come_back_from_gemini(names: tuple[str, ...]):
+    media = [
+        {"type": "media", "mime": "image/png", "data": PNG} | ({"name": name} if name else {})
+        for name in names
+    ]
+    answer = result("f") | {"content": [TEXT, *media]}
+    history = [
+        {"role": "user", "content": [TEXT]},
+        {"role": "gemini", "content": [CALL]},
+        {"role": "tool", "content": [answer]},
+    ]
+    once = render(history, "gemini", model="gemini-3.7-flash").body["contents"]
+    read = history_from(once, "gemini", provider="gemini")
+    text, *shown = read[-1]["content"][0]["content"]
+    assert text["content"].startswith("hi\n[attachment: ")
+    assert shown == media
+    assert render(read, "gemini", model="gemini-3.7-flash").body["contents"] == once
+
+
 def test_openais_deprecated_function_calls_are_read():
     messages = [
         {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},

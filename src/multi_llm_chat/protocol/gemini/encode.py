@@ -169,7 +169,7 @@ def _response(part: Part, inline: bool, shown: list[Media]) -> JsonObject:
     assert isinstance(part, ToolResult)
     text, media = split_result(part.content)
     if media:
-        text = "\n".join(line for line in [text, *map(media_label, media)] if line.strip())
+        text = _labelled(text, media)
     response: JsonObject = {
         "id": part.tool_call_id,
         "name": part.name,
@@ -181,6 +181,13 @@ def _response(part: Part, inline: bool, shown: list[Media]) -> JsonObject:
     else:
         shown.extend(carried)
     return {"functionResponse": response}
+
+
+def _labelled(text: str, media: Sequence[Media]) -> str:
+    """The text with the label of each medium behind it, unless the text has it already."""
+    labels = [media_label(settle_media(item) or item) for item in media]
+    added = [label for label in labels if label not in text]
+    return "\n".join(line for line in [text, *added] if line.strip())
 
 
 def _response_object(part: ToolResult, text: str) -> JsonObject:

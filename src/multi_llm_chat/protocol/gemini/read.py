@@ -1,10 +1,13 @@
 """Read Gemini's contents as a history; names may be in camelCase or snake_case."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from msgspec.structs import replace
+
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
@@ -18,6 +21,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol.message_reader import (
     MODEL,
     content_parts,
@@ -25,6 +29,9 @@ from multi_llm_chat.protocol.message_reader import (
     read_messages_list,
     turns_of,
 )
+
+#: What stands in a result's text for one of its media, as the encoder writes it: name and type.
+_LABEL = re.compile(r"\[attachment: (?:([^\[\]]+), )?([^,\[\]]+)\]")
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
@@ -83,12 +90,34 @@ def _read_content(part: JsonObject) -> Part:
 
 def _read_response(response: JsonObject) -> ToolResult:
     content, is_error = _unwrapped(response.get("response"))
+    parts = [
+        _read_content(part) for part in map(as_object, as_list(response.get("parts")) or ()) if part
+    ]
+    media = [part for part in parts if isinstance(part, Media)]
+    if media:
+        content = _with_media(content, media)
     return ToolResult(
         name=as_text(response.get("name")),
         content=content,
         tool_call_id=as_text(response.get("id")),
         is_error=is_error,
     )
+
+
+def _with_media(content: Any, media: list[Media]) -> list[JsonObject]:
+    """A result's text and the media it came with, each under the name that its label in the text has."""
+    answer = as_object(content)
+    if answer is not None and answer.keys() == {"result"}:
+        content = answer["result"]
+    text = content if isinstance(content, str) else compact_json(content)
+    labels: list[tuple[str, str]] = _LABEL.findall(text)
+    parts: list[Part] = [Text(text)]
+    for item in media:
+        label = next((label for label in labels if label[1] == item.mime), None)
+        if label is not None:
+            labels.remove(label)
+        parts.append(replace(item, name=label[0] or None) if label else item)
+    return [write_part(part) for part in parts]
 
 
 def _unwrapped(content: Any) -> tuple[Any, bool]:
