@@ -15,7 +15,7 @@ from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.retry import handed_over
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest
 
 

@@ -8,7 +8,7 @@ from msgspec import Struct
 from multi_llm_chat.events import Finish, FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
-from multi_llm_chat.repair import Note
+from multi_llm_chat.repair.policy import Note
 
 _DECLINED = frozenset({"refusal", "safety"})
 

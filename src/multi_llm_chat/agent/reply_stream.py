@@ -19,7 +19,7 @@ from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.http.sync_driver import Stop
 from multi_llm_chat.protocol.retry import hands_over
-from multi_llm_chat.repair import Note
+from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest
 
 

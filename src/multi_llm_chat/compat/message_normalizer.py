@@ -10,7 +10,8 @@ from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import target_of
-from multi_llm_chat.repair import PAIRS_ONLY, RepairPolicy, repair
+from multi_llm_chat.repair import repair
+from multi_llm_chat.repair.policy import PAIRS_ONLY, RepairPolicy
 
 
 class MessageNormalizer:

@@ -28,7 +28,7 @@ from multi_llm_chat.local.runtime import Runtime, Voice, Work
 from multi_llm_chat.local.tool_choice import Router, router_for
 from multi_llm_chat.local.tool_examples import Example, make_offers
 from multi_llm_chat.protocol.request_settings import read_options
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.schema.dialect_rules import LLAMACPP
 from multi_llm_chat.schema.tool_definitions import read_tools

@@ -28,7 +28,8 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.local.machine import PROVIDER
 from multi_llm_chat.protocol.request_draft import media_label, system_text
-from multi_llm_chat.repair import RepairPolicy, Target, frame, repair
+from multi_llm_chat.repair import frame, repair
+from multi_llm_chat.repair.policy import RepairPolicy, Target
 
 Role = Literal["system", "user", "assistant"]
 

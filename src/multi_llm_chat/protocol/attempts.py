@@ -29,7 +29,7 @@ from multi_llm_chat.protocol.retry import (
     decide,
 )
 from multi_llm_chat.protocol.rule_ids import own_rule
-from multi_llm_chat.repair import Note
+from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest
 
 

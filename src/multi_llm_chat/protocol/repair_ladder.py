@@ -28,7 +28,8 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.protocol.request_draft import media_label
-from multi_llm_chat.repair import Note, Target, frame, repair
+from multi_llm_chat.repair import frame, repair
+from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools
 

@@ -13,7 +13,7 @@ import msgspec
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options
 from multi_llm_chat.schema.tool_definitions import find_tools
 

@@ -26,7 +26,7 @@ from multi_llm_chat.errors import (
     Refused,
     StreamBroken,
 )
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 
 
 class RetryPolicy(Struct, frozen=True, forbid_unknown_fields=True):

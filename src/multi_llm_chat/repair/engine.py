@@ -1,19 +1,27 @@
 """Repair a history: any history becomes one that the target accepts, and nothing with a legal place is lost.
 
 The order of the steps is the heart of it. Parts are cleaned first, then results are paired with
-calls over the whole history, whoever made them; only then are other speakers' passages told
+calls over the whole history, no matter which model made them; only then are other speakers' passages written
 as text, unanswered calls and orphans dealt with, and ids and names made legal. Every step
 leaves alone what already obeys, so a legal history comes back as it is, and a repaired one is legal.
 That is also why a history in which everything obeys at first sight may skip the steps.
+
+Rules for other speakers:
+1. Their words are the user's text under the speaker's name, their media beside them.
+2. Their tool exchange is one line: who called what with which arguments, and what came back.
+3. Their thinking is left out.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
 
+from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
+    Media,
     Part,
     Text,
     Thinking,
@@ -25,7 +33,6 @@ from multi_llm_chat.repair.identifiers import NameMap, rekey
 from multi_llm_chat.repair.pairing import Answer, Passage, pair
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
 from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, with_parts
-from multi_llm_chat.repair.speakers import tell, tell_orphan
 from multi_llm_chat.repair.untouched import find_untouched
 
 NO_RESULT = "[no result: the call was interrupted]"
@@ -223,3 +230,44 @@ class _Rebuild:
             pending.append(part)
         self._placed.append((passage.index, with_parts(turn, pending)))
         self._results(answers)
+
+
+# What another model said and did, as text.
+
+
+def tell(passage: Passage) -> Turn | None:
+    """The passage as a user turn; None when there is nothing to tell."""
+    parts = list(_told(passage))
+    return with_parts(passage.turn, parts, "user") if parts else None
+
+
+def _told(passage: Passage) -> Iterator[Part]:
+    speaker = passage.turn.role
+    answers = iter(passage.answers)
+    for part in passage.turn.parts:
+        match part:
+            case Text():
+                yield Text(f"[{speaker}] {part.content}")
+            case Media():
+                yield part
+            case ToolCall():
+                yield from _told_call(speaker, part, next(answers))
+            case _:
+                pass
+
+
+def _told_call(speaker: str, call: ToolCall, answer: Answer | None) -> Iterator[Part]:
+    asked = f"[{speaker} used {call.name or 'a tool'} {compact_json(call.arguments)}"
+    if answer is None:
+        yield Text(f"{asked}: no result]")
+        return
+    text, media = split_result(answer.result.content)
+    failed = " (failed)" if answer.result.is_error else ""
+    yield Text(f"{asked}{failed}: {text}]")
+    yield from media
+
+
+def tell_orphan(result: ToolResult) -> tuple[Part, ...]:
+    """A result whose call is not in the history, as the user's text."""
+    text, media = split_result(result.content)
+    return (Text(f"[result of {result.name or 'a tool'}, called earlier: {text}]"), *media)

@@ -24,7 +24,7 @@ from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.rendered_request import Rendered, render
-from multi_llm_chat.repair import Note
+from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools
 
