@@ -14,7 +14,7 @@ from multi_llm_chat.agent.providers import ClaudeProvider, FallbackProvider, LLM
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.protocol.retry import RetryPolicy
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 
 TURNS = read_history(HISTORY)
 ONCE = RetryPolicy(attempts=1)

@@ -18,7 +18,7 @@ from multi_llm_chat.errors import (
 )
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import Text
-from multi_llm_chat.protocol.breaker import Breaker
+from multi_llm_chat.http.transports import Breaker
 from multi_llm_chat.protocol.retry import RetryPolicy
 
 #: As the usual policy, without its waiting.

@@ -3,8 +3,7 @@
 import pytest
 
 from multi_llm_chat.errors import BadRequest, ConnectionFailed, Overloaded, RateLimited
-from multi_llm_chat.http.endpoint_health import Health
-from multi_llm_chat.protocol.breaker import Breaker
+from multi_llm_chat.http.transports import Breaker, Health
 
 DOWN = Overloaded("down")
 LOST = ConnectionFailed("lost", before_first_byte=True)

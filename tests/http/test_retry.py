@@ -27,7 +27,7 @@ from multi_llm_chat.protocol.retry import (
     handed_over,
     hands_over,
 )
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 
 PATIENT = RetryPolicy(attempts=10, first_wait=1.0, longest_wait=60.0)
 LOST = ConnectionFailed("lost", before_first_byte=True, code="lost")

@@ -10,7 +10,7 @@ from multi_llm_chat import Exchange, ModelRequest, Options, ToolDefinition, Usag
 from multi_llm_chat.history.values import Text, ToolCall, Turn
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.request_settings import read_request
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 
 HISTORY: list[dict[str, Any]] = [
     {"role": "user", "content": "Where is Roma?"},

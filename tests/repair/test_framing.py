@@ -3,7 +3,8 @@
 from typing import Any
 
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.repair import Note, Target, frame
+from multi_llm_chat.repair import frame
+from multi_llm_chat.repair.policy import Note, Target
 
 PLAIN = Target("bot")
 STRICT = Target("bot", system="leading", alternates=True)

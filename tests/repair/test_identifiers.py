@@ -11,8 +11,9 @@ from tests.strategies.histories import IDS, NAMES
 from multi_llm_chat import ToolCall, ToolResult
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.protocol.providers import ROWS
-from multi_llm_chat.repair import Target, repair
+from multi_llm_chat.repair import repair
 from multi_llm_chat.repair.identifiers import NameMap, position_id
+from multi_llm_chat.repair.policy import Target
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

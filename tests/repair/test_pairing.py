@@ -7,7 +7,8 @@ import pytest
 from multi_llm_chat import RepairPolicy
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.writer import write_history
-from multi_llm_chat.repair import Repaired, Target, repair
+from multi_llm_chat.repair import Repaired, repair
+from multi_llm_chat.repair.policy import Target
 
 TARGET = Target("bot")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.repair.test_pairing import bot, call, repaired, result, rules, told, tool, user
 
 from multi_llm_chat import RepairPolicy
-from multi_llm_chat.repair import PAIRS_ONLY
+from multi_llm_chat.repair.policy import PAIRS_ONLY
 
 WORDS = {"type": "text", "content": "ciao"}
 

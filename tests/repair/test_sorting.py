@@ -9,7 +9,8 @@ from tests.strategies.histories import nasty_histories
 from multi_llm_chat import Media, Text, Thinking, ToolCall, ToolResult
 from multi_llm_chat.history import Origin
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.repair import Note, Target, repair
+from multi_llm_chat.repair import repair
+from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.repair.sorting import sort_turns
 
 

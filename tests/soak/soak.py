@@ -31,7 +31,7 @@ from tests.soak.workers import Tally, Worker
 
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.http import Timeouts
-from multi_llm_chat.protocol.breaker import Breaker
+from multi_llm_chat.http.transports import Breaker
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.testing.simulator import Simulator

@@ -30,14 +30,13 @@ from multi_llm_chat.history.writer import write_call
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync
-from multi_llm_chat.http.transports import Transports
+from multi_llm_chat.http.transports import Breaker, Transports
 from multi_llm_chat.metering.token_info import get_token_info
-from multi_llm_chat.protocol.breaker import Breaker
 from multi_llm_chat.protocol.conversion import history_to
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_settings import read_options, read_request
 from multi_llm_chat.protocol.retry import RetryPolicy
-from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import find_tools
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.http.endpoint_health import Health
 from multi_llm_chat.http.retry_dates import with_seconds
+from multi_llm_chat.http.transports import Health
 from multi_llm_chat.protocol.attempts import Attempts, begin, end
 from multi_llm_chat.protocol.exchange import HttpRequest
 

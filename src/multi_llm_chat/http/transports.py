@@ -1,8 +1,22 @@
-"""The connections of one provider object: opened when they are first needed, kept until closed."""
+"""The connections of one provider object, and the health of the endpoints they lead to.
+
+Rules:
+1. Connections are opened when they are first needed and kept until closed.
+2. Only an endpoint's own failures count against it: servers that are busy or broken, lost connections.
+   A rejected request or a bad key says that the server answered.
+3. ``threshold`` failures in a row open the breaker for ``pause`` seconds. Then one request may try:
+   while it does (``trying``) the others still wait; its outcome closes or opens the breaker again.
+4. A ``Breaker`` is a value. Time is a number that the caller brings; only differences matter.
+"""
 
 import os
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
+from msgspec import Struct
+from msgspec.structs import replace
+
+from multi_llm_chat.errors import ConnectionFailed, Overloaded, ProviderError
 from multi_llm_chat.http import (
     Timeouts,
     TransportSettings,
@@ -10,12 +24,93 @@ from multi_llm_chat.http import (
     open_sync,
     settings_from,
 )
-from multi_llm_chat.http.endpoint_health import Health
-from multi_llm_chat.protocol.breaker import Breaker
 
-if TYPE_CHECKING:  # loaded when a transport is opened
+if TYPE_CHECKING:
     from multi_llm_chat.http.async_transport import AsyncTransport
     from multi_llm_chat.http.sync_transport import SyncTransport
+
+
+# The circuit breaker of one endpoint.
+
+_OWN_FAILURES = (Overloaded, ConnectionFailed)
+
+
+class Breaker(Struct, frozen=True):
+    """What is known of an endpoint's health."""
+
+    failures: int = 0
+    paused_until: float | None = None
+    threshold: int = 8
+    pause: float = 20.0
+
+    def allows(self, now: float) -> bool:
+        """Whether a request may be sent."""
+        return self.paused_until is None or now >= self.paused_until
+
+    def waiting_time(self, now: float) -> float:
+        """The seconds until a request may be sent."""
+        return 0.0 if self.paused_until is None else max(0.0, self.paused_until - now)
+
+    def trying(self, now: float) -> "Breaker":
+        """The breaker while an allowed request is on its way."""
+        if self.paused_until is None:
+            return self
+        return replace(self, paused_until=now + self.pause)
+
+    def after(self, outcome: ProviderError | None, now: float) -> "Breaker":
+        """The breaker after an outcome: a failure, or ``None`` for an answer."""
+        if not isinstance(outcome, _OWN_FAILURES):
+            return replace(self, failures=0, paused_until=None)
+        failures = self.failures + 1
+        opened = failures >= self.threshold
+        return replace(self, failures=failures, paused_until=now + self.pause if opened else None)
+
+
+# The breakers of one client.
+
+
+class Health:
+    """Remembers which endpoints fail; a reading and a writing of one value at a time, so threads may share it."""
+
+    def __init__(self, first: Breaker | None = None) -> None:
+        self._first = first or Breaker()
+        self._breakers: dict[str, Breaker] = {}
+
+    def admit(self, url: str, now: float) -> None:
+        """Let a request pass.
+
+        Raises:
+            Overloaded: The endpoint has failed too often and is left alone for a while.
+        """
+        if not self._breakers:
+            return
+        place = urlsplit(url).netloc
+        breaker = self._breakers.get(place, self._first)
+        if not breaker.allows(now):
+            seconds = breaker.waiting_time(now)
+            raise Overloaded(
+                f"{place} has failed {breaker.failures} times in a row and is left alone "
+                f"for {seconds:.0f} more seconds.",
+                code="circuit_open",
+                retry_after=seconds,
+            )
+        if breaker.paused_until is not None:
+            self._breakers[place] = breaker.trying(now)
+
+    def record(self, url: str, outcome: ProviderError | None, now: float) -> None:
+        """Remember how a request ended."""
+        if outcome is None and not self._breakers:
+            return
+        place = urlsplit(url).netloc
+        breaker = self._breakers.get(place, self._first)
+        after = breaker.after(outcome, now)
+        if after.failures:
+            self._breakers[place] = after
+        else:
+            self._breakers.pop(place, None)  # only the ailing are remembered
+
+
+# The connections of one provider object.
 
 
 class Transports:
