@@ -10,13 +10,14 @@ Rules:
 import asyncio
 import contextlib
 import logging
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.runs.orphans import watch_orphans
+from multi_llm_chat.runs.orphans import GRACE_MS, watch_orphans
 from multi_llm_chat.runs.recovery import PATIENCE, Resolve, drive_run
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.run_admin import sign_off
@@ -56,7 +57,9 @@ class DbosQueue:
             raise failure
 
     def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
-        """Queue the run for a worker: once for each epoch, and again for each minute in which none drives it."""
+        """Have a worker drive the run; once for each epoch, and each minute in which nobody drives it."""
+        if minute and self._listed(run_id, epoch, status="ENQUEUED"):
+            return  # it only waits for its turn
         self._client.enqueue(
             {
                 "workflow_name": WORKFLOW,
@@ -69,10 +72,24 @@ class DbosQueue:
         )
 
     def forget(self, run_id: str, epoch: int) -> None:
-        """Cancel the workflows of earlier epochs: their workers have ended, but DBOS lets them block the partition."""
-        earlier = [f"{run_id}@{number}" for number in range(max(0, epoch - 3), epoch)]
-        if earlier:
-            self._client.cancel_workflows(earlier)
+        """Drop what workers that have ended left in the queue: it would block the partition.
+
+        That is every earlier epoch; and of this one what a worker took from the queue, and did not begin in good time.
+        """
+        lost = [f"{run_id}@{number}" for number in range(max(0, epoch - 3), epoch)]
+        long_ago = datetime.now(UTC) - timedelta(milliseconds=GRACE_MS)
+        lost += self._listed(run_id, epoch, status="PENDING", dequeued_before=long_ago.isoformat())
+        if lost:
+            self._client.cancel_workflows(lost)
+
+    def _listed(self, run_id: str, epoch: int, **conditions: Any) -> list[str]:
+        """What the queue has of a run in one epoch."""
+        name = f"{run_id}@{epoch}"
+        found = self._client.list_workflows(
+            workflow_id_prefix=name, load_input=False, load_output=False, **conditions
+        )
+        listed = [each.workflow_id for each in found]
+        return [each for each in listed if each == name or each.startswith(f"{name}.")]
 
     def close(self) -> None:
         """Close the connections."""

@@ -4,11 +4,12 @@ Rules:
 1. Each look reads the present state of the store, so that the next look finds what one look missed.
 2. One process at a time looks (a Postgres advisory lock); if it ends, another takes its place.
 3. Queueing a run twice does no harm: only one worker can take it. A run is queued once for each epoch, and once more
-   for each minute in which no worker drives it, in case the queue has lost it.
+   for each minute in which no worker drives it, in case the queue has lost it or a worker ended before it began the run.
 """
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
@@ -47,9 +48,17 @@ def queue_orphans(store: Store, queue: OrphanQueue, *, grace_ms: int = GRACE_MS)
     found = store.run(orphans, grace_ms)
     for info in found:
         queue.forget(info.id, info.epoch)
-        minute = max(0, -(info.lease_left_ms or 0)) // 60_000
-        queue.enqueue(info.id, partition_of(info), info.epoch, minute=minute)
+        queue.enqueue(info.id, partition_of(info), info.epoch, minute=_minute(info))
     return len(found)
+
+
+def _minute(info: RunInfo) -> int:
+    """For how many minutes nobody has driven a run; 0 if it was not queued in this epoch."""
+    if info.lease_left_ms is not None:
+        return max(0, -info.lease_left_ms) // 60_000
+    since_start = time.time_ns() // 1_000_000 - info.began_ms
+    is_queued = info.epoch == 0  # by the process that began it
+    return max(0, since_start) // 60_000 + is_queued
 
 
 async def watch_orphans(
