@@ -5,7 +5,7 @@ A reader notes what it receives in a file at once, so that the notes outlive its
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -24,6 +24,7 @@ from multi_llm_chat.events import (
     ToolFinished,
     TurnFinished,
 )
+from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.store import Store, calls, list_runs, open_store, path
 
@@ -83,7 +84,8 @@ def ask_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> None:
     with open_interrupted(scene.place, refusing) as store, service_of(scene, store) as service:
         while True:
             try:
-                _ask(scene, service, way)
+                stream = service.process_message("Is everything in order?")
+                read_events(stream, way, lambda event: note_event(scene, event))
                 break
             except StoreError as error:
                 if error.reason != "full":
@@ -101,7 +103,7 @@ def resume_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> Non
     refusing = Refusing(scene.place, refusal)
     with open_interrupted(scene.place, refusing) as store, service_of(scene, store) as service:
         try:
-            _read(scene, service, way)
+            read_events(service.resume(), way, lambda event: note_event(scene, event))
         except StoreError as error:
             if error.reason != "full":  # the run was not taken; the next process takes it
                 raise
@@ -109,35 +111,24 @@ def resume_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> Non
         note(scene, "met")
 
 
-def _ask(scene: Scene, service: ChatService, way: Way) -> None:
-    stream = service.process_message("Is everything in order?")
-    if way == "plain":
-        _note_all(scene, stream)
-        return
+def read_events(
+    stream: EventStream, way: Way, on_event: Callable[[Event], object] = lambda _event: None
+) -> list[Event]:
+    """Read a stream to its end; ``on_event`` gets each event when it comes."""
+    events: list[Event] = []
 
     async def read() -> None:
         async for event in stream:
-            note_event(scene, event)
+            on_event(event)
+            events.append(event)
 
-    asyncio.run(read())
-
-
-def _read(scene: Scene, service: ChatService, way: Way) -> None:
-    stream = service.resume()
-    if way == "plain":
-        _note_all(scene, stream)
-        return
-
-    async def read() -> None:
-        async for event in stream:
-            note_event(scene, event)
-
-    asyncio.run(read())
-
-
-def _note_all(scene: Scene, events: Iterable[Event]) -> None:
-    for event in events:
-        note_event(scene, event)
+    if way == "async":
+        asyncio.run(read())
+        return events
+    for event in stream:
+        on_event(event)
+        events.append(event)
+    return events
 
 
 def check_notes(scene: Scene) -> None:

@@ -4,7 +4,8 @@ Rules:
 1. Counting from one, the transaction with the number is refused before it begins, at its commit, or after its commit, when
    only the answer is lost. Every later one is refused too, until the time is over.
 2. When the time is over, the next transaction goes through, or the process is killed there.
-3. Reading is never refused.
+3. Where the answer of a commit is lost, the database says something else: to try again.
+4. Reading is never refused.
 """
 
 import os
@@ -20,12 +21,16 @@ from tests.runs.killing_store import Phase
 
 
 class Refusal(Struct, frozen=True):
-    """From which transaction on the store refuses, and how that ends; None never ends it."""
+    """From which transaction on the store refuses, and how that ends; None never ends it.
+
+    With ``is_passing`` the error is one after which the store tries again by itself.
+    """
 
     number: int
     phase: Phase
     seconds: float | None = 0.1
     kills: bool = False
+    is_passing: bool = False
 
 
 class Refusing:
@@ -60,6 +65,8 @@ class Refusing:
             if not self._refuses(number, phase):
                 return
             self.refused += 1
+        if self._refusal is not None and self._refusal.is_passing:
+            raise passing_error(postgres=self._is_postgres)
         raise full_error(postgres=self._is_postgres)
 
     def _refuses(self, number: int, phase: Phase) -> bool:
@@ -92,3 +99,12 @@ def full_error(*, postgres: bool) -> Exception:
         except sqlite3.OperationalError as error:
             return error
     raise AssertionError("SQLite wrote more than it was allowed to")
+
+
+def passing_error(*, postgres: bool) -> Exception:
+    """What the database raises when its connection is lost, or another program writes."""
+    if postgres:
+        return psycopg.OperationalError("the connection is lost")
+    busy = sqlite3.OperationalError("database is locked")
+    busy.sqlite_errorname = "SQLITE_BUSY"
+    return busy

@@ -18,11 +18,15 @@ from tests.runs.disks import (
     own_mounts,
     why_not,
 )
+from tests.runs.refused import WAYS, Way, check_notes, note_event, read_events
 from tests.runs.scene import (
+    CONVERSATION,
     Scene,
     check,
     context,
     ended,
+    executions,
+    provider,
     registry,
     resume,
     rounds,
@@ -32,9 +36,11 @@ from tests.runs.scene import (
 )
 from tests.runs.single_runs import begun, driven, killed, only
 
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import StoreError
+from multi_llm_chat.events import Event, RunFinished, RunWaiting, TurnFinished
 from multi_llm_chat.history.values import ToolCall, ToolResult
-from multi_llm_chat.store import open_store
+from multi_llm_chat.store import open_store, path
 from multi_llm_chat.testing.simulator import Say, Simulator
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
@@ -171,3 +177,77 @@ def test_a_full_disk_at_the_start_is_told_and_the_run_stays(tmp_path: Path, mode
         assert caught.value.reason == "full"
         assert only(store).status == "running"
     check(scene, snapshot(scene))
+
+
+def _ask_on_a_small_disk(scene: Scene, way: Way, result: "Connection") -> None:
+    """The disk is full when the first tool is done, until the reader knows of it; or until the user stops."""
+    folder = Path(scene.place).parent
+    ballast = folder / "ballast"
+    own_mounts()
+    mount_small(folder, SMALL)
+    with open_store(scene.place) as store:
+        tools = Spoiling(registry(scene.ledger, 0), lambda: fill(ballast))
+        service = ChatService([provider(scene)], store=store, tools=tools)
+        service.conversation = CONVERSATION
+        waits: list[str] = []
+
+        def watch(event: Event) -> None:
+            note_event(scene, event)
+            if isinstance(event, RunWaiting):
+                waits.append(event.text)
+                check_notes(scene)  # while the disk is full, nothing is shown as saved that is not
+                ballast.unlink(missing_ok=True)
+
+        with service:
+            events = read_events(service.process_message("Is everything in order?"), way, watch)
+        assert isinstance(events[-2], RunFinished)
+        assert waits
+        assert all("disk is full" in text for text in waits)
+    check_notes(scene)
+    check(scene, snapshot(scene))
+    result.send(len(waits))
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+@pytest.mark.parametrize("way", WAYS)
+def test_an_answer_that_somebody_watches_waits_for_space_and_nothing_shown_is_lost(
+    scene: Scene, way: Way
+):
+    hear, tell = context().Pipe(duplex=False)
+    assert run_process(_ask_on_a_small_disk, scene, way, tell) == 0
+    assert hear.recv() >= 1
+
+
+def _stop_on_a_small_disk(scene: Scene) -> None:
+    """The disk stays full: the user stops the answer, and is told what is not saved."""
+    folder = Path(scene.place).parent
+    own_mounts()
+    mount_small(folder, SMALL)
+    store = open_store(scene.place)
+    tools = Spoiling(registry(scene.ledger, 0), lambda: fill(folder / "ballast"))
+    service = ChatService([provider(scene)], store=store, tools=tools)
+    service.conversation = CONVERSATION
+
+    def stop(event: Event) -> None:
+        if isinstance(event, RunWaiting):
+            service.stop()
+
+    events = read_events(service.process_message("Is everything in order?"), "plain", stop)
+    finished = events[-2]
+    assert isinstance(finished, RunFinished)
+    assert finished.stop_reason == "cancelled"
+    turns = [event for event in events if isinstance(event, TurnFinished)]
+    assert [event.is_saved for event in turns] == [True, False]
+    with pytest.raises(StoreError, match="not saved"):
+        service.close()
+    (folder / "ballast").unlink()
+    assert service.host.close() == 0  # there is space: the rest is saved
+    assert only(store).status == "cancelled"
+    assert store.run(path, CONVERSATION) == list(service.turns)
+    store.close()
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_stop_works_on_a_full_disk_and_closing_reports_what_is_not_saved(scene: Scene):
+    assert run_process(_stop_on_a_small_disk, scene) == 0
+    assert max(executions(scene).values()) == 1

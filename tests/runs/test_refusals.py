@@ -4,23 +4,45 @@ The quick profile takes a part of the writes, so that all phases, endings and re
 """
 
 import random
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator
 from itertools import product
+from multiprocessing.process import BaseProcess
+from pathlib import Path
 
 import pytest
-from tests.runs.killing_store import PHASES
+from tests.runs.killing_store import PHASES, open_interrupted
 from tests.runs.refused import (
     WAITED,
     WAYS,
     Way,
     ask_while_refused,
     check_notes,
+    note_event,
     notes_of,
+    read_events,
     resume_while_refused,
+    service_of,
 )
-from tests.runs.refusing import Refusal
-from tests.runs.scene import Scene, check, run_process, snapshot
+from tests.runs.refusing import Refusal, Refusing
+from tests.runs.scene import (
+    CONVERSATION,
+    Scene,
+    check,
+    context,
+    ended,
+    run_process,
+    snapshot,
+)
+from tests.runs.worker_processes import begin, check_all, new_engine, serve_queue
 from tests.store.processes import SLOW
+
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.events import MessageFinished, RunFinished
+from multi_llm_chat.runs.dbos_queue import DbosQueue
+from multi_llm_chat.runs.orphans import partition_of
+from multi_llm_chat.store import list_runs, open_store, run_info
+from multi_llm_chat.testing.simulator import Simulator
 
 pytestmark = pytest.mark.fault
 
@@ -81,3 +103,102 @@ def test_a_store_that_refuses_any_write_of_a_resumed_run_costs_nothing(
             check(scene, snapshot(scene))
         number += STEP
     assert number > WRITES // 2
+
+
+def test_a_commit_whose_answer_is_lost_is_made_once(new_scene: Callable[[], Scene]):
+    number, met = 1, True
+    while met:
+        scene = new_scene()
+        lost = Refusal(number, "after", 0.0, is_passing=True)
+        assert run_process(ask_while_refused, scene, lost, WAYS[number % 2]) == 0
+        notes = notes_of(scene)
+        assert WAITED not in notes
+        assert "refused" not in notes
+        met = "met" in notes
+        check_notes(scene)
+        info = check(scene, snapshot(scene))
+        assert (info.epoch, info.attempts) == (1, 0)
+        number += 1 if SLOW else 3
+    assert number > WRITES
+
+
+def _follow(scene: Scene, process: BaseProcess, way: Way) -> str:
+    """Follow the run of the process from here; how that ended."""
+    with open_store(scene.place) as store:
+        while not store.run(list_runs, None):
+            process.join(0.005)
+            if not process.is_alive():
+                return "nothing"
+        with service_of(scene, store, CONVERSATION) as service:
+            try:
+                events = read_events(service.attach(), way)
+            except StoreError as error:
+                return error.reason
+    for event in events:
+        note_event(scene, event)
+    assert isinstance(events[-1], MessageFinished)
+    return "over" if len(events) > 1 and isinstance(events[-2], RunFinished) else "nothing"
+
+
+def test_a_run_that_is_followed_from_another_process_is_followed_to_its_end(
+    new_scene: Callable[..., Scene],
+):
+    ends: set[str] = set()
+    for number in range(1, WRITES, STEP):
+        for refusal, way in _refusals(number):
+            scene = new_scene(tool_seconds=0.05)
+            process = context().Process(target=ask_while_refused, args=(scene, refusal, way))
+            process.start()
+            end = _follow(scene, process, way)
+            code = ended(process)
+            assert code == 0 or (code == KILLED and refusal.kills), (refusal, way)
+            assert end in ({"over", "nothing"} if code == 0 else {"interrupted", "nothing"})
+            check_notes(scene)
+            check(scene, snapshot(scene))
+            ends.add(end)
+    assert "over" in ends
+
+
+@pytest.fixture
+def queue(postgres_server: str) -> Iterator[tuple[str, DbosQueue]]:
+    address = new_engine(postgres_server)
+    engine = DbosQueue(address)
+    yield address, engine
+    engine.close()
+
+
+def _work_while_refused(scene: Scene, engine: str, refusal: Refusal | None) -> None:
+    """A worker whose store refuses."""
+    with open_interrupted(scene.place, Refusing(scene.place, refusal)) as store:
+        serve_queue(scene, store, engine)
+
+
+@pytest.mark.parametrize("kills", [False, True], ids=["returns", "killed"])
+def test_workers_wait_for_a_store_that_refuses(
+    postgres: str, model: Simulator, tmp_path: Path, queue: tuple[str, DbosQueue], kills: bool
+):
+    address, engine = queue
+    scene = Scene(postgres, model.base_url("openai-chat"), str(tmp_path / "l"), lease=1.0)
+    chance = random.Random(5)
+    numbers = range(2, 2 + WRITES) if SLOW else (4, 9, 14)
+    refusals = [Refusal(number, PHASES[number % 3], _seconds(chance), kills) for number in numbers]
+    with open_store(postgres) as store:
+        runs: list[str] = []
+        for number, refusal in enumerate(refusals):
+            worker = context().Process(target=_work_while_refused, args=(scene, address, refusal))
+            worker.start()
+            runs.append(begin(store, number))
+            engine.enqueue(runs[-1], partition_of(store.run(run_info, runs[-1])))
+            while store.run(run_info, runs[-1]).status == "running" and worker.is_alive():
+                worker.join(0.05)
+            if worker.is_alive():
+                worker.terminate()
+            assert ended(worker) in ({KILLED, 0} if kills else {0})
+        last = context().Process(target=_work_while_refused, args=(scene, address, None))
+        last.start()
+        while any(store.run(run_info, run).status == "running" for run in runs):
+            last.join(0.05)
+        last.terminate()
+        assert ended(last) in {0, -signal.SIGTERM}
+        assert {store.run(run_info, run).status for run in runs} == {"done"}
+        check_all(scene, store, runs)

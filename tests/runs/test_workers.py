@@ -28,16 +28,21 @@ from tests.runs.worker_processes import (
 )
 from tests.store.processes import SLOW
 
-from multi_llm_chat.config.settings import RateSettings
+from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.speakers import given_speakers
+from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.runs.dbos_queue import DbosQueue
+from multi_llm_chat.runs.dbos_queue import DbosQueue, Worker
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.orphans import queue_orphans
 from multi_llm_chat.store import Store, Transaction, list_runs, open_store, run_info, take_run
+from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.run_admin import orphans
 from multi_llm_chat.store.run_admin import workers as known_workers
 from multi_llm_chat.testing.simulator import Gate, Say, Simulator
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
+from multi_llm_chat.tools import ToolRegistry
 
 pytestmark = pytest.mark.fault
 
@@ -215,3 +220,32 @@ def test_an_engine_that_cannot_be_reached_is_told_without_its_password():
         DbosQueue("postgresql://somebody:secret@127.0.0.1:1/nowhere")
     assert "secret" not in str(caught.value)
     assert caught.value.__context__ is None
+
+
+class DyingWorker(Worker):
+    """A worker that is killed when it has taken a run from the queue, before it has begun it."""
+
+    async def _drive(self, run_id: str) -> RunStatus | None:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return await super()._drive(run_id)
+
+
+def _die_with_a_run(scene: Scene, engine: str) -> None:
+    with open_store(scene.place) as store:
+        planner = Planner(Settings(), given_speakers({}), ToolRegistry())
+        worker = DyingWorker(RunHost(store), engine, RunResolver(planner))
+        asyncio.run(worker.run(asyncio.Event()))
+
+
+def test_a_run_whose_worker_was_killed_before_it_began_is_driven_by_another(
+    scene: Scene, engine: str, queue: DbosQueue
+):
+    with open_store(scene.place) as store:
+        run_id = submit(store, queue, 1)
+        assert run_process(_die_with_a_run, scene, engine) == -signal.SIGKILL
+        info = store.run(run_info, run_id)
+        assert (info.epoch, info.owner) == (0, None)
+        with workers(1, scene, engine) as (worker,):
+            while store.run(run_info, run_id).status == "running":
+                worker.join(0.05)
+        check_all(scene, store, [run_id])

@@ -38,23 +38,28 @@ def new_engine(server: str) -> str:
 
 def work(scene: Scene, engine: str, rate: RateSettings | None = None) -> None:
     """What a worker process does; SIGTERM ends it in good order."""
-    asyncio.run(_work(scene, engine, rate))
+    with open_store(scene.place) as store:
+        serve_queue(scene, store, engine, rate)
 
 
-async def _work(scene: Scene, engine: str, rate: RateSettings | None) -> None:
+def serve_queue(scene: Scene, store: Store, engine: str, rate: RateSettings | None = None) -> None:
+    """Drive runs from the queue until SIGTERM."""
+    asyncio.run(_serve_queue(scene, store, engine, rate))
+
+
+async def _serve_queue(scene: Scene, store: Store, engine: str, rate: RateSettings | None) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     settings = Settings(rates={"openai-chat": rate} if rate is not None else {})
-    with open_store(scene.place) as store:
-        host = RunHost(store, lease=scene.lease)
-        async with provider(scene) as speaker:
-            planner = Planner(
-                settings,
-                given_speakers({"robot": speaker}),
-                registry(scene.ledger, scene.tool_seconds),
-            )
-            worker = Worker(host, engine, RunResolver(planner))
-            await worker.run(stop, drain=scene.drain)
+    host = RunHost(store, lease=scene.lease)
+    async with provider(scene) as speaker:
+        planner = Planner(
+            settings,
+            given_speakers({"robot": speaker}),
+            registry(scene.ledger, scene.tool_seconds),
+        )
+        worker = Worker(host, engine, RunResolver(planner))
+        await worker.run(stop, drain=scene.drain)
 
 
 @contextmanager
