@@ -3,12 +3,12 @@
 A reader notes what it receives in a file at once, so that the notes outlive its process.
 """
 
-import asyncio
 import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tests.chat.stage import LOOP
 from tests.runs.killing_store import open_interrupted
 from tests.runs.refusing import Refusal, Refusing
 from tests.runs.scene import CONVERSATION, NAMES, Scene, provider, registry
@@ -123,7 +123,7 @@ def read_events(
             events.append(event)
 
     if way == "async":
-        asyncio.run(read())
+        LOOP.run(read())
         return events
     for event in stream:
         on_event(event)

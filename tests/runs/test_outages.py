@@ -11,18 +11,37 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from tests.chat.stage import LOOP
+from tests.runs.refused import WAYS, Way, check_notes, note_event, read_events, service_of
 from tests.runs.scene import (
+    CONVERSATION,
+    NAMES,
+    WORDS,
     Scene,
+    check,
+    executions,
     provider,
+    registry,
     resolver,
     rounds,
     simulator,
+    snapshot,
 )
 from tests.runs.worker_processes import begin, check_all
-from tests.store.postgres_server import binaries, restart, start, stop
+from tests.store.postgres_server import (
+    binaries,
+    halt,
+    restart,
+    start,
+    start_again,
+    stop,
+)
 from tests.store.processes import SLOW
 
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.config.settings import RateSettings
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.events import Event, RunFinished, RunWaiting, TextDelta, TurnFinished
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import Store, open_store, run_info, take_run
@@ -82,6 +101,79 @@ def test_runs_wait_for_a_database_that_comes_back(own_server: Path, tmp_path: Pa
         with open_store(address) as store:
             check_all(scene, store, runs)
     assert asked >= 3 * len(runs)
+
+
+class Outage:
+    """Ends the server when the model gets its second request, once."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._is_over = False
+
+    def __call__(self, request: RecordedRequest) -> Say:
+        if request.number == 1 and not self._is_over:
+            self._is_over = True
+            halt(self.folder)
+        return rounds(request)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_an_answer_that_somebody_watches_waits_for_a_stopped_database(
+    own_server: Path, tmp_path: Path, way: Way
+):
+    address = f"postgresql://tester@/postgres?host={own_server}"
+    starting: list[threading.Thread] = []
+
+    with simulator(Outage(own_server)) as server:
+        scene = Scene(address, server.base_url("openai-chat"), str(tmp_path / "l"))
+        with open_store(address) as store:
+            service = service_of(scene, store)
+
+            def watch(event: Event) -> None:
+                note_event(scene, event)
+                if isinstance(event, RunWaiting):  # the store's own patience is over
+                    starting.append(threading.Thread(target=start_again, args=(own_server,)))
+                    starting[-1].start()
+
+            events = read_events(service.process_message("In order?"), way, watch)
+            LOOP.run(service.aclose())
+            LOOP.close()
+            for thread in starting:
+                thread.join()
+        assert [event.reason for event in events if isinstance(event, RunWaiting)] == ["store"]
+        assert all(event.is_saved for event in events if isinstance(event, TurnFinished))
+        assert isinstance(events[-2], RunFinished)
+        check_notes(scene)
+        assert check(scene, snapshot(scene)).epoch == 1
+
+
+def test_stop_and_close_do_not_wait_for_a_stopped_database(own_server: Path, tmp_path: Path):
+    address = f"postgresql://tester@/postgres?host={own_server}"
+    with simulator(Outage(own_server)) as server:
+        scene = Scene(address, server.base_url("openai-chat"), str(tmp_path / "l"))
+        service = ChatService(
+            [provider(scene)], store=address, tools=registry(scene.ledger, scene.tool_seconds)
+        )
+        service.conversation = CONVERSATION
+        words: list[str] = []
+
+        def stop(event: Event) -> None:
+            words.extend([event.text] if isinstance(event, TextDelta) else [])
+            if "".join(words) == WORDS[0] + WORDS[1]:  # the turn is complete, and cannot be saved
+                service.stop()
+
+        events = read_events(service.process_message("In order?"), "plain", stop)
+        assert isinstance(events[-2], RunFinished)
+        assert [event.is_saved for event in events if isinstance(event, TurnFinished)][:2] == [
+            True,
+            True,
+        ]
+        assert not service.is_saved
+        with pytest.raises(StoreError, match="not saved"):
+            service.close()
+        start_again(own_server)
+        assert sum(executions(scene).values()) == len(NAMES)
+        check_notes(scene)
 
 
 SHIFT = """

@@ -63,15 +63,28 @@ def start(folder: Path) -> str:
     return f"postgresql://tester@/postgres?host={folder}"
 
 
+def halt(folder: Path) -> None:
+    """End the server as a crash would; its data stays."""
+    _call(f"{binaries()}/pg_ctl", "-D", f"{folder / 'data'}", "-m", "immediate", "stop")
+
+
+def start_again(folder: Path) -> None:
+    """Start a server that was halted."""
+    options = (folder / "data" / "postmaster.opts").read_text(encoding="utf-8").split(" ", 1)[1]
+    _call(
+        f"{binaries()}/pg_ctl", "-D", f"{folder / 'data'}", "-w", "-o", options.replace('"', ""),
+        "-l", f"{folder}/log", "start",
+    )  # fmt: skip
+
+
 def restart(folder: Path, away: float = 0.0) -> None:
     """End the server as a crash would, and start it again after so many seconds."""
-    control = (f"{binaries()}/pg_ctl", "-D", f"{folder / 'data'}")
     if away:
-        options = (folder / "data" / "postmaster.opts").read_text(encoding="utf-8").split(" ", 1)[1]
-        _call(*control, "-m", "immediate", "stop")
+        halt(folder)
         time.sleep(away)  # what is tested is to wait for it
-        _call(*control, "-w", "-o", options.replace('"', ""), "-l", f"{folder}/log", "start")
+        start_again(folder)
     else:
+        control = (f"{binaries()}/pg_ctl", "-D", f"{folder / 'data'}")
         _call(*control, "-w", "-m", "immediate", "-l", f"{folder}/log", "restart")
 
 

@@ -6,8 +6,8 @@ Rules:
    committed. A transaction that records a turn also writes the events before it.
 3. The thread renews leases long before they end. When another process has taken a run, it calls ``on_lost`` and writes
    nothing more for that run; when a stop was requested in the store, it calls ``on_stop``.
-4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` retries them too.
-5. The thread runs as long as there are leases or unsaved writes. ``lock`` guards everything it shares with drivers.
+4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` waits for them.
+5. The thread lives as long as there are runs or unsaved writes.
 """
 
 import threading
@@ -168,11 +168,10 @@ class RunHost:
         self.queue = queue
         self.notifications = Notifications(store)
         self.lock = threading.Lock()
-        self._released = threading.Condition(self.lock)
+        self._changed = threading.Condition(self.lock)
         self._flush = flush
         self._leases: dict[str, Lease] = {}
         self._unsaved: list[tuple[Store, list[Write]]] = []
-        self._saving = threading.Lock()
         self._woken = threading.Event()
         self._thread: threading.Thread | None = None
         _hosts.add(self)
@@ -200,7 +199,7 @@ class RunHost:
         with self.lock:
             if self._leases.get(lease.fence.run_id) is lease:
                 del self._leases[lease.fence.run_id]
-            self._released.notify_all()
+            self._changed.notify_all()
         self._woken.set()
 
     def keep_trying(self, store: Store, writes: Sequence[Write]) -> None:
@@ -211,17 +210,13 @@ class RunHost:
                 self._start()
 
     def close(self, seconds: float = CLOSING) -> int:
-        """Wait for the end of the runs and make the unsaved writes, for so long; how many are still unsaved.
+        """Wait until the runs have ended and the thread has made all writes, for so long; how many are still unsaved.
 
-        The caller has stopped the runs: what one of them cannot write is known when it has ended.
+        The caller has stopped the runs: what one of them cannot write is known when it has ended. It does not try
+        itself: a database that cannot be reached would detain it for longer.
         """
-        deadline = time.monotonic() + seconds
-        with self._released:
-            self._released.wait_for(lambda: not self._leases, seconds)
-        while self.unsaved and time.monotonic() < deadline:
-            self._write_unsaved()
-            if self.unsaved:
-                self._woken.wait(min(RETRY, max(0.0, deadline - time.monotonic())))
+        with self._changed:
+            self._changed.wait_for(lambda: not self._leases and not self._unsaved, seconds)
         return self.unsaved
 
     def _start(self) -> None:
@@ -293,13 +288,13 @@ class RunHost:
         self._stop(stopped)
 
     def _write_unsaved(self) -> None:
-        with self._saving:
-            with self.lock:
-                waiting = list(self._unsaved)
-            for entry in waiting:
-                if self._write_all(*entry):
-                    with self.lock:
-                        self._unsaved.remove(entry)
+        with self.lock:
+            waiting = list(self._unsaved)
+        for entry in waiting:
+            if self._write_all(*entry):
+                with self.lock:
+                    self._unsaved.remove(entry)
+                    self._changed.notify_all()
 
     @staticmethod
     def _write_all(store: Store, writes: list[Write]) -> bool:

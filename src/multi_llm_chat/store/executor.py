@@ -7,7 +7,7 @@ Rules:
    reason but the operations' own, each is run alone.
 4. A failure that may pass is tried again for as long as its fault allows, at irregular moments, so that no
    process is always the second. After any other the connection is closed; the next operation opens a new one.
-5. What was submitted before ``close`` is still done.
+5. What was submitted before ``close`` is still done; a failure is then tried again for ``CLOSING`` seconds at most.
 """
 
 import os
@@ -27,6 +27,9 @@ from multi_llm_chat.store.transaction import Link, Transaction
 
 #: How many operations share a commit at most.
 TOGETHER = 64
+
+#: For how many seconds a lane that closes tries again.
+CLOSING = 2.0
 
 #: The bounds of a pause between two tries, in seconds.
 PAUSE = (0.0005, 0.005)
@@ -91,6 +94,7 @@ class Lane:
         self._waiting: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = Lock()
         self._closed = False
+        self._patience = Patience()
         self._process = os.getpid()
         self._threads = [
             Thread(target=self._work, name="multi_llm_chat store", daemon=True)
@@ -134,13 +138,14 @@ class Lane:
         with self._lock:
             if not self._closed:
                 self._closed = True
+                self._patience.end_soon()
                 for _ in self._threads:
                     self._waiting.put(None)
         for thread in self._threads:
             thread.join()
 
     def _work(self) -> None:
-        worker = _Worker(self._engine)
+        worker = _Worker(self._engine, self._patience)
         open_ = True
         while open_:
             jobs, open_ = self._take()
@@ -162,11 +167,28 @@ class Lane:
         return jobs, False
 
 
+class Patience:
+    """For how long failures that may pass are tried again; it is shorter once the lane closes."""
+
+    def __init__(self) -> None:
+        self._end: float | None = None
+
+    def end_soon(self) -> None:
+        """Try again for ``CLOSING`` seconds from now at most."""
+        self._end = time.monotonic() + CLOSING
+
+    def lasts(self, elapsed: float, fault: Fault) -> bool:
+        """Whether an operation that has failed with this fault is tried again."""
+        is_late = self._end is not None and time.monotonic() > self._end
+        return elapsed < fault.patience and not is_late
+
+
 class _Worker:
     """One thread's connection."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, patience: Patience) -> None:
         self._engine = engine
+        self._patience = patience
         self._link: Link | None = None
 
     def perform(self, jobs: Sequence[Job]) -> None:
@@ -238,7 +260,7 @@ class _Worker:
             self.disconnect()
         else:
             self._roll_back()
-        if elapsed < fault.patience:
+        if self._patience.lasts(elapsed, fault):
             return None, None, True
         return None, fault.error(self._engine.place, code), False
 
