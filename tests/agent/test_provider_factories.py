@@ -10,7 +10,7 @@ from typing import Any, Unpack
 import pytest
 
 from multi_llm_chat import LLMProvider, UsageError, create_provider, register_provider
-from multi_llm_chat.agent import provider_factories as factories
+from multi_llm_chat.agent import providers as factories
 from multi_llm_chat.agent.providers import ClaudeProvider, FallbackProvider, ProviderSettings
 from multi_llm_chat.testing.simulated import SimulatedProvider
 

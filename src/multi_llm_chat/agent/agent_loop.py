@@ -7,10 +7,16 @@ Rules:
    it is asked once more, without tools.
 4. What was said and found out before a cancel or a failure is kept.
 5. The same history and outcomes give the same effects: no clock, no randomness, no input or output.
+6. ``Repetition`` notices a model that makes the same call with the same result again and again.
+7. ``ThinkingRation`` spreads a model's thinking over the calls of one run.
 """
 
+import json
+import re
+from collections import Counter
 from collections.abc import Generator, Sequence
 
+import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.agent.effects import (
@@ -23,11 +29,11 @@ from multi_llm_chat.agent.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.agent.repetition import Repetition
-from multi_llm_chat.agent.thinking_budget import ThinkingRation
+from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import StopReason, Usage
+from multi_llm_chat.history.json_values import clean_json
+from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import Options
 
@@ -170,3 +176,88 @@ def final_text(turns: Sequence[Turn]) -> str:
     if last is None:
         return ""
     return "\n\n".join(part.content for part in last.parts if isinstance(part, Text))
+
+
+# Repeated calls.
+
+_TOLD = (
+    "[This is the same call with the same result as before. "
+    "Use what you have, try something else, or answer.]"
+)
+
+
+class Repetition:
+    """Counts equal calls with equal results over one run."""
+
+    def __init__(self) -> None:
+        self._seen: Counter[tuple[str, str, str]] = Counter()
+
+    def told(self, call: ToolCall, result: ToolResult) -> tuple[ToolResult, int]:
+        """The result, with a word to the model if it is not news, and how often it came."""
+        text, _ = split_result(clean_json(result.content))
+        key = (call.name, json.dumps(clean_json(call.arguments), sort_keys=True), text)
+        self._seen[key] += 1
+        times = self._seen[key]
+        if times == 1 or not isinstance(result.content, str):
+            return result, times
+        told = ToolResult(
+            result.name,
+            f"{result.content}\n{_TOLD}",
+            result.tool_call_id,
+            result.is_error,
+            result.synthetic,
+        )
+        return told, times
+
+
+# The ration of thinking.
+
+_WORDS = re.compile(r"\w+")
+
+
+class ThinkingRation:
+    """What is left of the budget, and the options that say so."""
+
+    def __init__(self, budget: ThinkingBudget) -> None:
+        self._budget = budget
+        self._calls = 0
+        self._tokens = 0
+        self._last: frozenset[str] = frozenset()
+        self._circling = False
+
+    def options(self, options: Options) -> Options:
+        """The options for the next call."""
+        wanted = options.thinking
+        if not wanted:
+            return options
+        if self._used_up():
+            return msgspec.structs.replace(options, thinking=False)
+        if isinstance(wanted, int) and wanted is not True:
+            left = min(wanted, self._budget.tokens_a_call, self._budget.tokens - self._tokens)
+            return msgspec.structs.replace(options, thinking=left)
+        return options
+
+    def spend(self, turn: Turn, usage: Usage) -> None:
+        """Count what the model thought."""
+        thought = " ".join(part.content for part in turn.parts if isinstance(part, Thinking))
+        if not thought and not usage.thinking_tokens:
+            return
+        self._calls += 1
+        # Where the provider does not count it, four characters are taken for a token.
+        self._tokens += usage.thinking_tokens or len(thought) // 4
+        words = frozenset(_WORDS.findall(thought.lower()))
+        self._circling = overlap(words, self._last) > self._budget.overlap
+        self._last = words
+
+    def _used_up(self) -> bool:
+        return (
+            self._circling
+            or self._calls >= self._budget.calls
+            or self._tokens >= self._budget.tokens
+        )
+
+
+def overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    """The share of words that two thoughts have in common."""
+    together = one | other
+    return len(one & other) / len(together) if together else 0.0

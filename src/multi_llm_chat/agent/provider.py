@@ -14,19 +14,24 @@ Rules:
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Self, TypeAlias, TypedDict
+from typing import Any, Self, TypeAlias
 
 from msgspec.structs import replace
 
-from multi_llm_chat.agent.inquiry import Inquirer, Inquiry, RemoteInquiry
 from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
 from multi_llm_chat.agent.provider_access import Access
 from multi_llm_chat.agent.reply import Reply
-from multi_llm_chat.agent.reply_stream import AsyncReplyStream, ReplyStream
+from multi_llm_chat.agent.reply_stream import (
+    AsyncReplyStream,
+    Inquirer,
+    Inquiry,
+    RemoteInquiry,
+    ReplyStream,
+    plain_chunks,
+    plain_chunks_async,
+)
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.history.writer import write_call
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync
@@ -42,33 +47,6 @@ from multi_llm_chat.schema.tool_definitions import find_tools
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | None
-
-
-class ProviderSettings(TypedDict, total=False):
-    """The keyword arguments of ``LLMProvider``, of ``create_provider`` and of a provider's factory."""
-
-    #: The model; the provider's default otherwise.
-    model: str | None
-    #: The key; the provider's environment variable otherwise.
-    api_key: str | None
-    #: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
-    base_url: str | None
-    #: Settings for every call, in the vocabulary of ``Options``.
-    options: Options | Mapping[str, Any] | None
-    #: How histories are repaired.
-    policy: RepairPolicy | None
-    #: How patient to be.
-    retry: RetryPolicy | None
-    #: The role under which this model speaks; the provider's otherwise.
-    speaker: str | None
-    #: Extra HTTP headers of every request.
-    headers: Mapping[str, str] | None
-    #: Limits of time for a request.
-    timeouts: Timeouts | None
-    #: How many requests may be on their way at once.
-    connections_per_host: int | None
-    #: When a failing endpoint is left alone for a while.
-    breaker: Breaker | None
 
 
 class LLMProvider:
@@ -203,7 +181,7 @@ class LLMProvider:
         policy: RepairPolicy | None = None,
     ) -> Generator[JsonObject]:
         """Ask; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they come."""
-        return _plain_chunks(
+        return plain_chunks(
             self.stream(
                 history, system_prompt, tools, options=options, schema=schema, policy=policy
             )
@@ -220,7 +198,7 @@ class LLMProvider:
         policy: RepairPolicy | None = None,
     ) -> AsyncGenerator[JsonObject]:
         """Like ``call_api``, with ``async for``."""
-        return _plain_chunks_async(
+        return plain_chunks_async(
             self.astream(
                 history, system_prompt, tools, options=options, schema=schema, policy=policy
             )
@@ -409,24 +387,6 @@ class LLMProvider:
         return ModelListing(self.row, access.base_url(), access.key(), access.headers)
 
 
-class ChatGPTProvider(LLMProvider):
-    """OpenAI's models, over the Responses API."""
-
-    default_provider = "openai"
-
-
-class GeminiProvider(LLMProvider):
-    """Google's models."""
-
-    default_provider = "gemini"
-
-
-class ClaudeProvider(LLMProvider):
-    """Anthropic's models."""
-
-    default_provider = "anthropic"
-
-
 def _is_named(name: str, provider: str) -> bool:
     """Whether a name, or a speaker's, means this provider."""
     if name == provider:
@@ -435,27 +395,3 @@ def _is_named(name: str, provider: str) -> bool:
         return provider_row(name).name == provider
     except UsageError:  # a plug-in's, which has no row
         return False
-
-
-def _plain_chunks(stream: ReplyStream) -> Generator[JsonObject]:
-    with stream:
-        for event in stream:
-            chunk = _plain_chunk(event)
-            if chunk is not None:
-                yield chunk
-
-
-async def _plain_chunks_async(stream: AsyncReplyStream) -> AsyncGenerator[JsonObject]:
-    async with stream:
-        async for event in stream:
-            chunk = _plain_chunk(event)
-            if chunk is not None:
-                yield chunk
-
-
-def _plain_chunk(event: Event) -> JsonObject | None:
-    if isinstance(event, TextDelta):
-        return {"type": "text", "content": event.text}
-    if isinstance(event, ToolCallEnd):
-        return {"type": "tool_call", "content": write_call(event.call)}
-    return None

@@ -8,19 +8,53 @@ Rules:
    missing, or cannot be one, nothing is sent.
 4. The environment is read for each call, so that a key set later is found.
 5. A key is shown nowhere: neither in a repr nor in an error. Neither is the value of a header.
+6. ``ProviderSettings`` are all keywords by which a provider object is made.
 """
 
 import os
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.http import Timeouts
+from multi_llm_chat.http.transports import Breaker
 from multi_llm_chat.protocol.exchange import read_headers
 from multi_llm_chat.protocol.providers import ProviderRow
+from multi_llm_chat.protocol.retry import RetryPolicy
+from multi_llm_chat.repair.policy import RepairPolicy
+from multi_llm_chat.request import Options
 
 _KEY = re.compile(r"[!-~]+")
+
+
+class ProviderSettings(TypedDict, total=False):
+    """The keyword arguments of ``LLMProvider``, of ``create_provider`` and of a provider's factory."""
+
+    #: The model; the provider's default otherwise.
+    model: str | None
+    #: The key; the provider's environment variable otherwise.
+    api_key: str | None
+    #: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
+    base_url: str | None
+    #: Settings for every call, in the vocabulary of ``Options``.
+    options: Options | Mapping[str, Any] | None
+    #: How histories are repaired.
+    policy: RepairPolicy | None
+    #: How patient to be.
+    retry: RetryPolicy | None
+    #: The role under which this model speaks; the provider's otherwise.
+    speaker: str | None
+    #: Extra HTTP headers of every request.
+    headers: Mapping[str, str] | None
+    #: Limits of time for a request.
+    timeouts: Timeouts | None
+    #: How many requests may be on their way at once.
+    connections_per_host: int | None
+    #: When a failing endpoint is left alone for a while.
+    breaker: Breaker | None
 
 
 class Access:

@@ -6,21 +6,115 @@ Rules:
    closing one that is being read closes its socket.
 3. What is wrong with the request itself is raised when the stream is made, before any network.
 4. A chain asks its next provider only while nothing was handed out, and says so in the notes.
+5. An ``Inquiry`` is one provider answering one request. Making it checks the request; asking it is done once.
+   Its events leave in lists; the last list ends with ``Finish``, and then the reply is known. ``streamed`` says
+   that events were handed out: from then on no other provider is asked.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
 from contextlib import aclosing, closing
+from typing import Protocol
 
 from msgspec.structs import replace
 
-from multi_llm_chat.agent.inquiry import Inquirer
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import ProviderError, UsageError
-from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.events import Event, Finish, TextDelta, ToolCallEnd, Usage
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.history.writer import write_call
+from multi_llm_chat.http import async_driver as drive_async
+from multi_llm_chat.http import sync_driver as drive_sync
 from multi_llm_chat.http.sync_driver import Stop
-from multi_llm_chat.protocol.retry import hands_over
+from multi_llm_chat.http.transports import Transports
+from multi_llm_chat.protocol.attempts import Attempts
+from multi_llm_chat.protocol.retry import RetryPolicy, hands_over
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest
+
+# One provider answering one request.
+
+
+class Inquiry(Protocol):
+    """A request that a provider answers, wherever the answer comes from."""
+
+    @property
+    def provider(self) -> str:
+        """The provider's name."""
+        ...
+
+    @property
+    def streamed(self) -> bool:
+        """Whether events of the reply were handed out."""
+        ...
+
+    def ask(self, stop: Stop) -> Generator[list[Event]]:
+        """Ask; ``stop`` ends the reply from another thread."""
+        ...
+
+    def ask_async(self) -> AsyncGenerator[list[Event]]:
+        """Like ``ask``, with ``async``."""
+        ...
+
+    def reply(self, last_events: list[Event]) -> Reply:
+        """The reply that ends with these events."""
+        ...
+
+
+class Inquirer(Protocol):
+    """A provider that can be asked; a chain has several."""
+
+    def inquire(self, request: ModelRequest) -> Inquiry:
+        """Check the request, addressed to this provider; nothing is sent."""
+        ...
+
+
+class RemoteInquiry(Attempts):
+    """Attempts over the network, through the transports of one provider."""
+
+    def __init__(
+        self,
+        request: ModelRequest,
+        transports: Transports,
+        *,
+        api_key: str | None,
+        retry: RetryPolicy,
+    ) -> None:
+        super().__init__(request, api_key=api_key, retry=retry)
+        self._transports = transports
+
+    @property
+    def provider(self) -> str:
+        """The provider's name."""
+        return self.exchange.rendered.provider
+
+    def ask(self, stop: Stop) -> Generator[list[Event]]:
+        """Ask; ``stop`` ends the reply from another thread."""
+        transports = self._transports
+        return drive_sync.answer(self, transports.for_sync(), transports.health, stop)
+
+    def ask_async(self) -> AsyncGenerator[list[Event]]:
+        """Like ``ask``, with ``async``."""
+        transports = self._transports
+        return drive_async.answer(self, transports.for_async(), transports.health)
+
+    def reply(self, last_events: list[Event]) -> Reply:
+        """The reply that ends with these events."""
+        usage, finish = ending(last_events)
+        return Reply(self.turn, usage, finish, self.notes, self.provider)
+
+
+def ending(events: list[Event]) -> tuple[Usage, Finish]:
+    """What the last events of a reply say about it."""
+    usage, finish = Usage(), Finish("other")
+    for event in events:
+        if isinstance(event, Usage):
+            usage = event
+        elif isinstance(event, Finish):
+            finish = event
+    return usage, finish
+
+
+# The reply while it arrives.
 
 
 class _Course:
@@ -144,3 +238,32 @@ class AsyncReplyStream(_Course):
             async for events in batches:
                 for event in events:
                     yield event
+
+
+# The reply as plain JSON.
+
+
+def plain_chunks(stream: ReplyStream) -> Generator[JsonObject]:
+    """The text and the calls of a reply: ``{"type": "text", …}``, ``{"type": "tool_call", …}``."""
+    with stream:
+        for event in stream:
+            chunk = _plain_chunk(event)
+            if chunk is not None:
+                yield chunk
+
+
+async def plain_chunks_async(stream: AsyncReplyStream) -> AsyncGenerator[JsonObject]:
+    """Like ``plain_chunks``, with ``async for``."""
+    async with stream:
+        async for event in stream:
+            chunk = _plain_chunk(event)
+            if chunk is not None:
+                yield chunk
+
+
+def _plain_chunk(event: Event) -> JsonObject | None:
+    if isinstance(event, TextDelta):
+        return {"type": "text", "content": event.text}
+    if isinstance(event, ToolCallEnd):
+        return {"type": "tool_call", "content": write_call(event.call)}
+    return None

@@ -5,7 +5,8 @@
 
 from typing import Unpack
 
-from multi_llm_chat.agent.provider import LLMProvider, ProviderSettings
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.agent.provider_access import ProviderSettings
 from multi_llm_chat.testing.simulator import Rule, Simulator
 from multi_llm_chat.testing.simulator.demonstration import demo
 

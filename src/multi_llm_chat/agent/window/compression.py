@@ -2,14 +2,18 @@
 
 Rules:
 1. The history is not changed: what comes out is a view of it and a note that says what is missing.
-2. The stages: old exchanges are told without tools and thinking, then by the user's words alone, then not at
-   all; each stage goes from the oldest to the newest, and a stage begins when the one before is through.
+2. The stages: old exchanges lose tools and thinking, then everything but the user's words, then go
+   altogether; each stage goes from the oldest to the newest, and a stage begins when the one before is through.
 3. The newest exchange survives. Only if it does not fit by itself, its longest tool results are cut, with a mark;
    if that is not enough either, it is left so, and the note says it.
 4. No call without its result, no result without its call, no changed thinking; the order stays.
 5. When something must go, enough goes to reach 70 % of the budget: the next requests begin with the same
    words, and providers' caches keep working. A cut only moves forward.
 6. The same input gives the same output; compressing a view again under the same budget changes nothing.
+7. An exchange is what was asked, with everything that answers it: a user's turn begins one; what stands
+   before the first one is an exchange too. A call and its result are in one exchange, wherever they stand:
+   exchanges that a pair connects are one (``repair`` knows which result answers which call). Exchanges cover
+   the history without gaps, in order. Time is linear.
 """
 
 from collections.abc import Sequence
@@ -26,10 +30,55 @@ from multi_llm_chat.agent.window.compression_notes import (
     note_turn,
     times,
 )
-from multi_llm_chat.agent.window.digest import Level, cut_results, shorten
-from multi_llm_chat.agent.window.history_exchanges import Span, exchanges
+from multi_llm_chat.agent.window.summary import Level, cut_results, shorten
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.metering.token_count import Counter
+from multi_llm_chat.repair.pairing import pair
+from multi_llm_chat.repair.sorting import sort_turns
+
+# The exchanges of a history.
+
+
+class Span(Struct, frozen=True, gc=False):
+    """The turns of one exchange, by position."""
+
+    start: int
+    stop: int
+
+
+def exchanges(turns: Sequence[Turn]) -> list[Span]:
+    """The exchanges of a history, oldest first."""
+    if not turns:
+        return []
+    tied = _ties(turns)
+    starts = [
+        at
+        for at, turn in enumerate(turns)
+        if at == 0 or (turn.role == "user" and turn.unreadable is None and not tied[at])
+    ]
+    return [
+        Span(start, stop) for start, stop in zip(starts, [*starts[1:], len(turns)], strict=True)
+    ]
+
+
+def _ties(turns: Sequence[Turn]) -> list[bool]:
+    """For each turn, whether a pair reaches over its beginning."""
+    steps = [0] * (len(turns) + 2)
+    for passage in pair(sort_turns(turns, []), []):
+        for answer in passage.answers:
+            if answer is None or answer.index is None or passage.index is None:
+                continue
+            steps[min(passage.index, answer.index) + 1] += 1
+            steps[max(passage.index, answer.index) + 1] -= 1
+    tied: list[bool] = []
+    open_pairs = 0
+    for at in range(len(turns)):
+        open_pairs += steps[at]
+        tied.append(open_pairs > 0)
+    return tied
+
+
+# Compression.
 
 #: How much of the budget is used after a cut.
 _TARGET: Final = 0.7

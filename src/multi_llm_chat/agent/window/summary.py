@@ -1,18 +1,139 @@
-"""Ask for a summary of what is left out, and take the answer.
+"""An exchange in fewer words: shortened by rule, or summarised by a model.
 
 Rules:
-1. The summariser reads a transcript: words whole, tools in short, cut in the middle where it is too long.
-2. What it writes is limited, so that there is room for it; an empty summary is none.
+1. Calls and results go together, with the thinking that led to them; nothing that stays is changed.
+2. System turns, and notes about what was left out, always stay.
+3. A user's words go last, an answer's before them, tools and thinking first.
+4. A tool result may be cut in the middle, with a mark, never below its limit; cutting again changes nothing.
+5. The summariser reads a transcript: words whole, tools in short, cut in the middle where it is too long.
+6. What it writes is limited, so that there is room for it; an empty summary is none.
 """
 
 from collections.abc import Sequence
+from enum import IntEnum
 from typing import Final
 
-from multi_llm_chat.agent.window.digest import cut_text
+import msgspec
+
+from multi_llm_chat.agent.window.compression_notes import is_note
 from multi_llm_chat.history.json_values import clean_json, compact_json
 from multi_llm_chat.history.result_parts import split_result
-from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    RESERVED_ROLES,
+    Media,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.metering.token_count import Counter
+
+# Fewer words.
+
+_MARK: Final = "\n[… {missing:,} characters left out to fit the context window …]\n"
+
+
+class Level(IntEnum):
+    """How much of an exchange is left out."""
+
+    WHOLE = 0
+    TALK = 1  #: the user's turns and the last words of every speaker
+    WORDS = 2  #: the user's words
+    GONE = 3
+
+
+def shorten(turns: Sequence[Turn], level: Level) -> list[Turn | None]:
+    """The turns of an exchange at a level, each in its place; None for what is left out."""
+    if level is Level.WHOLE:
+        return list(turns)
+    answers = _final_answers(turns) if level is Level.TALK else frozenset[int]()
+    return [_shortened(turn, level, at in answers) for at, turn in enumerate(turns)]
+
+
+def _shortened(turn: Turn, level: Level, is_answer: bool) -> Turn | None:
+    if turn.role == "system" or is_note(turn):
+        return turn
+    if turn.unreadable is not None or level is Level.GONE:
+        return None
+    if turn.role == "user":
+        return _with(turn, [part for part in map(_SPOKEN[level], turn.parts) if part is not None])
+    return _with(turn, [part for part in turn.parts if _says(part)]) if is_answer else None
+
+
+def _final_answers(turns: Sequence[Turn]) -> frozenset[int]:
+    """Where each speaker says something for the last time."""
+    last: dict[str, int] = {}
+    for at, turn in enumerate(turns):
+        if turn.role not in RESERVED_ROLES and any(map(_says, turn.parts)):
+            last[turn.role] = at
+    return frozenset(last.values())
+
+
+def _says(part: Part) -> bool:
+    return isinstance(part, Text) and not part.content.isspace() and part.content != ""
+
+
+def _told_whole(part: Part) -> Part | None:
+    return part if isinstance(part, Text | Media) else None
+
+
+def _told_in_words(part: Part) -> Part | None:
+    if isinstance(part, Media):
+        return Text(f"[left out: {part.name or part.mime or 'a file'}]")
+    return part if isinstance(part, Text) else None
+
+
+_SPOKEN = {Level.TALK: _told_whole, Level.WORDS: _told_in_words}
+
+
+def _with(turn: Turn, parts: Sequence[Part]) -> Turn | None:
+    if not parts:
+        return None
+    kept = tuple(parts)
+    if len(kept) == len(turn.parts) and all(map(_same, kept, turn.parts)):
+        return turn
+    return msgspec.structs.replace(turn, parts=kept)
+
+
+def _same(one: Part, other: Part) -> bool:
+    return one is other
+
+
+def cut_results(turn: Turn, limit: int) -> Turn:
+    """The turn with every tool result cut to so many characters; itself if none is longer."""
+    if not any(isinstance(part, ToolResult) for part in turn.parts):
+        return turn
+    parts = [
+        _cut_result(part, limit) if isinstance(part, ToolResult) else part for part in turn.parts
+    ]
+    return _with(turn, parts) or turn
+
+
+def _cut_result(result: ToolResult, limit: int) -> ToolResult:
+    text, media = split_result(clean_json(result.content))
+    if len(text) <= limit:
+        return result
+    words = cut_text(text, limit)
+    content = [write_part(Text(words)), *map(write_part, media)] if media else words
+    return msgspec.structs.replace(result, content=content)
+
+
+def cut_text(text: str, limit: int) -> str:
+    """The text in at most ``limit`` characters: its beginning, a mark, and its end."""
+    if len(text) <= limit:
+        return text
+    mark = _MARK.format(missing=len(text) - limit)
+    room = limit - len(mark)
+    if room <= 0:
+        return text[:limit]
+    head = room * 3 // 4
+    return f"{text[:head]}{mark}{text[len(text) - (room - head) :]}"
+
+
+# The summary by a model.
 
 INSTRUCTIONS: Final = (
     "You summarise the earlier part of a conversation so that it can go on without it. Keep what the user wants "
