@@ -11,7 +11,7 @@ from tests.tools.conftest import Scene
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.tools.filesystem import files as reading
-from multi_llm_chat.tools.filesystem.roots import NotAllowed, Roots, open_inside
+from multi_llm_chat.tools.filesystem.files import NotAllowed, Roots, open_inside
 
 
 @pytest.fixture(scope="module")

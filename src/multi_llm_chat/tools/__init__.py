@@ -2,7 +2,8 @@
 
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.background_loop import wait_for
-from multi_llm_chat.tools.registry import ToolListing, ToolRegistry, function_tool
+from multi_llm_chat.tools.registry import ToolListing, ToolRegistry
+from multi_llm_chat.tools.signatures import function_tool
 from multi_llm_chat.tools.tool import (
     Approval,
     ProgressCallback,

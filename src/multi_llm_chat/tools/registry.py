@@ -12,26 +12,23 @@ Rules:
 
 import asyncio
 import concurrent.futures
-import difflib
 import fnmatch
-import inspect
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast, overload
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar, overload
 
 from msgspec import Struct, structs
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
+from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
 from multi_llm_chat.tools.argument_validation import ArgumentCheck
 from multi_llm_chat.tools.background_loop import submit, wait_for
 from multi_llm_chat.tools.execution import run_tool
-from multi_llm_chat.tools.signatures import Function, Signature
-from multi_llm_chat.tools.threads import in_thread
+from multi_llm_chat.tools.signatures import function_tool
 from multi_llm_chat.tools.tool import (
     Approval,
     NotRun,
@@ -41,13 +38,12 @@ from multi_llm_chat.tools.tool import (
     ToolContext,
     ToolOutput,
 )
-from multi_llm_chat.tools.tool_names import LEGAL_NAME, Names
+from multi_llm_chat.tools.tool_names import Names, suggest
 
 #: Seconds a tool may take.
 DEFAULT_TIMEOUT: Final = 30.0
 #: Characters of text in one result, about twelve thousand tokens.
 DEFAULT_OUTPUT: Final = 50_000
-_MOST_NAMES_TOLD: Final = 40
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _LOGGER = logging.getLogger(__name__)
@@ -371,7 +367,8 @@ class ToolRegistry:
     def _admitted(self, call: ToolCall) -> _Entry:
         entry = self._entries.get(call.name)
         if entry is None:
-            raise NotRun(f"There is no tool named {call.name!r}. {self._suggestion(call.name)}")
+            offered = [name for name in self._entries if self.is_enabled(name)]
+            raise NotRun(f"There is no tool named {call.name!r}. {suggest(call.name, offered)}")
         if not self.is_enabled(call.name):
             raise NotRun(f"The tool {call.name!r} is switched off. Do without it.")
         if call.error is not None:
@@ -380,64 +377,6 @@ class ToolRegistry:
                 f"{call.error}. Call it again with one JSON object that fits its schema."
             )
         return entry
-
-    def _suggestion(self, wrong: str) -> str:
-        names = [name for name in self._entries if self.is_enabled(name)]
-        close = difflib.get_close_matches(wrong, names, n=3)
-        if close:
-            return f"Did you mean {' or '.join(map(repr, close))}?"
-        if not names:
-            return "No tools are available."
-        more = ", …" if len(names) > _MOST_NAMES_TOLD else ""
-        return f"Available: {', '.join(names[:_MOST_NAMES_TOLD])}{more}."
-
-
-def function_tool(
-    function: Function,
-    *,
-    name: str | None = None,
-    description: str | None = None,
-    timeout: float | None = None,
-    approval: Approval = "always",
-    resume: Resume = "ask",
-    max_output: int | None = None,
-) -> Tool:
-    """A Python function as a tool.
-
-    Raises:
-        UsageError: Its name is not legal, or its signature cannot be offered.
-    """
-    called = name or getattr(function, "__name__", "") or type(function).__name__
-    if not LEGAL_NAME.fullmatch(called):
-        raise UsageError(
-            f"{called!r} is no legal tool name: letters, digits, _ and -, at most 64; pass name=…"
-        )
-    signature = Signature(function, called)
-    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004 - not whether, but how it is called
-    )
-
-    async def run(arguments: JsonObject, context: ToolContext) -> object:
-        bound = signature.bind(arguments, context)
-        if is_async:
-            return cast("object", await function(*bound.positional, **bound.named))
-        value: object = await in_thread(
-            lambda: function(*bound.positional, **bound.named), f"tool {called}"
-        )
-        return await cast("Awaitable[object]", value) if inspect.isawaitable(value) else value
-
-    return Tool(
-        called,
-        run,
-        signature.description if description is None else description,
-        signature.schema,
-        "",
-        timeout,
-        approval,
-        resume,
-        max_output,
-        stoppable=is_async,
-    )
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -12,7 +12,7 @@ Rules:
 import inspect
 import pathlib
 import typing
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Annotated, Any, Final, cast
 
@@ -25,7 +25,9 @@ from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.tools.argument_validation import bad_arguments
-from multi_llm_chat.tools.tool import ToolContext
+from multi_llm_chat.tools.threads import in_thread
+from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext
+from multi_llm_chat.tools.tool_names import LEGAL_NAME
 
 _REFERENCE: Final = "#/$defs/{name}"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -293,3 +295,51 @@ def _encode_foreign(value: Any) -> Any:
 
 def _is_path(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
+
+
+def function_tool(
+    function: Function,
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    timeout: float | None = None,
+    approval: Approval = "always",
+    resume: Resume = "ask",
+    max_output: int | None = None,
+) -> Tool:
+    """A Python function as a tool.
+
+    Raises:
+        UsageError: Its name is not legal, or its signature cannot be offered.
+    """
+    called = name or getattr(function, "__name__", "") or type(function).__name__
+    if not LEGAL_NAME.fullmatch(called):
+        raise UsageError(
+            f"{called!r} is no legal tool name: letters, digits, _ and -, at most 64; pass name=…"
+        )
+    signature = Signature(function, called)
+    is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(function, "__call__", None)  # noqa: B004 - not whether, but how it is called
+    )
+
+    async def run(arguments: JsonObject, context: ToolContext) -> object:
+        bound = signature.bind(arguments, context)
+        if is_async:
+            return cast("object", await function(*bound.positional, **bound.named))
+        value: object = await in_thread(
+            lambda: function(*bound.positional, **bound.named), f"tool {called}"
+        )
+        return await cast("Awaitable[object]", value) if inspect.isawaitable(value) else value
+
+    return Tool(
+        called,
+        run,
+        signature.description if description is None else description,
+        signature.schema,
+        "",
+        timeout,
+        approval,
+        resume,
+        max_output,
+        stoppable=is_async,
+    )

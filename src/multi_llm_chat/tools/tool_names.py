@@ -8,6 +8,7 @@ Rules:
 3. Names are unique, legal for every provider, and lead back to their source and original.
 """
 
+import difflib
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -15,6 +16,8 @@ from typing import Final
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.repair.identifiers import NameMap
 
+#: How many names a suggestion lists.
+_MOST_LISTED: Final = 40
 LEGAL_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
@@ -49,3 +52,14 @@ class Names:
     def _wanted(self, source: str, original: str) -> str:
         # "/" is illegal, so what contains it is always spelled anew, and made unique.
         return f"{source}/{original}" if original in self._origins else original
+
+
+def suggest(wrong: str, names: Sequence[str]) -> str:
+    """What to say to a model that called a tool by a name that is not there."""
+    close = difflib.get_close_matches(wrong, names, n=3)
+    if close:
+        return f"Did you mean {' or '.join(map(repr, close))}?"
+    if not names:
+        return "No tools are available."
+    more = ", …" if len(names) > _MOST_LISTED else ""
+    return f"Available: {', '.join(names[:_MOST_LISTED])}{more}."

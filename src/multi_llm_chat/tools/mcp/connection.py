@@ -12,7 +12,7 @@ Rules:
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
@@ -26,9 +26,6 @@ from pydantic import ValidationError
 from multi_llm_chat.errors import ToolError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools.background_loop import through_portal
-from multi_llm_chat.tools.mcp.client import new_client, trust_results
-from multi_llm_chat.tools.mcp.http_transport import http_transport
-from multi_llm_chat.tools.mcp.results import output_of
 from multi_llm_chat.tools.mcp.server_messages import (
     Elicitation,
     ListChanged,
@@ -36,10 +33,17 @@ from multi_llm_chat.tools.mcp.server_messages import (
     ServerState,
     StateChanged,
 )
-from multi_llm_chat.tools.mcp.server_requests import Answers, Callbacks, holding
+from multi_llm_chat.tools.mcp.server_requests import (
+    Answers,
+    Callbacks,
+    StartClock,
+    holding,
+    new_client,
+    trust_results,
+)
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
-from multi_llm_chat.tools.mcp.stdio_transport import StdioTransport
-from multi_llm_chat.tools.mcp.tool_lists import list_all, tools_from
+from multi_llm_chat.tools.mcp.server_transports import StdioTransport, http_transport
+from multi_llm_chat.tools.mcp.tool_lists import list_all, output_of, tools_from
 from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
 
 #: Seconds before each new start; after as many failures in a row the server is given up.
@@ -86,7 +90,7 @@ class Connection:
         self._active: set[ToolContext] = set()
         self._client: Client | None = None
         self._transport: Any = None
-        self._starting: _StartClock | None = None
+        self._starting: StartClock | None = None
         self._changed = asyncio.Event()
         self._lost = asyncio.Event()
         self._wake = asyncio.Event()
@@ -158,7 +162,7 @@ class Connection:
         try:
             async with AsyncExitStack() as stack:
                 async with asyncio.timeout(seconds) as limit:
-                    self._starting = _StartClock(limit)
+                    self._starting = StartClock(limit)
                     client = new_client(transport, self._answers, self._callbacks, self._on_message)
                     await stack.enter_async_context(client)
                     await trust_results(client)
@@ -375,32 +379,6 @@ class Connection:
 
     def _say(self, level: str, words: str) -> None:
         self._callbacks.tell(ServerLogged(self.settings.name, level, self._discreet(words)))
-
-
-class _StartClock:
-    """Holds the time limit of a start while the user signs in; once that is over, nothing happens."""
-
-    def __init__(self, limit: asyncio.Timeout) -> None:
-        self._limit = limit
-        self._left = 0.0
-
-    def hold(self) -> None:
-        deadline = self._limit.when()
-        if deadline is not None:
-            self._left = deadline - asyncio.get_running_loop().time()
-            self._move(None)
-
-    def release(self) -> None:
-        if self._limit.when() is None:
-            self._move(self._left)
-
-    def end(self) -> None:
-        self._move(0.0)
-
-    def _move(self, seconds: float | None) -> None:
-        now = asyncio.get_running_loop().time()
-        with suppress(RuntimeError):  # the start is over
-            self._limit.reschedule(None if seconds is None else now + seconds)
 
 
 async def _cancelled(task: "asyncio.Future[Any]") -> None:

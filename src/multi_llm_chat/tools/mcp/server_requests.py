@@ -1,4 +1,4 @@
-"""What a server asks of us, answered by the user's callbacks or refused.
+"""What a server asks of us, answered by the user's callbacks or refused, and the client that asks them.
 
 Rules:
 1. No callback means no: an elicitation is declined, sampling is neither offered nor done.
@@ -6,18 +6,24 @@ Rules:
 3. While a person is asked, the clocks of the calls under way stand still.
 4. An address that is no web address is declined without asking.
 5. Roots are the folders the program names, nothing else.
+6. What the program does not allow is not offered to the server either.
+7. The server's description of its own results is not enforced: its patterns would run in our process, and
+   a model can read a result that is not as promised.
 """
 
+import asyncio
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
-from typing import Protocol, TypeVar, cast
+from typing import Any, Final, Protocol, TypeVar, cast
 from urllib.parse import urlsplit
 
 import mcp_types
-from mcp.client import ClientRequestContext
+from mcp.client import Client, ClientRequestContext
+from mcp.client.session import MessageHandlerFnT
 from pydantic import ValidationError
 
 from multi_llm_chat.tools.mcp.server_messages import (
@@ -35,6 +41,8 @@ from multi_llm_chat.tools.mcp.server_messages import (
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 from multi_llm_chat.tools.threads import in_thread
 
+# Requests.
+
 _LOGGER = logging.getLogger(__name__)
 _Question = TypeVar("_Question")
 _DECLINED = ElicitationAnswer("decline")
@@ -50,6 +58,35 @@ class Clock(Protocol):
     def release(self) -> None:
         """Go on."""
         ...
+
+
+class StartClock:
+    """Holds the time limit of a start while the user signs in; once that is over, nothing happens."""
+
+    def __init__(self, limit: asyncio.Timeout) -> None:
+        self._limit = limit
+        self._left = 0.0
+
+    def hold(self) -> None:
+        """Stop."""
+        deadline = self._limit.when()
+        if deadline is not None:
+            self._left = deadline - asyncio.get_running_loop().time()
+            self._move(None)
+
+    def release(self) -> None:
+        """Go on."""
+        if self._limit.when() is None:
+            self._move(self._left)
+
+    def end(self) -> None:
+        """Let the time be up."""
+        self._move(0.0)
+
+    def _move(self, seconds: float | None) -> None:
+        now = asyncio.get_running_loop().time()
+        with suppress(RuntimeError):  # the start is over
+            self._limit.reschedule(None if seconds is None else now + seconds)
 
 
 class Callbacks:
@@ -207,3 +244,44 @@ def _is_web_address(url: str | None) -> bool:
 
 def _refused(words: str) -> mcp_types.ErrorData:
     return mcp_types.ErrorData(code=mcp_types.INVALID_REQUEST, message=words)
+
+
+# The client.
+
+_LOG_LEVEL: Final = "info"
+_PROGRAM: Final = "multi_llm_chat"
+
+
+def new_client(
+    transport: Any, answers: Answers, callbacks: Callbacks, on_message: MessageHandlerFnT
+) -> Client:
+    """A client that is not connected yet."""
+    listens = callbacks.on_event is not None
+    return Client(
+        transport,
+        client_info=mcp_types.Implementation(name=_PROGRAM, version=version(_PROGRAM)),
+        elicitation_callback=answers.elicit if callbacks.elicit is not None else _decline,
+        sampling_callback=answers.sample if answers.may_sample else None,
+        list_roots_callback=answers.roots if callbacks.roots else None,
+        logging_callback=answers.log if listens else None,
+        log_level=_LOG_LEVEL if listens else None,
+        message_handler=on_message,
+        cache=None,
+    )
+
+
+async def trust_results(client: Client) -> None:
+    """Leave the results of this client unchecked (rule 2)."""
+    client.session.validate_tool_result = _unchecked
+
+
+async def _unchecked(name: str, result: mcp_types.CallToolResult) -> None:
+    del name, result
+
+
+async def _decline(
+    context: ClientRequestContext, params: mcp_types.ElicitRequestParams
+) -> mcp_types.ElicitResult | mcp_types.ErrorData:
+    """Nobody can be asked: a clear no, which a server can handle better than an error."""
+    del context, params
+    return mcp_types.ElicitResult(action="decline")

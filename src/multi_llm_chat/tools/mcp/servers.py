@@ -28,7 +28,6 @@ from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.tools.background_loop import through_portal, wait_for
 from multi_llm_chat.tools.mcp.connection import BACKOFF, Connection
 from multi_llm_chat.tools.mcp.oauth import sign_in
-from multi_llm_chat.tools.mcp.results import content_parts, resource_part
 from multi_llm_chat.tools.mcp.server_messages import (
     ElicitationCallback,
     EventCallback,
@@ -41,7 +40,7 @@ from multi_llm_chat.tools.mcp.server_messages import (
 )
 from multi_llm_chat.tools.mcp.server_requests import Answers, Callbacks
 from multi_llm_chat.tools.mcp.server_settings import ReadServers, ServerSettings, read_servers
-from multi_llm_chat.tools.mcp.tool_lists import list_all
+from multi_llm_chat.tools.mcp.tool_lists import content_parts, list_all, resource_part
 from multi_llm_chat.tools.registry import ToolRegistry
 from multi_llm_chat.tools.tool import Tool
 

@@ -1,12 +1,17 @@
-"""A server that runs on this machine, spoken to over its standard input and output.
+"""The two ways to speak to a server: its standard input and output, and streamable HTTP.
 
-Rules:
+A program on this machine:
 1. One line is one message, at most ``MESSAGE_LIMIT`` bytes. A longer one, or too many lines that are no
    messages at all, ends the connection: such a server cannot be understood, and must not fill the memory.
 2. Of our environment it gets only what the official client considers harmless, and its own settings.
 3. It gets a process group of its own, and none of it survives the connection: its input is closed,
    then it is asked to end, then it is killed.
 4. What it writes to its error output is passed on, and the last of it is kept to explain its end.
+
+A remote server:
+5. No reply of more than ``MESSAGE_LIMIT`` bytes is read: it ends with an error, and only that call does.
+6. Headers from the settings go to the configured address alone; redirects elsewhere are not followed.
+7. The connection is closed with the client.
 """
 
 import asyncio
@@ -15,19 +20,24 @@ import os
 import signal
 import sys
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import anyio
+import httpx2
 import mcp_types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.client.stdio import get_default_environment
+from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 
-#: Bytes of one message; a picture in base64 fits.
+# A program on this machine.
+
+#: Bytes of one message, of one reply, or of one event of a stream; a picture in base64 fits.
 MESSAGE_LIMIT: Final = 32 * 1024 * 1024
 #: Lines that are no messages before the server is given up.
 MOST_GARBAGE: Final = 1_000
@@ -225,3 +235,66 @@ async def _drain(pipe: asyncio.StreamReader) -> None:
     with contextlib.suppress(OSError):
         while await pipe.read(_CHUNK):
             continue
+
+
+# A remote server.
+
+_TIMEOUT: Final = httpx2.Timeout(30.0, read=300.0)
+_EVENT_STREAM: Final = "text/event-stream"
+
+
+def http_transport(
+    settings: ServerSettings, auth: httpx2.Auth | None
+) -> AbstractAsyncContextManager[Any]:
+    """The transport to hand to the client."""
+    return _opened(settings, auth)
+
+
+@asynccontextmanager
+async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGenerator[Any]:
+    client = httpx2.AsyncClient(
+        headers=settings.headers,
+        timeout=_TIMEOUT,
+        auth=auth,
+        transport=_LimitedTransport(httpx2.AsyncHTTPTransport()),
+    )
+    async with (
+        client,
+        streamable_http_client(
+            settings.url, http_client=client, max_sse_event_size=MESSAGE_LIMIT
+        ) as streams,
+    ):
+        yield streams
+
+
+class _LimitedTransport(httpx2.AsyncBaseTransport):
+    """Counts what arrives; streams of events are counted event by event elsewhere."""
+
+    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+        self._inner = inner
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        response = await self._inner.handle_async_request(request)
+        if not response.headers.get("content-type", "").startswith(_EVENT_STREAM):
+            response.stream = _LimitedStream(cast("httpx2.AsyncByteStream", response.stream))
+        return response
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
+
+
+class _LimitedStream(httpx2.AsyncByteStream):
+    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+        self._inner = inner
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        size = 0
+        async for chunk in self._inner:
+            size += len(chunk)
+            if size > MESSAGE_LIMIT:
+                message = f"the reply has more than {MESSAGE_LIMIT:,} bytes"
+                raise httpx2.ReadError(message)
+            yield chunk
+
+    async def aclose(self) -> None:
+        await self._inner.aclose()
