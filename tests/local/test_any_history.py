@@ -8,7 +8,7 @@ from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.local.prompt import Prompt, read_prompt
-from multi_llm_chat.local.tool_examples import NO_TOOL, make_offers
+from multi_llm_chat.local.tool_choice import NO_TOOL, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 

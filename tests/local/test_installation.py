@@ -19,8 +19,8 @@ from multi_llm_chat.local import (
     use,
 )
 from multi_llm_chat.local.catalogue import KNOWN_MODELS, Address, ModelRow
+from multi_llm_chat.local.default_model import running_ollama
 from multi_llm_chat.local.locations import VARIABLE, locate
-from multi_llm_chat.local.ollama import running_ollama
 
 CONTENT = bytes(range(256)) * 5000
 TAGS = b'{"models": [{"name": "qwen3:8b"}, {"name": "llama3"}]}'

@@ -10,11 +10,11 @@ import pytest
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.local.argument_check import fault_in, minimal_fault
+from multi_llm_chat.local.answer import flat, is_faithful
+from multi_llm_chat.local.argument_fill import fault_in, minimal_fault
 from multi_llm_chat.local.machine import check_processor, thread_count
 from multi_llm_chat.local.prompt import read_prompt
-from multi_llm_chat.local.result_sentence import flat, is_faithful
-from multi_llm_chat.local.tool_examples import MOST_TOOLS, NO_TOOL, Example, make_offers
+from multi_llm_chat.local.tool_choice import MOST_TOOLS, NO_TOOL, Example, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 

@@ -10,11 +10,9 @@ from msgspec.structs import replace
 from multi_llm_chat.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart, Usage
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.local import DEFAULT_MODEL, Example, LocalModel
-from multi_llm_chat.local.engine import Engine
+from multi_llm_chat.local.engine import Engine, Runtime, Voice
 from multi_llm_chat.local.generation import Asking
-from multi_llm_chat.local.runtime import Runtime, Voice
-from multi_llm_chat.local.tool_choice import SchemaRouter
-from multi_llm_chat.local.tool_examples import make_offers
+from multi_llm_chat.local.tool_choice import SchemaRouter, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 WEATHER = ToolDefinition(

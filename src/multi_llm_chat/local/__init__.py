@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from multi_llm_chat.local.download import Progress
     from multi_llm_chat.local.installation import ListedModel, install, list_models, use
     from multi_llm_chat.local.model import Completed, LocalModel
-    from multi_llm_chat.local.tool_examples import Example
+    from multi_llm_chat.local.tool_choice import Example
 
 _HOMES = {
     "catalogue": ("DEFAULT_MODEL", "KNOWN_MODELS", "NOTICE"),
@@ -20,7 +20,7 @@ _HOMES = {
     "download": ("Progress",),
     "installation": ("ListedModel", "install", "list_models", "use"),
     "model": ("Completed", "LocalModel"),
-    "tool_examples": ("Example",),
+    "tool_choice": ("Example",),
 }
 
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

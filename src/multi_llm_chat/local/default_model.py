@@ -1,21 +1,25 @@
-"""Who speaks as ``local`` when nobody named a model.
+"""Which model speaks as ``local`` when none is named.
 
 Rules:
-1. What somebody decided for comes first: the environment, then ``use``.
-2. A running Ollama with at least one model comes next, for it is better than the default.
+1. A decision comes first: the environment, then ``use``.
+2. A running Ollama with at least one model comes next, for it is better than the default. Only this machine, or
+   the address in ``OLLAMA_HOST``, is asked, shortly, and without a proxy; whatever goes wrong means that there is none.
 3. Otherwise the embedded default speaks.
 """
 
+import http.client
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.local.catalogue import DEFAULT_MODEL
 from multi_llm_chat.local.locations import wanted
-from multi_llm_chat.local.ollama import running_ollama
 
 
 class Choice(Struct, frozen=True):
@@ -34,3 +38,28 @@ def choose_local(
         return Choice("local", decided)
     offered = running_ollama(environment)
     return Choice("ollama", offered[0]) if offered else Choice("local", DEFAULT_MODEL)
+
+
+# A running Ollama.
+
+_DEFAULT = "http://127.0.0.1:11434"
+_TIMEOUT = 0.5
+
+
+def running_ollama(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The names of the models that a running Ollama offers; none if it does not run."""
+    host = environment.get("OLLAMA_HOST", "").strip() or _DEFAULT
+    parts = urlsplit(host if "//" in host else f"//{host}")
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    try:
+        connection = kind(parts.hostname or "127.0.0.1", parts.port or 11434, timeout=_TIMEOUT)
+        try:
+            connection.request("GET", "/api/tags")
+            reply = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException, ValueError):
+        return ()
+    listed = as_list((as_object(reply) or {}).get("models")) or ()
+    names = (as_text((as_object(model) or {}).get("name")) for model in listed)
+    return tuple(name for name in names if name)

@@ -15,8 +15,7 @@ from msgspec import Struct, field
 from multi_llm_chat.events import FinishReason, TextDelta, ThinkingDelta, Usage
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.engine import Engine, PromptTooLong
-from multi_llm_chat.local.runtime import Voice
+from multi_llm_chat.local.engine import Engine, PromptTooLong, Voice
 
 _REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length"}
 
