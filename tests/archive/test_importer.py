@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
-from multi_llm_chat.archive.document import MAIN, Conversation, TreeTurn
-from multi_llm_chat.archive.import_result import Imported
+from multi_llm_chat.archive.document import MAIN, Conversation, Imported, TreeTurn
 from multi_llm_chat.archive.importer import read_conversations
 from multi_llm_chat.archive.text_export import shown_turns, write_conversations
 from multi_llm_chat.archive.turn_tree import Node, grow

@@ -12,16 +12,17 @@ from typing import Any, Final
 
 import msgspec
 
-from multi_llm_chat.archive.document import MAIN, Conversation
-from multi_llm_chat.archive.import_result import (
+from multi_llm_chat.archive.document import (
+    MAIN,
+    Conversation,
     UnreadableError,
     identifier,
     joined,
     listed,
     member,
+    read_ms,
     text,
 )
-from multi_llm_chat.archive.times import read_ms
 from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import (

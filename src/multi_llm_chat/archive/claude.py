@@ -10,16 +10,17 @@ Rules:
 from collections.abc import Iterable
 from typing import Any, Final
 
-from multi_llm_chat.archive.document import MAIN, Conversation
-from multi_llm_chat.archive.import_result import (
+from multi_llm_chat.archive.document import (
+    MAIN,
+    Conversation,
     UnreadableError,
     identifier,
     joined,
     listed,
     member,
+    read_ms,
     text,
 )
-from multi_llm_chat.archive.times import read_ms
 from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Part, Text, Thinking, ToolCall, ToolResult, Turn

@@ -2,8 +2,13 @@
 
 Rules:
 1. The content tells what a file is, not its name; a zip is looked into (ChatGPT and Claude send one).
-2. What can be read is given, the rest is told; one broken conversation spoils no other.
+2. What can be read is given, and a line about each thing that cannot; one broken conversation spoils no other.
 3. A file that is nothing we know is a ``UsageError`` that says what would be right.
+
+A history alone (the first system's files, and lists of messages as many programs write them):
+4. A list of turns, or an object that has one under ``turns``, ``history``, ``messages`` or ``conversation``.
+5. Turns are read as liberally as everywhere (``history.reader``); one that cannot be read is a problem and left out.
+6. A system prompt beside the list becomes the conversation's own.
 """
 
 import io
@@ -13,14 +18,94 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from multi_llm_chat.archive.chatgpt import looks_like_chatgpt, read_chatgpt
 from multi_llm_chat.archive.claude import looks_like_claude, read_claude
-from multi_llm_chat.archive.document import Conversation
-from multi_llm_chat.archive.import_result import Imported, UnreadableError, listed, member
+from multi_llm_chat.archive.document import (
+    MAIN,
+    Conversation,
+    Imported,
+    UnreadableError,
+    identifier,
+    listed,
+    member,
+    read_ms,
+    text,
+)
 from multi_llm_chat.archive.native import FORMAT, read_native
-from multi_llm_chat.archive.plain import looks_like_history, read_plain
+from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.reader import read_history, read_turn
+from multi_llm_chat.history.values import JsonObject, Turn
+
+# A history alone.
+
+_LISTS: Final = ("turns", "history", "messages", "conversation")
+_TITLES: Final = ("title", "display_name", "name")
+
+
+def looks_like_history(document: object) -> bool:
+    """Tell whether it is a list of turns, or has one."""
+    turns = _turns_of(document)
+    return bool(turns) and any(isinstance(member(turn, "role"), str) for turn in turns)
+
+
+def read_plain(document: object) -> tuple[Conversation, list[str]]:
+    """The conversation, and what was odd about it.
+
+    Raises:
+        UnreadableError: Nothing of it could be read.
+    """
+    problems: list[str] = []
+    turns: list[Turn] = []
+    for number, entry in enumerate(_turns_of(document), 1):
+        try:
+            turn = read_turn(entry, None)
+        except UsageError as error:
+            problems.append(f"turn {number} is left out: {error}")
+            continue
+        if turn.unreadable is not None:
+            problems.append(f"turn {number} is left out: it is no turn")
+            continue
+        turns.append(replace(turn, created_at=read_ms(turn.created_at)))
+    if not turns:
+        raise UnreadableError("; ".join(problems[:3]) or "it has no turns")
+    tree = grow(_in_a_row(read_history(turns)))
+    conversation = Conversation(
+        identifier(member(document, "id")),
+        next((told for key in _TITLES if (told := text(member(document, key)))), ""),
+        read_ms(member(document, "created_at")) or 0,
+        turns=tree.turns,
+        heads={MAIN: tree.turns[-1].turn.id or ""},
+        settings=_settings(document),
+    )
+    return conversation, problems
+
+
+def _turns_of(document: object) -> list[Any]:
+    candidates = [listed(document), *(listed(member(document, key)) for key in _LISTS)]
+    return next((found for found in candidates if found), list[Any]())
+
+
+def _in_a_row(turns: tuple[Turn, ...]) -> list[Node]:
+    nodes: list[Node] = []
+    taken: set[str] = set()
+    for number, turn in enumerate(turns, 1):
+        name = turn.id or f"turn-{number}"
+        while name in taken:
+            name += f"-{number}"
+        taken.add(name)
+        nodes.append(Node(name, nodes[-1].id if nodes else None, (turn,)))
+    return nodes
+
+
+def _settings(document: object) -> JsonObject:
+    prompt = text(member(document, "system_prompt"))
+    return {"system_prompt": prompt} if prompt.strip() else {}
+
+
+# Any file.
 
 #: A file inside of a zip that would unpack to more is not unpacked.
 MAX_UNPACKED: Final = 2**30

@@ -13,9 +13,11 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from multi_llm_chat.archive.document import MAIN, Conversation, TreeTurn
-from multi_llm_chat.archive.import_result import (
+from multi_llm_chat.archive.document import (
+    MAIN,
+    Conversation,
     Imported,
+    TreeTurn,
     UnreadableError,
     identifier,
     listed,

@@ -15,7 +15,7 @@ from typing import Any
 from msgspec import NODEFAULT, Struct
 from msgspec.structs import FieldInfo, fields
 
-from multi_llm_chat.archive.times import read_ms
+from multi_llm_chat.archive.document import read_ms
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import (
     JsonObject,
