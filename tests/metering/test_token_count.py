@@ -8,7 +8,7 @@ from multi_llm_chat.agent.window import Counter, Window, estimate_tokens, fit, w
 from multi_llm_chat.agent.window.summary import limited, summary_request
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.metering.window_table import ROWS
+from multi_llm_chat.metering.model_windows import ROWS
 from multi_llm_chat.request import Options, ToolDefinition
 
 

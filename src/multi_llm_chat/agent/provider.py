@@ -36,7 +36,7 @@ from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync
 from multi_llm_chat.http.transports import Breaker, Transports
-from multi_llm_chat.metering.token_info import get_token_info
+from multi_llm_chat.metering.tokenizers import get_token_info
 from multi_llm_chat.protocol.conversion import history_to
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_settings import read_options, read_request

@@ -1,4 +1,4 @@
-"""Exact token counts, where a tokenizer is there.
+"""Exact token counts, where a tokenizer is there, and how much of a model's window a conversation takes.
 
 Rules:
 1. Nothing is ever fetched: the tables come with the extra ``tokens``.
@@ -11,14 +11,17 @@ encoder takes time that grows with the square of a long word: eight seconds for 
 
 import gzip
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.metering.token_count import Counter
+from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.metering.model_windows import Window, window_of
+from multi_llm_chat.metering.token_count import Counter, get_buffer_factor
 
 #: Which table a model's name tells of; the first that is found.
 _TABLES: Final = (
@@ -58,3 +61,45 @@ def _tokenizer(name: str) -> Callable[[str], int]:
     assert file is not None, "counter_for has looked"
     encode = Kitoken.from_tiktoken(gzip.decompress(file.read_bytes())).encode
     return lambda text: len(encode(text))
+
+
+# The share of the window.
+
+
+def get_token_info(
+    text: str,
+    history: Iterable[Any] | None = None,
+    model_name: str | None = None,
+    has_tools: bool = False,
+    *,
+    tools: Iterable[Any] = (),
+    provider: str = "",
+    windows: Mapping[str, int | Window] | None = None,
+) -> JsonObject:
+    """The tokens of a text and a history, and how many the model takes.
+
+    Args:
+        text: What is about to be said.
+        history: What was said before.
+        model_name: The model; its tokenizer counts where it is here, otherwise the count is an estimate.
+        has_tools: Whether tools are offered.
+        tools: The definitions of those tools, in any form; they are counted as well.
+        provider: Who serves the model.
+        windows: Windows by model name or pattern that come before our own table.
+
+    Returns:
+        ``input_tokens``, ``max_tokens`` (the model's window) and ``is_estimate``. An estimate is raised by
+        20 %, and whatever is counted by half where tools are offered: how a provider words them is its secret.
+    """
+    counter = counter_for(model_name)
+    offered = list(tools)
+    with_tools = has_tools or bool(offered)
+    tokens = (
+        counter.text(text) + counter.turns(read_history(history or ())) + counter.tools(offered)
+    )
+    is_estimate = with_tools or not counter.is_exact
+    return {
+        "input_tokens": int(tokens * get_buffer_factor(with_tools)) if is_estimate else tokens,
+        "max_tokens": window_of(model_name or "", provider, windows).tokens,
+        "is_estimate": is_estimate,
+    }
