@@ -124,8 +124,12 @@ _MOVED = {
     ),
     "agent.window.run_window": ("Compression",),
     "chat.mentions": ("read_mentions",),
-    "compat.anthropic_assembler": ("AnthropicToolCallAssembler",),
-    "compat.gemini_assembler": ("GeminiToolCallAssembler",),
+    "compat.assemblers": (
+        "AnthropicToolCallAssembler",
+        "GeminiToolCallAssembler",
+        "OpenAIToolCallAssembler",
+        "parse_openai_tool_call",
+    ),
     "compat.handlers": (
         "ClaudeHandler",
         "ClaudeStreamingProcessor",
@@ -147,10 +151,6 @@ _MOVED = {
         "history_contains_tools",
         "normalize_history_turns",
         "validate_history_entry",
-    ),
-    "compat.openai_assembler": (
-        "OpenAIToolCallAssembler",
-        "parse_openai_tool_call",
     ),
     "errors": (
         "BadRequest",

@@ -7,8 +7,8 @@ from multi_llm_chat.agent.providers import (
     LLMProvider,
     create_provider,
 )
-from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
-from multi_llm_chat.compat.openai_assembler import (
+from multi_llm_chat.compat.assemblers import (
+    GeminiToolCallAssembler,
     OpenAIToolCallAssembler,
     parse_openai_tool_call,
 )

@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat.compat.anthropic_assembler import AnthropicToolCallAssembler
-from multi_llm_chat.compat.gemini_assembler import GeminiToolCallAssembler
-from multi_llm_chat.compat.openai_assembler import (
+from multi_llm_chat.compat.assemblers import (
+    AnthropicToolCallAssembler,
+    GeminiToolCallAssembler,
     OpenAIToolCallAssembler,
     parse_openai_tool_call,
 )

@@ -1,6 +1,5 @@
 """For applications that make their own requests: payload-level handlers and event-based tools."""
 
-from multi_llm_chat.compat.handlers.event_review import review_by_events
 from multi_llm_chat.compat.handlers.event_system import ANSWERS, EventHandler, EventSystem, NoAnswer
 from multi_llm_chat.compat.handlers.event_tools import EventTools, serve_tools
 from multi_llm_chat.compat.handlers.handler import (
@@ -21,7 +20,7 @@ from multi_llm_chat.compat.handlers.stream_context import (
     StreamingRequest,
     StreamResult,
 )
-from multi_llm_chat.compat.handlers.tool_review import ToolRound
+from multi_llm_chat.compat.handlers.tool_review import ToolRound, review_by_events
 
 __all__ = [
     "ANSWERS",

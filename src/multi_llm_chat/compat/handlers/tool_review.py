@@ -1,17 +1,26 @@
 """The results of one round of tools, while they can still be changed.
 
 Rules:
-1. The model is told the results as they are when the review is over; each call keeps exactly one.
-2. It may be used from any thread until then.
+1. The model receives the results as they are when the review is over; each call keeps exactly one.
+2. A round may be used from any thread until then.
+
+The review by events is a step mode for applications that know only events:
+3. ``review_tool_results_request`` carries the results; the model receives nothing before it is answered.
+4. The answer, ``tool_results_reviewed``, may name results to ``modify``, tools to ``reexecute``, or ``cancel`` the run.
+5. After tools have run again the results are shown again.
+6. Where the answer is an error, or names what is not there, the results stay as they are.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
 
 import msgspec
 
-from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.compat.handlers.event_system import REVIEW, EventSystem
+from multi_llm_chat.errors import ToolError, UsageError
+from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
@@ -56,3 +65,54 @@ class ToolRound:
                 return call
         waiting = ", ".join(self._results) or "none"
         raise UsageError(f"No result of {tool_call_id!r} waits to be told (waiting: {waiting})")
+
+
+# The review by events.
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class ReviewCancelled(ToolError):
+    """Whoever looked at the results stopped the run."""
+
+
+def review_by_events(
+    events: EventSystem, timeout: float | None = None
+) -> Callable[[ToolRound], None]:
+    """A ``StreamContext.review`` that asks by events; it waits as long as it takes, or ``timeout`` seconds."""
+
+    def review(done: ToolRound) -> None:
+        again = True
+        while again:
+            answer = events.request(REVIEW, {"results": _shown(done)}, timeout=timeout)
+            if answer.get("cancel"):
+                raise ReviewCancelled("The run was stopped when its results were looked at")
+            again = _apply(done, answer)
+
+    return review
+
+
+def _shown(done: ToolRound) -> list[JsonObject]:
+    return [
+        {
+            "tool_name": result.name,
+            "tool_id": result.tool_call_id,
+            "tool_result": result.content,
+            "is_error": result.is_error,
+        }
+        for result in done.results
+    ]
+
+
+def _apply(done: ToolRound, answer: JsonObject) -> bool:
+    """Do what the answer says; whether tools have run again."""
+    ran = False
+    try:
+        for tool_call_id, content in (as_object(answer.get("modify")) or {}).items():
+            done.modify_tool_result(tool_call_id, content)
+        for tool_call_id in as_list(answer.get("reexecute")) or []:
+            done.reexecute_tool(tool_call_id)
+            ran = True
+    except UsageError as error:
+        _LOGGER.warning("a review was not followed: %s", error)
+    return ran

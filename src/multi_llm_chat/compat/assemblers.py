@@ -1,0 +1,168 @@
+"""Tool calls from a provider's stream that the application itself reads, as plain dictionaries.
+
+Rules:
+1. A call is given out once, as soon as it is known to be complete, in the order of completion.
+2. ``error`` and ``raw_arguments`` are there only where the arguments could not be read: such a
+   call must not be run.
+3. What is given in may be a mapping or an object with attributes, such as the official SDKs'; Gemini's in camel
+   or snake case, and the function call itself may be given in place of its part.
+4. OpenAI: a call is given out when another has begun and its own arguments are whole, else by
+   ``finalize``: so interleaved calls are never cut short.
+5. Gemini: a call is given out as soon as its arguments are known, or when another begins, else by
+   ``finalize``. A call without arguments is a call.
+6. Anthropic: all events may be given; only those about ``tool_use`` blocks and the end matter. A call is given
+   out as soon as its arguments are whole; one without arguments when something else follows, for only that
+   tells it was not cut off.
+7. All quirks are those of our own decoders, which do the work.
+"""
+
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any, cast
+
+from multi_llm_chat.events import Event, ToolCallEnd
+from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.protocol.anthropic.decode import FRAMES, AnthropicDecoder
+from multi_llm_chat.protocol.calls import CallAssembly, DecodeContext
+from multi_llm_chat.protocol.gemini.decode import CALLS as GEMINI_CALLS
+from multi_llm_chat.protocol.gemini.decode import add_function_call
+from multi_llm_chat.protocol.openai_chat.chunks import CALLS as OPENAI_CALLS
+from multi_llm_chat.protocol.openai_chat.chunks import CallDelta, FunctionDelta
+from multi_llm_chat.protocol.turn_assembly import Assembly
+
+
+class FinishedCalls:
+    """The calls that were completed and not yet given out."""
+
+    def __init__(self) -> None:
+        self._calls: deque[dict[str, Any]] = deque()
+
+    def take(self, events: Iterable[Event]) -> dict[str, Any] | None:
+        """Note the calls that the events complete; give out the oldest one, if there is any."""
+        self._note(events)
+        return self._calls.popleft() if self._calls else None
+
+    def take_all(self, events: Iterable[Event]) -> list[dict[str, Any]]:
+        """Note the calls that the events complete; give out all."""
+        self._note(events)
+        calls = list(self._calls)
+        self._calls.clear()
+        return calls
+
+    def _note(self, events: Iterable[Event]) -> None:
+        self._calls.extend(
+            as_dict(event.call) for event in events if isinstance(event, ToolCallEnd)
+        )
+
+
+def as_dict(call: ToolCall) -> dict[str, Any]:
+    """Write a call as ``{name, arguments, tool_call_id}``, and what is wrong with it."""
+    written: dict[str, Any] = {
+        "name": call.name,
+        "arguments": call.arguments,
+        "tool_call_id": call.tool_call_id,
+    }
+    if call.error is not None:
+        written["error"] = call.error
+        written["raw_arguments"] = call.raw_arguments or ""
+    return written
+
+
+class OpenAIToolCallAssembler:
+    """Puts streamed tool calls together."""
+
+    def __init__(self, context: DecodeContext | None = None) -> None:
+        self._calls = CallAssembly(context or DecodeContext())
+        self._finished = FinishedCalls()
+
+    def process_tool_call(self, tool_call_delta: object) -> dict[str, Any] | None:
+        """Take one element of ``delta.tool_calls``.
+
+        Returns:
+            ``{name, arguments, tool_call_id}`` of an earlier call that is now complete, or None.
+        """
+        return self._finished.take(_add(self._calls, OPENAI_CALLS.fit(tool_call_delta)))
+
+    def finalize(self) -> list[dict[str, Any]]:
+        """Close all calls; give out those that were not given out before."""
+        return self._finished.take_all(self._calls.close_all())
+
+
+def parse_openai_tool_call(tool_call: object) -> dict[str, Any]:
+    """Read one whole tool call of a message.
+
+    Returns:
+        ``{name, arguments, tool_call_id}``, with ``error`` and ``raw_arguments`` where the
+        arguments are not a JSON object. Name and id are empty where there are none.
+    """
+    call = OPENAI_CALLS.fit(tool_call)
+    function = call.function or FunctionDelta()
+    arguments, text, error = parse_arguments(function.arguments)
+    return as_dict(ToolCall(function.name or "", arguments, call.id or "", text, error))
+
+
+def _add(calls: CallAssembly, delta: CallDelta) -> list[Event]:
+    function = delta.function or FunctionDelta()
+    _, events = calls.add(
+        key=delta.index, wire_id=delta.id, name=function.name, arguments=function.arguments
+    )
+    return events
+
+
+class GeminiToolCallAssembler:
+    """Puts function calls together whose name and arguments come apart."""
+
+    def __init__(self, context: DecodeContext | None = None) -> None:
+        self._assembly = Assembly(context or DecodeContext())
+        self._finished = FinishedCalls()
+
+    def process_function_call(self, part: object) -> dict[str, Any] | None:
+        """Take one part of the content; parts that are no function call are ignored.
+
+        Returns:
+            ``{name, arguments, tool_call_id}`` of a call that is now complete, or None.
+        """
+        call = _function_call(part)
+        if call is None:
+            return None
+        return self._finished.take(add_function_call(self._assembly, GEMINI_CALLS.fit(call)))
+
+    def finalize(self) -> list[dict[str, Any]]:
+        """Close all calls; give out those that were not given out before."""
+        return self._finished.take_all(self._assembly.calls.close_all())
+
+
+def _function_call(part: object) -> object:
+    for name in ("functionCall", "function_call"):
+        found = _field(part, name)
+        if found is not None:
+            return found
+    has_call = _field(part, "name") is not None or _field(part, "args") is not None
+    return part if has_call else None
+
+
+def _field(value: object, name: str) -> object:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value).get(name)
+    return getattr(value, name, None)
+
+
+class AnthropicToolCallAssembler:
+    """Puts ``tool_use`` blocks together."""
+
+    def __init__(self, context: DecodeContext | None = None) -> None:
+        self._decoder = AnthropicDecoder(context or DecodeContext())
+        self._finished = FinishedCalls()
+
+    def process_event(self, event: object) -> dict[str, Any] | None:
+        """Take one event of the stream.
+
+        Returns:
+            ``{name, arguments, tool_call_id}`` of a call that is now complete, or None.
+        """
+        return self._finished.take(self._decoder.read_frame(FRAMES.fit(event)))
+
+    def finalize(self) -> list[dict[str, Any]]:
+        """Close all calls; give out those that were not given out before."""
+        return self._finished.take_all(self._decoder.close_calls())
