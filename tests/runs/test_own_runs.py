@@ -5,6 +5,7 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import aclosing, closing
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ from multi_llm_chat.events import (
     MessageFinished,
     RunFinished,
     RunResumed,
+    RunStarted,
     TextDelta,
     TurnFinished,
 )
@@ -199,6 +201,41 @@ def test_attach_ends_when_the_process_that_answers_is_killed(
             assert service.answering == ()
             assert isinstance(read(service.resume())[-2], RunFinished)
         check(scene, snapshot(scene))
+
+
+async def _first(stream: EventStream) -> Event:
+    async with aclosing(aiter(stream)) as events:
+        return await anext(events)
+
+
+@pytest.mark.fault
+@pytest.mark.parametrize("way", ["plain", "async"])
+def test_who_leaves_an_answer_of_another_process_does_not_wait_for_it(
+    new_place: Callable[[], str], tmp_path: Path, way: str
+):
+    gate = Gate(after_frames=4)
+    gates = [gate]
+
+    def held(request: RecordedRequest) -> Say:
+        return rounds(request).having(faults=[gates.pop()] if gates else [])
+
+    with simulator(held) as server:
+        scene = Scene(new_place(), server.base_url("openai-chat"), str(tmp_path / "ledger"))
+        process = context().Process(target=say_in_process, args=(scene, None))
+        process.start()
+        gate.wait_reached()
+        with open_store(scene.place) as store, service_of(scene, store) as service:
+            for stream in (service.attach(), service.follow(only(store).id, "robot")):
+                if way == "async":
+                    assert isinstance(LOOP.run(_first(stream)), RunStarted)
+                else:
+                    with closing(iter(stream)) as events:
+                        assert isinstance(next(events), RunStarted)
+                assert service.answering == ()
+        LOOP.close()
+        gate.open()
+        assert ended(process) == 0
+        assert check(scene, snapshot(scene)).epoch == 1
 
 
 @pytest.mark.fault

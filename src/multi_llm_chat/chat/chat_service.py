@@ -319,7 +319,7 @@ class ChatService:
             await self._active.perform(found, sink)
             sink.put([self._finished(found)])
 
-        return EventStream(produce, self.stop)
+        return EventStream(produce)
 
     def _is_followed(self, info: RunInfo) -> bool:
         is_ours = (info.user, info.conversation) == (self.store.user, self.conversation)
@@ -336,7 +336,7 @@ class ChatService:
             await self._active.perform([active], sink)
             self._remember_cuts([active])
 
-        return EventStream(produce, self.stop)
+        return EventStream(produce)
 
     def resume(self, conversation: str | None = None) -> EventStream:
         """Resume the runs whose process has ended, with this service's speakers and tools.

@@ -4,11 +4,13 @@ Rules:
 1. With ``async for`` the producer runs as a task of the reader's loop. With ``for`` it runs in the process's background
    loop (``tools.background_loop``), and batches of events cross to the reader's thread through a queue.
 2. Both readers get the same events, and then the error that the producer raised, if any.
-3. A reader that leaves early calls ``stop`` and waits until the producer has ended.
+3. A reader that leaves early calls ``stop``, or cancels the producer if there is no ``stop``, and waits until the
+   producer has ended.
 """
 
 import asyncio
 import concurrent.futures
+import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
 from queue import SimpleQueue
 from typing import Any, TypeAlias
@@ -25,13 +27,13 @@ class EventStream:
     """The events of an action; the action starts when the first event is read."""
 
     def __init__(
-        self, produce: Producer, stop: Callable[[], object], *, in_step: bool = False
+        self, produce: Producer, stop: Callable[[], object] | None = None, *, in_step: bool = False
     ) -> None:
         """Prepare a stream.
 
         Args:
             produce: Performs the action and puts its events into a sink.
-            stop: Ends the action without waiting; called from any thread.
+            stop: Ends the action without waiting; called from any thread. None cancels the producer.
             in_step: Whether the producer waits for the reader after each event.
         """
         self._produce = produce
@@ -54,7 +56,7 @@ class EventStream:
             await task
         finally:
             if not task.done():
-                self._stop()
+                (self._stop or task.cancel)()
                 channel.close()
                 await asyncio.wait({task})
             if not task.cancelled():
@@ -72,7 +74,7 @@ class EventStream:
             future.result()
         finally:
             if not future.done():
-                self._stop()
+                (self._stop or bridge.cancel)()
                 bridge.leave()
                 concurrent.futures.wait([future])
 
@@ -84,12 +86,16 @@ class _Bridge:
         self.in_step = in_step
         self.batches: SimpleQueue[Sequence[Event] | None] = SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
         self._taken = asyncio.Event()
         self._has_left = False
 
     async def produce(self, produce: Producer) -> None:
         """Run the producer, in the background loop."""
         self._loop = asyncio.get_running_loop()
+        if self._has_left:
+            return
+        self._task = asyncio.current_task()
         await produce(self)
 
     def put(self, events: Sequence[Event]) -> None:
@@ -111,6 +117,13 @@ class _Bridge:
         """The reader has left: the producer waits no more."""
         self._has_left = True
         self._wake()
+
+    def cancel(self) -> None:
+        """Cancel the producer, from the reader's thread."""
+        self._has_left = True
+        if self._loop is not None and self._task is not None:
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so the producer has ended
+                self._loop.call_soon_threadsafe(self._task.cancel)
 
     def finish(self, _future: object) -> None:
         """No more events follow."""
