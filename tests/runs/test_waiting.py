@@ -1,9 +1,10 @@
 """How a wait for the store ends: the store accepts again, the user stops, the program leaves, or patience is over."""
 
 import asyncio
+import sqlite3
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -267,6 +268,49 @@ def test_a_message_that_cannot_be_saved_is_refused_and_can_be_sent_again(
         made.refusing.allow()
         assert isinstance(made.ask(read)[-2], RunFinished)
         assert made.words() == list(WORDS)
+        made.service.close()
+
+
+def _is_cancelled(events: list[Event]) -> bool:
+    ended = events[-2]
+    was_asked = any(isinstance(event, TextDelta) for event in events)
+    return isinstance(ended, RunFinished) and ended.stop_reason == "cancelled" and not was_asked
+
+
+def test_stop_works_while_the_message_is_being_saved(tmp_path: Path):
+    with trouble(tmp_path, request=-1) as made:
+        made.ask(read_plainly)
+        events: list[Event] = []
+        reader = threading.Thread(target=lambda: events.extend(made.ask(read_plainly)))
+        with closing(sqlite3.connect(made.scene.place, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")  # another program writes: the message waits for it
+            reader.start()
+            while not made.service.run_ids:
+                reader.join(0.005)
+            made.service.stop()
+            other.execute("ROLLBACK")
+        reader.join()
+        assert _is_cancelled(events)
+        made.service.close()
+
+
+async def _all(stream: EventStream) -> list[Event]:
+    return [event async for event in stream]
+
+
+@pytest.mark.parametrize("steps", range(2, 12))
+def test_stop_works_from_the_first_step_of_an_action(tmp_path: Path, steps: int):
+    """While the conversation is read, while the message is saved, and afterwards."""
+
+    async def ask_and_stop(service: ChatService) -> list[Event]:
+        reading = asyncio.create_task(_all(service.process_message("Go.")))
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        service.stop()
+        return await reading
+
+    with trouble(tmp_path, request=-1) as made:
+        assert _is_cancelled(asyncio.run(ask_and_stop(made.service)))
         made.service.close()
 
 

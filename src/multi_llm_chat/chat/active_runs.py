@@ -10,7 +10,7 @@ Rules:
 import asyncio
 import contextlib
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
@@ -143,10 +143,17 @@ class ActiveRuns:
         self._store = store
         self._branch = branch
         self._active: dict[str, ActiveRun] = {}
-        #: The ids of all active runs, from the moment they are planned.
-        self.ids: set[str] = set()
+        #: All runs, from the moment they are planned.
+        self._expected: dict[str, ActiveRun] = {}
+        #: For each message that is being prepared, the speakers that were stopped meanwhile; None stands for all.
+        self._prepared: list[set[str | None]] = []
         self._cancels: dict[str, Callable[[], None]] = {}
         self._stopped: set[str] = set()
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of all active runs, from the moment they are planned."""
+        return frozenset(self._expected)
 
     @property
     def current(self) -> tuple[ActiveRun, ...]:
@@ -155,7 +162,7 @@ class ActiveRuns:
 
     def expect(self, active: ActiveRun) -> ActiveRun:
         """Register a run that is about to start."""
-        self.ids.add(active.run)
+        self._expected[active.run] = active
         return active
 
     def add(self, active: ActiveRun, cancel: Callable[[], None]) -> None:
@@ -169,16 +176,40 @@ class ActiveRuns:
             self._active.pop(active.run, None)
             self._cancels.pop(active.run, None)
             self._stopped.discard(active.run)
-            self.ids.discard(active.run)
+            self._expected.pop(active.run, None)
+
+    @contextlib.contextmanager
+    def preparation(self) -> Generator[set[str | None]]:
+        """Collect the speakers that are stopped while a message is prepared, before its runs are planned."""
+        stopped: set[str | None] = set()
+        self._prepared.append(stopped)
+        try:
+            yield stopped
+        finally:
+            self._prepared = [each for each in self._prepared if each is not stopped]
 
     def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
-        """Stop the runs of a speaker, or all; runs of other processes only with ``everywhere``."""
-        for active in self.current:
+        """Stop the runs of a speaker, or all; runs of other processes only with ``everywhere``.
+
+        A run that is being prepared or saved is stopped as soon as it begins.
+        """
+        for stopped in self._prepared:
+            stopped.add(speaker)
+        for active in tuple(self._expected.values()):
             if speaker in (None, active.speaker) and (everywhere or not active.is_attached):
-                self._stopped.add(active.run)
-                cancel = self._cancels.get(active.run)
-                if cancel is not None:
-                    cancel()
+                self._stop(active)
+
+    def stop_prepared(self, runs: Sequence[ActiveRun], stopped: Set[str | None]) -> None:
+        """Stop the planned runs whose speakers were stopped during the preparation."""
+        for active in runs:
+            if None in stopped or active.speaker in stopped:
+                self._stop(active)
+
+    def _stop(self, active: ActiveRun) -> None:
+        self._stopped.add(active.run)
+        cancel = self._cancels.get(active.run)
+        if cancel is not None:
+            cancel()
 
     async def perform(self, runs: Sequence[ActiveRun], sink: EventSink) -> None:
         """Drive or follow all runs at the same time, until every one is over.

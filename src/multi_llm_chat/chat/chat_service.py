@@ -494,9 +494,11 @@ class ChatService:
 
     async def _perform(self, decide: Callable[[], Round], sink: EventSink) -> None:
         """Save the round, then drive or follow its runs to their end."""
-        await self.aload()
-        chosen = decide()
-        planned, trouble = self._plan(chosen)
+        with self._active.preparation() as stopped:
+            await self.aload()
+            chosen = decide()
+            planned, trouble = self._plan(chosen)
+            self._active.stop_prepared(planned, stopped)
         try:
             await self._save(chosen, planned)
         except MultiLLMChatError:
