@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.store.conftest import postgres, postgres_server
 from tests.web.conftest import Watched
 from tests.web.server_process import House, configure, house, served, started
 
+from multi_llm_chat.store import list_conversations, list_outbox, open_store, path
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator
 from multi_llm_chat.web.hub import Hub
 
@@ -286,3 +288,96 @@ def test_what_is_said_at_a_terminal_is_seen_in_the_page_without_a_reload(
         assert "Done." in printed.read()
     expect(page.locator(".answer .body")).to_have_text(["In the page.", WORDS, "Done."])
     expect(page.locator("#text")).to_have_value("half a thou")
+
+
+def test_a_message_sent_while_an_answer_streams_waits_in_the_store_and_is_sent_after_it(
+    browser: Browser, tmp_path: Path
+):
+    first = Gate(40)
+    script = [Say(WORDS, faults=[first]), Say("Then this."), Say("And that.")]
+    with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
+        configure(tmp_path, simulator)
+        with served(tmp_path) as (_, link):
+            page = ready(context.new_page(), link)
+            say(page, "@claude count")
+            first.wait_reached()
+            for text in ("@claude and then?", "@claude and that?"):
+                with page.expect_response(lambda response: response.request.method == "POST"):
+                    say(page, text)
+            with open_store(tmp_path / "data" / "conversations.db") as store:
+                (talk,) = store.run(list_conversations).conversations
+                waiting = store.run(list_outbox, talk.id)
+                assert [each.text for each in waiting] == ["@claude and then?", "@claude and that?"]
+                first.open()
+                expect(page.locator(".answer:not(.live) .body")).to_have_text(
+                    [WORDS, "Then this.", "And that."]
+                )
+                expect_idle(page)
+                assert store.run(list_outbox, talk.id) == ()
+                roles = [turn.role for turn in store.run(path, talk.id)]
+                assert roles == ["user", "claude"] * 3
+
+
+def test_a_waiting_message_is_sent_by_the_next_server_after_the_interrupted_answer(
+    browser: Browser, tmp_path: Path
+):
+    first = Gate(40)
+    script = [Say(WORDS, faults=[first]), Say("All of it."), Say("Then this.")]
+    with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
+        configure(tmp_path, simulator)
+        with served(tmp_path) as (process, link):
+            page = ready(context.new_page(), link)
+            say(page, "@claude count")
+            first.wait_reached()
+            with page.expect_response(lambda response: response.request.method == "POST"):
+                say(page, "@claude and then?")
+            with open_store(tmp_path / "data" / "conversations.db") as store:
+                (talk,) = store.run(list_conversations).conversations
+                assert len(store.run(list_outbox, talk.id)) == 1
+                process.kill()
+        first.open()
+        with served(tmp_path, int(link.partition("/?")[0].rpartition(":")[2])):
+            expect(page.locator(".message .words")).to_have_text(
+                ["@claude count", "@claude and then?"]
+            )
+            expect(page.locator(".answer:not(.live) .body")).to_have_text(
+                ["All of it.", "Then this."]
+            )
+            expect_idle(page)
+        with open_store(tmp_path / "data" / "conversations.db") as store:
+            assert store.run(list_outbox, talk.id) == ()
+            roles = [turn.role for turn in store.run(path, talk.id)]
+            assert roles == ["user", "claude"] * 2
+        # The message was sent with the whole answer before it.
+        assert "All of it." in json.dumps(simulator.requests[-1].body)
+
+
+def test_a_server_ends_while_a_message_waits_for_an_answer_of_another_process(
+    browser: Browser, tmp_path: Path
+):
+    gate = Gate(40)
+    script = [Say("Hello."), Say(WORDS, faults=[gate])]
+    with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
+        configure(tmp_path, simulator)
+        with served(tmp_path) as (process, link):
+            page = ready(context.new_page(), link)
+            say(page, "@claude hi")
+            expect(page.locator(".answer:not(.live) .body")).to_have_text("Hello.")
+            identifier = page.url.rpartition("/")[2]
+            words = ("ask", "--plain", "--chat", identifier, "@claude count")
+            with started(tmp_path, *words) as (ask, _):
+                gate.wait_reached()
+                expect(page.locator(".answer.live .words")).to_contain_text("word5")
+                with page.expect_response(lambda response: response.request.method == "POST"):
+                    say(page, "@claude and then?")
+                process.terminate()
+                process.join(30)
+                assert process.exitcode in {0, -signal.SIGTERM}
+                gate.open()
+                ask.join(20)
+                assert ask.exitcode == 0
+        with open_store(tmp_path / "data" / "conversations.db") as store:
+            assert [each.text for each in store.run(list_outbox, identifier)] == [
+                "@claude and then?"
+            ]
+            assert len(store.run(path, identifier)) == 4

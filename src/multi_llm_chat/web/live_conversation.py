@@ -199,16 +199,24 @@ class Live:
     async def _send_waiting(self) -> None:
         try:
             while not self._is_closing and (waiting := await self.service.aoutbox()):
+                await self.elsewhere.settle()
+                if self._is_closing:
+                    return
                 begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                begun.add_done_callback(self._told_late)
                 self._waiting += 1
                 await self._run(self.service.send_queued(waiting[0]), begun, resets=False)
-                if begun.exception() is not None:
+                error = begun.exception()
+                if error is not None and await self._is_waiting(waiting[0].id):
+                    self.log.publish({"op": "notice", "text": str(error)})
                     return  # it stays in the outbox, to be edited or withdrawn
         except MultiLLMChatError as error:
             self.log.publish({"op": "notice", "text": str(error)})
         finally:
             self._is_sending = False
+
+    async def _is_waiting(self, message: str) -> bool:
+        """Whether a message waits still: another server may have sent it."""
+        return any(each.id == message for each in await self.service.aoutbox())
 
     async def move(self, action: Callable[[], Awaitable[T]]) -> T:
         """Go to another branch."""

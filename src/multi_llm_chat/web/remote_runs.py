@@ -81,6 +81,7 @@ class Elsewhere:
         self._watching: asyncio.Task[None] | None = None
         self._following: dict[str, asyncio.Task[None]] = {}
         self._listed: tuple[object, ...] | None = None
+        self._is_closing = False
 
     @property
     def is_answering(self) -> bool:
@@ -92,8 +93,20 @@ class Elsewhere:
         while self._following:
             await asyncio.wait(self._following.values())
 
+    async def settle(self) -> None:
+        """Wait until no answer is under way in another process, nor interrupted and still to be resumed.
+
+        Raises:
+            StoreError: The store cannot be read.
+        """
+        await self.look()
+        while self._following and not self._is_closing:
+            await self.over()
+            await self.look()
+
     async def close(self) -> None:
         """Look no more, and leave the answers to those who give them."""
+        self._is_closing = True
         tasks = [*self._following.values(), *([self._watching] if self._watching else [])]
         for task in tasks:
             task.cancel()
@@ -118,6 +131,8 @@ class Elsewhere:
             StoreError: The store cannot be read.
         """
         async with self._looking:
+            if self._is_closing:
+                return
             service = self._service
             mark, here = service.mark, self._here
             standing = await service.store.arun(read_standing, service.conversation)
@@ -129,7 +144,7 @@ class Elsewhere:
             self._shown.asked([each for each in standing.questions if not is_dead(each.asker)])
             if not new and self._knows(standing, here):
                 return
-            if await service.arefresh():
+            if await service.arefresh() and not self._is_closing:
                 for run in new:
                     self._follow(run)
                 self._shown.anew()
