@@ -32,9 +32,8 @@ from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.rates import rate_gate
-from multi_llm_chat.runs.recovery import bind_controls
 from multi_llm_chat.store import Store, run_info, stop_run
-from multi_llm_chat.tools.threads import in_thread
+from multi_llm_chat.tools.threads import in_loop, in_thread
 
 
 class ActiveRun:
@@ -252,7 +251,7 @@ class ActiveRuns:
         driver = RunDriver(
             spec, sink, journal=journal, gate=gate, store_patience=self._store_patience
         )
-        bind_controls(driver, journal)
+        journal.bind(stop=driver.cancel, lose=driver.lose)
         self.control(active, in_loop(driver.cancel))
         await driver.drive(begun=True)
 
@@ -279,14 +278,3 @@ class ActiveRuns:
                 self._store.run(stop_run, run)
 
         return lambda: threading.Thread(target=ask, name="stop run", daemon=True).start()
-
-
-def in_loop(call: Callable[[], None]) -> Callable[[], None]:
-    """A function for any thread that makes the call in the loop that runs now."""
-    loop = asyncio.get_running_loop()
-
-    def ask() -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed, so its runs have ended
-            loop.call_soon_threadsafe(call)
-
-    return ask

@@ -18,40 +18,28 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.providers import LLMProvider
-from multi_llm_chat.agent.window.compression_notes import WHOLE
-from multi_llm_chat.chat.active_runs import ActiveRun, ActiveRuns, ObservingSink, in_loop
-from multi_llm_chat.chat.branch import Branch, new_id
 from multi_llm_chat.chat.display import display_turns
-from multi_llm_chat.chat.message_writes import Said, save_round
-from multi_llm_chat.chat.planner import COUNCIL, Planner, addressed_by
-from multi_llm_chat.chat.rounds import Round, answered_again, continued, edited, retried
-from multi_llm_chat.chat.run_resolver import RunResolver
-from multi_llm_chat.chat.shown_branch import NEW, Found, read_shown, switch_to
+from multi_llm_chat.chat.open_conversation import OpenConversation, read_shown, switch_to
+from multi_llm_chat.chat.planner import Planner, addressed_by
+from multi_llm_chat.chat.round_runner import RoundRunner
+from multi_llm_chat.chat.rounds import Round, answered_again, continued, edited
 from multi_llm_chat.chat.speakers import Speakers, speakers_from
 from multi_llm_chat.config.settings import Settings
-from multi_llm_chat.errors import MultiLLMChatError, UsageError
-from multi_llm_chat.events import Cut, MessageFinished, MessageSaved
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_part
 from multi_llm_chat.history.values import JsonObject, Media, Turn
 from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.driver import STORE_PATIENCE, RunDriver
+from multi_llm_chat.runs.driver import STORE_PATIENCE
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.runs.follow import is_interrupted
-from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost, report_unsaved
-from multi_llm_chat.runs.records import Write, queue_run
-from multi_llm_chat.runs.recovery import resume_runs
-from multi_llm_chat.runs.spec import recorded_spec
 from multi_llm_chat.store import (
     Placed,
     QueuedMessage,
     Run,
-    RunInfo,
     Store,
     edit_queued,
     list_outbox,
-    list_runs,
     move_head,
     open_store,
     queue_message,
@@ -95,69 +83,76 @@ class ChatService:
         self.host = host or RunHost(self.store)
         self._store_patience = store_patience
         self._planner = Planner(settings or Settings(), self.speakers, tools or ToolRegistry())
-        self.conversation = conversation or new_id()
-        self._begin(is_new=conversation is None)
+        self._begin(conversation)
 
-    def _begin(self, *, is_new: bool) -> None:
-        self._is_new = is_new
-        self._own: JsonObject = {}
-        self._cuts: dict[str, Cut] = {}
-        self._branch = Branch()
-        self._active = ActiveRuns(
-            self.host, self.store, self._branch, store_patience=self._store_patience
+    def _begin(self, conversation: str | None) -> None:
+        self._open = OpenConversation(conversation)
+        self._runner = RoundRunner(
+            self._open, self._planner, self.store, self.host, store_patience=self._store_patience
         )
+
+    @property
+    def conversation(self) -> str:
+        """The id of the conversation; a new conversation may be given another id before its first message."""
+        return self._open.id
+
+    @conversation.setter
+    def conversation(self, identifier: str) -> None:
+        if not self._open.is_new:
+            raise UsageError("The conversation is saved under its id: use open() for another one")
+        self._open.id = identifier
 
     # State.
 
     @property
     def turns(self) -> tuple[Turn, ...]:
         """The history of the shown branch, as last read from the store, with the turns that were added since."""
-        return self._branch.turns
+        return self._open.branch.turns
 
     @property
     def placed(self) -> list[Placed]:
         """The same with each turn's parent and run."""
-        return self._branch.placed
+        return self._open.branch.placed
 
     @property
     def display_history(self) -> list[list[str | None]]:
         """Pairs of the user's and the models' words, with the text of unfinished answers."""
-        said = [(active.speaker, active.words) for active in self._active.current]
+        said = [(active.speaker, active.words) for active in self._runner.active.current]
         return display_turns(self.turns, said)
 
     @property
     def own_settings(self) -> JsonObject:
         """The conversation's own settings; see ``configure``."""
-        return dict(self._own)
+        return dict(self._open.own)
 
     @property
     def names(self) -> tuple[str, ...]:
         """The names of the speakers that take part."""
-        return self._planner.names(self._own)
+        return self._planner.names(self._open.own)
 
     def addresses(self, text: str) -> tuple[str, ...]:
         """The speakers that would answer this text."""
-        return self._planner.address(text, self._own).speakers
+        return self._planner.address(text, self._open.own).speakers
 
     @property
     def answering(self) -> tuple[str, ...]:
         """The speakers that are answering at the moment."""
-        return tuple(active.speaker for active in self._active.current)
+        return tuple(active.speaker for active in self._runner.active.current)
 
     @property
     def run_ids(self) -> frozenset[str]:
         """The ids of the runs that this process drives or follows in this conversation, or is about to."""
-        return frozenset(self._active.ids)
+        return frozenset(self._runner.active.ids)
 
     @property
     def mark(self) -> int:
         """A number that changes with every change of the shown branch."""
-        return self._branch.version
+        return self._open.branch.version
 
     @property
     def total(self) -> int:
         """How many turns the conversation has on all branches, as far as this process knows."""
-        return self._branch.total
+        return self._open.branch.total
 
     @property
     def is_saved(self) -> bool:
@@ -188,7 +183,7 @@ class ChatService:
         """
 
         def decide() -> Round:
-            message = self._planner.message(text, media, self._own, to)
+            message = self._planner.message(text, media, self._open.own, to)
             last_word = self._planner.council(council, message.addressed)
             return Round(message.addressed, message.turn, council=last_word, schema=schema)
 
@@ -218,11 +213,11 @@ class ChatService:
 
     def outbox(self) -> tuple[QueuedMessage, ...]:
         """The messages that wait, the next one first."""
-        return () if self._is_new else self.store.run(list_outbox, self.conversation)
+        return () if self._open.is_new else self.store.run(list_outbox, self.conversation)
 
     async def aoutbox(self) -> tuple[QueuedMessage, ...]:
         """Like ``outbox``, to be awaited."""
-        return () if self._is_new else await self.store.arun(list_outbox, self.conversation)
+        return () if self._open.is_new else await self.store.arun(list_outbox, self.conversation)
 
     def edit_queued(self, identifier: str, text: str) -> None:
         """Change the text of a message that waits.
@@ -246,17 +241,17 @@ class ChatService:
         def decide() -> Round:
             to = message.request.get("to")
             media = [part for part in map(_read_media, message.request.get("media", ())) if part]
-            planned = self._planner.message(message.text, media, self._own, to)
+            planned = self._planner.message(message.text, media, self._open.own, to)
             last_word = self._planner.council(None, planned.addressed)
             return Round(planned.addressed, planned.turn, council=last_word, queued=message.id)
 
         return self._stream(decide)
 
     def _queued(self, text: str, media: Sequence[Media], to: Sequence[str] | None) -> QueuedMessage:
-        if self._is_new:
+        if self._open.is_new:
             raise UsageError("The conversation has no message yet: send this one instead")
         planned = self._planner.message(
-            text, media, self._own, to
+            text, media, self._open.own, to
         )  # what cannot be sent is refused now
         request: JsonObject = {"media": [write_part(part) for part in media]}
         if to is not None:
@@ -272,7 +267,9 @@ class ChatService:
         def decide() -> Round:
             before = next((each.turn for each in self.placed if each.turn.id == turn), None)
             kept = tuple(part for part in before.parts if isinstance(part, Media)) if before else ()
-            message = self._planner.message(text, kept if media is None else media, self._own, None)
+            message = self._planner.message(
+                text, kept if media is None else media, self._open.own, None
+            )
             names = message.addressed or (addressed_by(before) if before else ())
             said = replace(message.turn, meta=message.turn.meta | {"addressed": list(names)})
             return edited(self.placed, turn, said if names else message.turn, names)
@@ -284,15 +281,7 @@ class ChatService:
 
         Interrupted runs of this conversation are resumed instead.
         """
-
-        async def produce(sink: EventSink) -> None:
-            self.stop()
-            if await self._interrupted(self.conversation):
-                await self._resume(sink, self.conversation)
-            else:
-                await self._perform(lambda: retried(self.placed, None), sink)
-
-        return EventStream(produce, self.stop)
+        return EventStream(self._runner.retry, self.stop)
 
     def regenerate(self, turn: str) -> EventStream:
         """Ask the speaker of a turn again, on another branch; the others' answers stay."""
@@ -308,35 +297,11 @@ class ChatService:
 
     def attach(self) -> EventStream:
         """Follow the runs that other processes drive in this conversation, until they end."""
-
-        async def produce(sink: EventSink) -> None:
-            await self.aload()
-            found = [
-                ActiveRun(info.id, info.speaker, is_attached=True)
-                for info in await self.store.arun(list_runs)
-                if self._is_followed(info)
-            ]
-            await self._active.perform(found, sink)
-            sink.put([self._finished(found)])
-
-        return EventStream(produce)
-
-    def _is_followed(self, info: RunInfo) -> bool:
-        is_ours = (info.user, info.conversation) == (self.store.user, self.conversation)
-        is_driven = self.host.queue is not None or not is_interrupted(info)
-        return is_ours and is_driven and info.id not in self._active.ids
+        return EventStream(self._runner.attach)
 
     def follow(self, run: str, speaker: str) -> EventStream:
         """Follow one run that another process drives, from its first event to its end."""
-
-        async def produce(sink: EventSink) -> None:
-            if self._branch.last is None:  # nothing was read so far
-                await self.aload()
-            active = ActiveRun(run, speaker, is_attached=True)
-            await self._active.perform([active], sink)
-            self._remember_cuts([active])
-
-        return EventStream(produce)
+        return EventStream(lambda sink: self._runner.follow(run, speaker, sink))
 
     def resume(self, conversation: str | None = None) -> EventStream:
         """Resume the runs whose process has ended, with this service's speakers and tools.
@@ -345,24 +310,24 @@ class ChatService:
             conversation: Only the runs of this conversation; if not given, all runs of this user in the store whose
                 speaker this service has.
         """
-        return EventStream(lambda sink: self._resume(sink, conversation), self.stop)
+        return EventStream(lambda sink: self._runner.resume(sink, conversation), self.stop)
 
     def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
         """Stop the answers of a speaker, or all; the text so far is kept. From any thread or task.
 
         With ``everywhere`` it also stops runs that another process drives.
         """
-        self._active.stop(speaker, everywhere=everywhere)
+        self._runner.active.stop(speaker, everywhere=everywhere)
 
     # Other conversations and branches.
 
     def load(self) -> None:
         """Read the conversation from the store, where another process may have continued it."""
-        self._take(self.store.run(read_shown, self.conversation, self._known))
+        self._open.take(self.store.run(read_shown, self.conversation, self._open.known))
 
     async def aload(self) -> None:
         """Like ``load``, to be awaited."""
-        self._take(await self.store.arun(read_shown, self.conversation, self._known))
+        await self._runner.load()
 
     async def arefresh(self) -> bool:
         """Read the shown branch again, also while runs are active; False if the branch changed in the meantime."""
@@ -370,16 +335,14 @@ class ChatService:
         found = await self.store.arun(read_shown, self.conversation, None)
         if found is None or self.mark != before:
             return False
-        there = {each.turn.id for each in found.placed}
+        stored = {each.turn.id for each in found.placed}
         # The newest turns of active runs may not have reached the store.
-        mine = [
+        added = [
             each
             for each in self.placed
-            if each.run_id in self.run_ids and each.turn.id not in there
+            if each.run_id in self.run_ids and each.turn.id not in stored
         ]
-        self._is_new = False
-        self._own = found.own
-        self._branch.take((*found.placed, *mine), found.total + len(mine))
+        self._open.take(found, added)
         return True
 
     def open(self, conversation: str | None = None) -> None:
@@ -396,28 +359,28 @@ class ChatService:
         """Show the branch that a turn is on, to its newest end."""
         self.stop()
         self.store.run(switch_to, self.conversation, turn)
-        self._cuts = {}
+        self._open.cuts = {}
         self.load()
 
     async def aswitch(self, turn: str) -> None:
         """Like ``switch``, to be awaited."""
         self.stop()
         await self.store.arun(switch_to, self.conversation, turn)
-        self._cuts = {}
+        self._open.cuts = {}
         await self.aload()
 
     def branch(self, turn: str) -> None:
         """Continue from an earlier turn; later turns stay on their own branch."""
         self.stop()
         self.store.run(move_head, self.conversation, turn)
-        self._cuts = {}
+        self._open.cuts = {}
         self.load()
 
     async def abranch(self, turn: str) -> None:
         """Like ``branch``, to be awaited."""
         self.stop()
         await self.store.arun(move_head, self.conversation, turn)
-        self._cuts = {}
+        self._open.cuts = {}
         await self.aload()
 
     def configure(self, **changes: Any) -> None:
@@ -427,19 +390,19 @@ class ChatService:
         each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long). None removes a
         setting.
         """
-        self._change(changes)
-        if not self._is_new:
-            self.store.run(set_settings, self.conversation, self._own)
+        self._open.change(changes)
+        if not self._open.is_new:
+            self.store.run(set_settings, self.conversation, self._open.own)
 
     async def aconfigure(self, **changes: Any) -> None:
         """Like ``configure``, to be awaited."""
-        self._change(changes)
-        if not self._is_new:
-            await self.store.arun(set_settings, self.conversation, self._own)
+        self._open.change(changes)
+        if not self._open.is_new:
+            await self.store.arun(set_settings, self.conversation, self._open.own)
 
     def answers(self) -> tuple[Run, ...]:
         """All runs of the conversation: the speaker, how the run ended, and its error."""
-        return () if self._is_new else self.store.run(runs, self.conversation)
+        return () if self._open.is_new else self.store.run(runs, self.conversation)
 
     # Closing.
 
@@ -481,202 +444,15 @@ class ChatService:
 
     def _leave_for(self, conversation: str | None) -> None:
         self.stop()
-        self.conversation = conversation or new_id()
-        self._begin(is_new=conversation is None)
+        self._begin(conversation)
 
     def _stream(self, decide: Callable[[], Round], *, stops: bool = False) -> EventStream:
         async def produce(sink: EventSink) -> None:
             if stops:
                 self.stop()
-            await self._perform(decide, sink)
+            await self._runner.perform(decide, sink)
 
         return EventStream(produce, self.stop)
-
-    async def _perform(self, decide: Callable[[], Round], sink: EventSink) -> None:
-        """Save the round, then drive or follow its runs to their end."""
-        with self._active.preparation() as stopped:
-            await self.aload()
-            chosen = decide()
-            planned, trouble = self._plan(chosen)
-            self._active.stop_prepared(planned, stopped)
-        try:
-            await self._save(chosen, planned)
-        except MultiLLMChatError:
-            self._active.forget(planned)
-            raise
-        if chosen.message is not None:
-            sink.put([MessageSaved(self.conversation, chosen.message, chosen.ask)])
-        if trouble is not None:
-            raise trouble
-        await self._active.perform(planned, sink)
-        last_word = await self._last_word(chosen)
-        await self._active.perform(last_word, sink)
-        sink.put([self._finished([*planned, *last_word])])
-
-    def _plan(self, chosen: Round) -> tuple[list[ActiveRun], MultiLLMChatError | None]:
-        """The runs of a round; or, where they cannot begin, the error. The message is saved in either case."""
-        branch = self._branch.copy()
-        _apply(chosen, branch)
-        history, base = branch.turns, branch.last
-        if chosen.base is not None:
-            end = next(at for at, turn in enumerate(history) if turn.id == chosen.base)
-            history, base = history[: end + 1], chosen.base
-        cuts = {} if chosen.back is not None else self._cuts
-        planned: list[ActiveRun] = []
-        try:
-            planned.extend(
-                self._plan_run(name, history, base, cuts, schema=chosen.schema)
-                for name in chosen.ask
-            )
-        except MultiLLMChatError as error:
-            self._active.forget(planned)
-            return [], error
-        return planned, None
-
-    async def _save(self, chosen: Round, planned: Sequence[ActiveRun]) -> None:
-        """Save the message and the start of its runs in one transaction."""
-        said = _said(chosen)
-        message = None
-        if chosen.back is not None or said:
-            message = (said, chosen.back, self._own)
-        starts = [self._start(active, chosen.schema) for active in planned]
-        if message is not None or starts:
-            await self.store.arun(save_round, self.conversation, message, starts, chosen.queued)
-        if message is not None:
-            self._is_new = False
-        _apply(chosen, self._branch)
-        if chosen.back is not None:
-            self._cuts = {}
-        for start in starts:
-            start.landed()
-
-    def _start(self, active: ActiveRun, schema: JsonObject | None, **meta: bool) -> Write:
-        """The write that records the start of a run."""
-        if active.journal is not None:
-            return active.journal.start()
-        spec = recorded_spec(meta, schema)
-        arguments = (self.conversation, active.run, active.speaker, active.base, spec)
-        return Write(queue_run, arguments)
-
-    async def _last_word(self, chosen: Round) -> list[ActiveRun]:
-        """Start the run that weighs the answers of the others."""
-        if chosen.council is None:
-            return []
-        history = (*self.turns, self._planner.council_turn())
-        last = self._plan_run(
-            chosen.council, history, self._branch.last, self._cuts, meta={COUNCIL: True}
-        )
-        start = self._start(last, None, **{COUNCIL: True})
-        await self.store.arun(save_round, self.conversation, None, [start])
-        start.landed()
-        return [last]
-
-    def _plan_run(
-        self,
-        name: str,
-        history: tuple[Turn, ...],
-        base: str | None,
-        cuts: Mapping[str, Cut],
-        *,
-        meta: JsonObject | None = None,
-        schema: JsonObject | None = None,
-    ) -> ActiveRun:
-        run = new_id()
-        if self.host.queue is not None:
-            return self._active.expect(ActiveRun(run, self._planner.known(name), base=base))
-        spec = self._planner.spec(
-            name,
-            history,
-            self._own,
-            conversation=self.conversation,
-            run=run,
-            base=base,
-            cut=cuts.get(name, WHOLE),
-            meta=meta,
-            schema=schema,
-        )
-        journal = Journal(spec, self.store, self.host)
-        return self._active.expect(ActiveRun(run, name, base=base, journal=journal))
-
-    async def _interrupted(self, conversation: str) -> list[RunInfo]:
-        return [
-            info
-            for info in await self.store.arun(list_runs)
-            if self._is_resumable(info, conversation) and is_interrupted(info)
-        ]
-
-    def _is_resumable(self, info: RunInfo, conversation: str | None) -> bool:
-        is_known = info.user == self.store.user and info.speaker in self.speakers
-        return is_known and conversation in (None, info.conversation)
-
-    async def _resume(self, sink: EventSink, conversation: str | None) -> None:
-        resumed: dict[str, ActiveRun] = {}
-        here: dict[str, ActiveRun] = {}
-
-        def control(driver: RunDriver) -> None:
-            spec = driver.spec
-            active = resumed[spec.run] = ActiveRun(spec.run, spec.speaker)
-            if spec.conversation == self.conversation:
-                here[spec.run] = active
-            self._active.add(active, in_loop(driver.cancel))
-
-        try:
-            ended = await resume_runs(
-                self.host,
-                RunResolver(self._planner),
-                wanted=lambda info: self._is_resumable(info, conversation),
-                sink=ObservingSink(here, sink),
-                store_patience=self._store_patience,
-                on_driver=control,
-                wait=self.host.lease_ms / 1000,
-            )
-        finally:
-            self._active.forget(list(resumed.values()))
-        for run, active in resumed.items():
-            active.failed = ended.get(run) not in {"done", "cancelled"}
-        await self.aload()
-        sink.put([self._finished(list(resumed.values()))])
-
-    def _remember_cuts(self, performed: Sequence[ActiveRun]) -> None:
-        for active in performed:
-            if active.note is not None:
-                self._cuts[active.speaker] = active.note.cut
-
-    def _finished(self, performed: Sequence[ActiveRun]) -> MessageFinished:
-        self._remember_cuts(performed)
-        return MessageFinished(
-            self.conversation,
-            tuple(active.speaker for active in performed if not active.failed),
-            tuple(active.speaker for active in performed if active.failed),
-        )
-
-    @property
-    def _known(self) -> str | None:
-        """The last turn that this process has; ``NEW`` for a conversation that is not in the store yet."""
-        return NEW if self._is_new else self._branch.last
-
-    def _take(self, found: Found | None) -> None:
-        if found is not None:
-            self._own = found.own
-            self._branch.take(found.placed, found.total)
-
-    def _change(self, changes: JsonObject) -> None:
-        merged = self._own | changes
-        self._own = {name: value for name, value in merged.items() if value is not None}
-
-
-def _said(chosen: Round) -> tuple[Said, ...]:
-    """The turns that a round adds to the branch."""
-    message = [Said(chosen.message)] if chosen.message is not None else []
-    return (*chosen.stays, *message)
-
-
-def _apply(chosen: Round, branch: Branch) -> None:
-    """Apply a round to a branch: go back, then add the turns that stay and the message."""
-    if chosen.back is not None:
-        branch.back_to(chosen.back.turn)
-    for each in _said(chosen):
-        branch.add(each.turn, each.run)
 
 
 def _read_media(entry: object) -> Media | None:

@@ -105,12 +105,12 @@ def _speakers(settings: Settings) -> list[Finding]:
     known = {*ROWS, *(row.speaker for row in ROWS.values()), "local", "simulated"}
     findings: list[Finding] = []
     for name, speaker in settings.speakers.items():
-        told = (speaker.provider,) if isinstance(speaker.provider, str) else speaker.provider
-        unknown = [each for each in told if each.lower() not in known]
+        providers = (speaker.provider,) if isinstance(speaker.provider, str) else speaker.provider
+        unknown = [each for each in providers if each.lower() not in known]
         findings.append(
             Finding("speaker", name, "wrong", f"no provider is called {unknown[0]!r}", f"One of: {', '.join(sorted(ROWS))}, local, simulated")
             if unknown
-            else Finding("speaker", name, "ok", " → ".join(told))
+            else Finding("speaker", name, "ok", " → ".join(providers))
         )  # fmt: skip
     names = {*settings.speakers, *(row.speaker for row in ROWS.values()), "local"}
     for group, members in settings.groups.items():
@@ -178,21 +178,21 @@ async def _keys(keys: Keys, *, ask_providers: bool) -> list[Finding]:
             advice = f"mlc keys set {row.name}, or set {row.key_variable}"
             missing.append(Finding("key", row.name, "missing", row.key_variable, advice))
             continue
-        told = f"{row.key_variable} {found.hint} ({found.place})"
+        text = f"{row.key_variable} {found.hint} ({found.place})"
         checks.append(
-            _try_key(row.name, found.value, told) if ask_providers else _as_is(row.name, told)
+            _try_key(row.name, found.value, text) if ask_providers else _as_is(row.name, text)
         )
     return [*await asyncio.gather(*checks), *missing]
 
 
-async def _as_is(name: str, told: str) -> Finding:
-    return Finding("key", name, "ok", told)
+async def _as_is(name: str, text: str) -> Finding:
+    return Finding("key", name, "ok", text)
 
 
-async def _try_key(name: str, key: str, told: str) -> Finding:
+async def _try_key(name: str, key: str, text: str) -> Finding:
     try:
         async with create_provider(name, api_key=key) as provider:
             models = await provider.alist_models()
     except MultiLLMChatError as error:
-        return Finding("key", name, "wrong", f"{told}: {error}", "See the message")
-    return Finding("key", name, "ok", f"{told}: works, {len(models)} models")
+        return Finding("key", name, "wrong", f"{text}: {error}", "See the message")
+    return Finding("key", name, "ok", f"{text}: works, {len(models)} models")

@@ -62,12 +62,12 @@ class Outcome:
             ],
         }  # fmt: skip
 
-    def _end(self, run: str, event: RunFinished | RunFailed, **told: object) -> None:
+    def _end(self, run: str, event: RunFinished | RunFailed, **details: object) -> None:
         self._answers[run] |= {
             "usage": write_value(event.usage),
             "cost": write_value(event.cost),
             "seconds": round(event.seconds, 3),
-            **told,
+            **details,
         }
 
 

@@ -58,8 +58,8 @@ class Planner:
 
     def names(self, own: JsonObject) -> tuple[str, ...]:
         """The speakers that take part in a conversation with these settings of its ``own``."""
-        told = as_list(own.get("speakers"))
-        return tuple(name for name in self._speakers if not told or name in told)
+        chosen = as_list(own.get("speakers"))
+        return tuple(name for name in self._speakers if not chosen or name in chosen)
 
     def message(
         self, text: str, media: Sequence[Media], own: JsonObject, to: Sequence[str] | None
@@ -106,6 +106,10 @@ class Planner:
         if default:
             return Addressed((self.known(str(default)),), text)
         return Addressed(names if len(names) == 1 else (), text)
+
+    def has(self, name: str) -> bool:
+        """Whether there is a speaker of exactly this name."""
+        return name in self._speakers
 
     def known(self, name: str) -> str:
         """The speaker's name in its own spelling, whatever the case; ``UsageError`` if there is none."""
@@ -163,8 +167,8 @@ class Planner:
         )
 
     def _prompt(self, speaker: Speaker, own: JsonObject) -> str | None:
-        told: Any = own.get("system_prompt")
-        return told or speaker.settings.system_prompt or self._settings.system_prompt
+        prompt: Any = own.get("system_prompt")
+        return prompt or speaker.settings.system_prompt or self._settings.system_prompt
 
     def _compression(self, speaker: Speaker, own: JsonObject, cut: Cut) -> Compression | None:
         context = self._settings.context
@@ -181,26 +185,25 @@ class Planner:
 
 def addressed_by(turn: Turn) -> tuple[str, ...]:
     """The speakers that a saved message addresses."""
-    told = as_list(turn.meta.get("addressed"))
-    return tuple(map(str, told or ()))
+    return tuple(map(str, as_list(turn.meta.get("addressed")) or ()))
 
 
 def typed(turn: Turn) -> str:
     """A message as the user typed it."""
-    told: Any = turn.meta.get("typed")
-    if isinstance(told, str):
-        return told
+    text: Any = turn.meta.get("typed")
+    if isinstance(text, str):
+        return text
     return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
 
 
-def _price(told: PriceSettings) -> Price:
+def _price(settings: PriceSettings) -> Price:
     optional: Mapping[str, float | None] = {
-        "cache_read": told.cache_read,
-        "cache_write": told.cache_write,
+        "cache_read": settings.cache_read,
+        "cache_write": settings.cache_write,
     }
     return Price(
-        Decimal(str(told.input)),
-        Decimal(str(told.output)),
+        Decimal(str(settings.input)),
+        Decimal(str(settings.output)),
         **{
             name: None if value is None else Decimal(str(value)) for name, value in optional.items()
         },

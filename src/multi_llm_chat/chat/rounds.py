@@ -116,8 +116,8 @@ def _again(
 def _speaker(turn: Turn) -> str | None:
     """The speaker whose answer a turn belongs to; a tool's turn belongs to the speaker that called the tools."""
     if turn.role == "tool":
-        told: object = turn.meta.get("speaker")
-        return told if isinstance(told, str) else None
+        speaker: object = turn.meta.get("speaker")
+        return speaker if isinstance(speaker, str) else None
     return None if turn.role in RESERVED_ROLES else turn.role
 
 

@@ -17,10 +17,10 @@ EMBEDDED: Final = "local"
 _SECOND_CHOICES: Final = frozenset({"openai-chat"})
 
 
-def told_speakers(settings: Settings, keys: Keys) -> dict[str, SpeakerSettings]:
+def speaker_settings(settings: Settings, keys: Keys) -> dict[str, SpeakerSettings]:
     """The settings of all speakers, by name."""
-    told = dict(settings.speakers)
+    found = dict(settings.speakers)
     for row in ROWS.values():
         if row.key_variable and row.name not in _SECOND_CHOICES and keys.find(row.key_variable):
-            told.setdefault(row.speaker, SpeakerSettings(row.name))
-    return told or {EMBEDDED: SpeakerSettings(EMBEDDED)}
+            found.setdefault(row.speaker, SpeakerSettings(row.name))
+    return found or {EMBEDDED: SpeakerSettings(EMBEDDED)}

@@ -12,7 +12,7 @@ from typing import Final, cast
 from msgspec import Struct
 
 from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create_provider
-from multi_llm_chat.chat.speaker_names import told_speakers
+from multi_llm_chat.chat.speaker_names import speaker_settings
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
@@ -105,51 +105,51 @@ def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
 
 
 def speakers_from(
-    told: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+    given: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
 ) -> Speakers:
     """Speakers from ``Speakers``, from providers by name, or from providers with names of their own."""
-    if isinstance(told, Speakers):
-        return told
-    if isinstance(told, Mapping):
-        return given_speakers(cast("Mapping[str, LLMProvider]", told))
-    return given_speakers({provider.speaker: provider for provider in told})
+    if isinstance(given, Speakers):
+        return given
+    if isinstance(given, Mapping):
+        return given_speakers(cast("Mapping[str, LLMProvider]", given))
+    return given_speakers({provider.speaker: provider for provider in given})
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
     """The configured speakers, and one for each provider with a key."""
-    told = told_speakers(settings, keys)
+    found = speaker_settings(settings, keys)
     return Speakers(
         {
             name: (lambda name=name, each=each: _make(name, each, settings, keys))
-            for name, each in told.items()
+            for name, each in found.items()
         }
     )
 
 
-def _make(name: str, told: SpeakerSettings, settings: Settings, keys: Keys) -> Speaker:
-    foreign = told.others or settings.others
+def _make(name: str, own: SpeakerSettings, settings: Settings, keys: Keys) -> Speaker:
+    foreign = own.others or settings.others
     policy = RepairPolicy(foreign=foreign)
-    names = (told.provider,) if isinstance(told.provider, str) else told.provider
-    members = [_member(each, name, told, policy, keys) for each in names]
+    names = (own.provider,) if isinstance(own.provider, str) else own.provider
+    members = [_member(each, name, own, policy, keys) for each in names]
     # All members speak under one name, so that each reads the others' turns as the speaker's own.
     chain = FallbackProvider(members, handover=foreign) if len(members) > 1 else members[0]
-    return Speaker(name, chain, told)
+    return Speaker(name, chain, own)
 
 
 def _member(
-    provider: str, name: str, told: SpeakerSettings, policy: RepairPolicy, keys: Keys
+    provider: str, name: str, own: SpeakerSettings, policy: RepairPolicy, keys: Keys
 ) -> LLMProvider:
-    alone = isinstance(told.provider, str)
+    alone = isinstance(own.provider, str)
     remote = provider not in _ELSEWHERE
-    variable = told.key
+    variable = own.key
     if variable is None and remote:
         variable = provider_row(provider).key_variable
     return create_provider(
         provider,
-        model=told.model if alone else None,
+        model=own.model if alone else None,
         api_key=keys.value(variable) if remote and variable else None,
-        base_url=told.base_url if remote and alone else None,
-        options=told.options,
+        base_url=own.base_url if remote and alone else None,
+        options=own.options,
         speaker=name,
         policy=policy,
     )

@@ -94,12 +94,15 @@ class Workspace:
     @cached_property
     def tools(self) -> ToolRegistry:
         """The tools; those of MCP servers appear when their server has started."""
-        told = self.settings.tools
-        rules = dict(told.rules)
-        if told.approval is not None:
-            rules["*"] = told.approval
+        configured = self.settings.tools
+        rules = dict(configured.rules)
+        if configured.approval is not None:
+            rules["*"] = configured.approval
         return ToolRegistry(
-            timeout=told.timeout, approve=self._approve, disable=told.disabled, rules=rules
+            timeout=configured.timeout,
+            approve=self._approve,
+            disable=configured.disabled,
+            rules=rules,
         )
 
     def chat(self, conversation: str | None = None) -> ChatService:

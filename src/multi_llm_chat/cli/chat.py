@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multi_llm_chat.chat.speaker_names import told_speakers
+from multi_llm_chat.chat.speaker_names import speaker_settings
 from multi_llm_chat.cli.embedded import prepare_embedded
 from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.config.config_file import read_settings
@@ -49,7 +49,7 @@ def chat(**wishes: Any) -> None:
     the commands.
     """
     folders = program_folders()
-    names = tuple(told_speakers(read_settings(folders.config_file), Keys(folders=folders)))
+    names = tuple(speaker_settings(read_settings(folders.config_file), Keys(folders=folders)))
     prepare_embedded(names)
     known = ", ".join(f"@{name}" for name in names)
     tell(f"Speakers: {known}. /help lists the commands, /quit or Ctrl-D leaves.")

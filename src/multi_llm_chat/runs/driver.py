@@ -17,7 +17,7 @@ Rules:
 import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
 from msgspec.structs import replace
@@ -63,10 +63,8 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.rates import RateGate
 from multi_llm_chat.runs.records import TRANSIENT, Write
-from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
     Allow,
@@ -76,6 +74,10 @@ from multi_llm_chat.tools.approval import (
 )
 from multi_llm_chat.tools.tool import IDEMPOTENCY_KEY
 from multi_llm_chat.tools.tool_runner import may_repeat
+
+if TYPE_CHECKING:
+    from multi_llm_chat.runs.journal import Journal
+    from multi_llm_chat.runs.spec import RunSpec
 
 #: Seconds for which a watched run waits for a store that refuses writes.
 STORE_PATIENCE: Final = 60.0
@@ -105,10 +107,10 @@ class RunDriver:
 
     def __init__(
         self,
-        spec: RunSpec,
+        spec: "RunSpec",
         sink: EventSink,
         *,
-        journal: Journal | None = None,
+        journal: "Journal | None" = None,
         gate: RateGate | None = None,
         step: bool = False,
         store_patience: float | None = STORE_PATIENCE,
@@ -305,7 +307,7 @@ class RunDriver:
             await self._commit([*writes, write])
         self._put([event])
 
-    async def _fail(self, journal: Journal, error: MultiLLMChatError) -> None:
+    async def _fail(self, journal: "Journal", error: MultiLLMChatError) -> None:
         """End the run with an error of the store or of the caller, not of the provider."""
         self._cancelled = True  # the run ends now: no further wait for the store
         event, write = journal.finish("error", error_record(error))
@@ -326,7 +328,7 @@ class RunDriver:
             return await self._commit_at_last(journal)
         return True
 
-    async def _write_pending(self, journal: Journal) -> None:
+    async def _write_pending(self, journal: "Journal") -> None:
         """Make the pending writes; wait while the store refuses, as long as patience lasts.
 
         The wait is not recorded: the store would have it only when it is over, behind events that came later.
@@ -349,7 +351,7 @@ class RunDriver:
             await asyncio.sleep(pause)
             pause = min(2 * pause, _PAUSES[1])
 
-    async def _commit_at_last(self, journal: Journal) -> bool:
+    async def _commit_at_last(self, journal: "Journal") -> bool:
         """The last try of a cancelled run; whether it was committed. If not, the host keeps trying."""
         if self._is_lost:
             raise RunLost(self.spec.run)

@@ -59,8 +59,8 @@ async def metrics(store: Store) -> str:
 
 
 def _metric(name: str, kind: str, text: str, values: dict[str, float]) -> list[str]:
-    told = [f"{name}{labels} {value:g}" for labels, value in values.items()]
-    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *told]
+    samples = [f"{name}{labels} {value:g}" for labels, value in values.items()]
+    return [f"# HELP {name} {text}", f"# TYPE {name} {kind}", *samples]
 
 
 async def answer(store: Store, path: str) -> tuple[int, str]:

@@ -19,6 +19,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -52,11 +53,14 @@ from multi_llm_chat.runs.records import (
 )
 from multi_llm_chat.runs.replay import NOTHING, UNKNOWN, Replay
 from multi_llm_chat.runs.spans import Spans
-from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store import CallStart, Fence, Spending, Store, begin_calls
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.turn_rows import write_part_row
+from multi_llm_chat.tools.threads import in_loop
 from multi_llm_chat.tools.tool_runner import resume_policy
+
+if TYPE_CHECKING:
+    from multi_llm_chat.runs.spec import RunSpec
 
 
 class Journal:
@@ -73,7 +77,7 @@ class Journal:
 
     def __init__(
         self,
-        spec: RunSpec,
+        spec: "RunSpec",
         store: Store,
         host: RunHost,
         *,
@@ -108,6 +112,11 @@ class Journal:
         self._spans = Spans(spec.run, spec.conversation or "", spec.provider.name, spec.model)
         before = max((each.elapsed for each in replay.outcomes), default=0.0)
         self._began = time.monotonic() - before
+
+    def bind(self, *, stop: Callable[[], None], lose: Callable[[], None]) -> None:
+        """Let the host's thread call these in the running loop: on a requested stop, and when the run is lost."""
+        self.lease.on_stop = in_loop(stop)
+        self.lease.on_lost = in_loop(lose)
 
     # Writing.
 

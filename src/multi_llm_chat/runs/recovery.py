@@ -119,7 +119,7 @@ async def drive_run(
 async def _drive(
     driver: RunDriver, journal: Journal, taken: Taken, store: Store
 ) -> RunStatus | None:
-    bind_controls(driver, journal)
+    journal.bind(stop=driver.cancel, lose=driver.lose)
     try:
         await driver.drive()
     except RunLost:
@@ -128,21 +128,6 @@ async def _drive(
         await store.arun(release_run, taken.fence)
         raise
     return (await store.arun(run_info, taken.fence.run_id)).status
-
-
-def bind_controls(driver: RunDriver, journal: Journal) -> None:
-    """Let the host's thread stop the driver: when the run is lost, or when a stop was requested in the store."""
-    loop = asyncio.get_running_loop()
-
-    def soon(action: Callable[[], None]) -> Callable[[], None]:
-        def call() -> None:
-            if not loop.is_closed():
-                loop.call_soon_threadsafe(action)
-
-        return call
-
-    journal.lease.on_lost = soon(driver.lose)
-    journal.lease.on_stop = soon(driver.cancel)
 
 
 class _StoppedError(UsageError):

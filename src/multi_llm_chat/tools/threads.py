@@ -9,6 +9,7 @@ Rules:
 
 import asyncio
 import concurrent.futures
+import contextlib
 import contextvars
 import threading
 from collections.abc import Callable
@@ -34,6 +35,17 @@ async def in_thread(function: Callable[[], _Value], name: str) -> _Value:
 
     threading.Thread(target=work, name=name, daemon=True).start()
     return await asyncio.wrap_future(outcome)
+
+
+def in_loop(call: Callable[[], object]) -> Callable[[], None]:
+    """A function for any thread that makes the call in the loop that runs now, without waiting for it."""
+    loop = asyncio.get_running_loop()
+
+    def schedule() -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            loop.call_soon_threadsafe(call)
+
+    return schedule
 
 
 def _raisable(error: BaseException) -> BaseException:
