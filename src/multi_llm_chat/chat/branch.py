@@ -6,10 +6,15 @@ Rules:
 """
 
 from collections.abc import Iterable
+from typing import Any, Final
 
-from multi_llm_chat.history.values import Turn
+from multi_llm_chat.history.json_values import as_list
+from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import Placed
 from multi_llm_chat.store.operation_clock import Occasion
+
+#: Marks the run, and its turns, in which a speaker weighs the others' answers.
+COUNCIL: Final = "council"
 
 
 class Branch:
@@ -78,3 +83,16 @@ def by_run(placed: Iterable[Placed]) -> list[Placed]:
 def new_id() -> str:
     """An id for a turn, a run or a conversation."""
     return Occasion().new_id()
+
+
+def addressed_by(turn: Turn) -> tuple[str, ...]:
+    """The speakers that a saved message addresses."""
+    return tuple(map(str, as_list(turn.meta.get("addressed")) or ()))
+
+
+def typed(turn: Turn) -> str:
+    """A message as the user typed it."""
+    text: Any = turn.meta.get("typed")
+    if isinstance(text, str):
+        return text
+    return "\n".join(part.content for part in turn.parts if isinstance(part, Text))

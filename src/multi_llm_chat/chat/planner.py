@@ -9,7 +9,7 @@ Rules:
 import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -18,7 +18,6 @@ from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.chat.mentions import Addressed, read_mentions
-from multi_llm_chat.chat.speakers import Speaker, Speakers
 from multi_llm_chat.chat.tool_scope import tools_for
 from multi_llm_chat.config.settings import PriceSettings, Settings
 from multi_llm_chat.errors import UsageError
@@ -31,8 +30,8 @@ from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
-#: Marks the run, and its turns, in which a speaker weighs the others' answers.
-COUNCIL: Final = "council"
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.speakers import Speaker, Speakers
 
 
 class Message(Struct, frozen=True):
@@ -45,7 +44,7 @@ class Message(Struct, frozen=True):
 class Planner:
     """Makes plans from settings, speakers and tools."""
 
-    def __init__(self, settings: Settings, speakers: Speakers, tools: ToolRunner) -> None:
+    def __init__(self, settings: Settings, speakers: "Speakers", tools: ToolRunner) -> None:
         self._settings = settings
         self._speakers = speakers
         self._tools = tools
@@ -166,11 +165,11 @@ class Planner:
             meta=meta or {},
         )
 
-    def _prompt(self, speaker: Speaker, own: JsonObject) -> str | None:
+    def _prompt(self, speaker: "Speaker", own: JsonObject) -> str | None:
         prompt: Any = own.get("system_prompt")
         return prompt or speaker.settings.system_prompt or self._settings.system_prompt
 
-    def _compression(self, speaker: Speaker, own: JsonObject, cut: Cut) -> Compression | None:
+    def _compression(self, speaker: "Speaker", own: JsonObject, cut: Cut) -> Compression | None:
         context = self._settings.context
         if not own.get("compress", context.compress):
             return None
@@ -181,19 +180,6 @@ class Planner:
             summarise_with=self._speakers[self.known(summariser)].provider if summariser else None,
             cut=cut,
         )
-
-
-def addressed_by(turn: Turn) -> tuple[str, ...]:
-    """The speakers that a saved message addresses."""
-    return tuple(map(str, as_list(turn.meta.get("addressed")) or ()))
-
-
-def typed(turn: Turn) -> str:
-    """A message as the user typed it."""
-    text: Any = turn.meta.get("typed")
-    if isinstance(text, str):
-        return text
-    return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
 
 
 def _price(settings: PriceSettings) -> Price:

@@ -8,13 +8,13 @@ Rules:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.chat.active_runs import ActiveRun, ActiveRuns, ObservingSink
-from multi_llm_chat.chat.branch import Branch, new_id
+from multi_llm_chat.chat.branch import COUNCIL, Branch, new_id
 from multi_llm_chat.chat.message_writes import Said, save_round
 from multi_llm_chat.chat.open_conversation import OpenConversation, read_shown
-from multi_llm_chat.chat.planner import COUNCIL, Planner
 from multi_llm_chat.chat.rounds import Round, retried
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.errors import MultiLLMChatError
@@ -31,6 +31,9 @@ from multi_llm_chat.runs.spec import recorded_spec
 from multi_llm_chat.store import RunInfo, Store, list_runs
 from multi_llm_chat.tools.threads import in_loop
 
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.planner import Planner
+
 
 class RoundRunner:
     """Performs the rounds of one conversation.
@@ -46,7 +49,7 @@ class RoundRunner:
     def __init__(
         self,
         conversation: OpenConversation,
-        planner: Planner,
+        planner: "Planner",
         store: Store,
         host: RunHost,
         *,

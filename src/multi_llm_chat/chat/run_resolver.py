@@ -6,17 +6,19 @@ Rules:
 """
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec.structs import replace
 
-from multi_llm_chat.chat.branch import by_run
-from multi_llm_chat.chat.planner import COUNCIL, Planner
+from multi_llm_chat.chat.branch import COUNCIL, by_run
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store import Store, Taken, Transaction, get, reading
 from multi_llm_chat.store.turns import placed_to
 from multi_llm_chat.tools.tool_runner import ToolRunner
+
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.planner import Planner
 
 #: Restricts the tools to one user's conversation.
 Scoped: TypeAlias = Callable[[ToolRunner, Taken], ToolRunner]
@@ -30,7 +32,7 @@ def as_they_are(tools: ToolRunner, _taken: Taken) -> ToolRunner:
 class RunResolver:
     """Finds the speaker, the history and the tools of a run."""
 
-    def __init__(self, planner: Planner, scoped: Scoped = as_they_are) -> None:
+    def __init__(self, planner: "Planner", scoped: Scoped = as_they_are) -> None:
         self._planner = planner
         self._scoped = scoped
 

@@ -17,8 +17,8 @@ from msgspec import Struct
 
 from multi_llm_chat import store as kept
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat.branch import typed
 from multi_llm_chat.chat.chat_service import ChatService
-from multi_llm_chat.chat.planner import typed
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach

@@ -13,8 +13,7 @@ from typing import TypeAlias
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from multi_llm_chat.chat.branch import by_run
-from multi_llm_chat.chat.planner import COUNCIL, addressed_by, typed
+from multi_llm_chat.chat.branch import COUNCIL, addressed_by, by_run, typed
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
