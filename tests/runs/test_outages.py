@@ -41,7 +41,14 @@ from tests.store.processes import SLOW
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.config.settings import RateSettings
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.events import Event, RunFinished, RunWaiting, TextDelta, TurnFinished
+from multi_llm_chat.events import (
+    Event,
+    RunFinished,
+    RunStarted,
+    RunWaiting,
+    TextDelta,
+    TurnFinished,
+)
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import Store, open_store, run_info, take_run
@@ -144,6 +151,45 @@ def test_an_answer_that_somebody_watches_waits_for_a_stopped_database(
         assert all(event.is_saved for event in events if isinstance(event, TurnFinished))
         assert isinstance(events[-2], RunFinished)
         check_notes(scene)
+        assert check(scene, snapshot(scene)).epoch == 1
+
+
+def test_a_follower_waits_for_a_stopped_database(own_server: Path, tmp_path: Path):
+    address = f"postgresql://tester@/postgres?host={own_server}"
+    outage = Outage(own_server)
+    attached = threading.Event()
+
+    def halt_when_followed(request: RecordedRequest) -> Say:
+        attached.wait()
+        return outage(request)
+
+    followed: list[Event] = []
+
+    def follow(run: str) -> None:
+        with open_store(address) as store, service_of(scene, store) as service:
+            attached.set()
+            for event in service.follow(run, "robot"):
+                followed.append(event)
+                if isinstance(event, RunWaiting):
+                    start_again(own_server)
+
+    with simulator(halt_when_followed) as server:
+        scene = Scene(address, server.base_url("openai-chat"), str(tmp_path / "l"))
+        with open_store(address) as store, service_of(scene, store) as service:
+            threads: list[threading.Thread] = []
+
+            def start_follower(event: Event) -> None:
+                if isinstance(event, RunStarted):
+                    threads.append(threading.Thread(target=follow, args=(event.run,)))
+                    threads[-1].start()
+
+            events = read_events(service.process_message("In order?"), "plain", start_follower)
+            for thread in threads:
+                thread.join()
+        assert [event.reason for event in followed if isinstance(event, RunWaiting)] == ["store"]
+        assert isinstance(followed[-1], RunFinished)
+        turns = [event.turn for event in followed if isinstance(event, TurnFinished)]
+        assert turns == [event.turn for event in events if isinstance(event, TurnFinished)]
         assert check(scene, snapshot(scene)).epoch == 1
 
 

@@ -26,12 +26,13 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.driver import STORE_PATIENCE, RunDriver, error_record
+from multi_llm_chat.runs.driver import RunDriver, error_record
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.rates import rate_gate
+from multi_llm_chat.runs.records import STORE_PATIENCE
 from multi_llm_chat.store import Store, run_info, stop_run
 from multi_llm_chat.tools.threads import in_loop, in_thread
 
@@ -261,7 +262,9 @@ class ActiveRuns:
             partition = partition_of(await self._store.arun(run_info, active.run))
             await in_thread(lambda: queue.enqueue(active.run, partition), "enqueue")
         self.control(active, self._stopping(active.run))
-        async for _, event in follow(self._host, active.run, store=self._store):
+        async for _, event in follow(
+            self._host, active.run, store=self._store, patience=self._store_patience
+        ):
             sink.put([event])
 
     def control(self, active: ActiveRun, cancel: Callable[[], None]) -> None:

@@ -31,9 +31,9 @@ from multi_llm_chat.history.reader import read_part
 from multi_llm_chat.history.values import JsonObject, Media, Turn
 from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.driver import STORE_PATIENCE
 from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.runs.leases import RunHost, report_unsaved
+from multi_llm_chat.runs.records import STORE_PATIENCE
 from multi_llm_chat.store import (
     Placed,
     QueuedMessage,

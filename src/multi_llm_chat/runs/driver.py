@@ -64,7 +64,7 @@ from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.rates import RateGate
-from multi_llm_chat.runs.records import TRANSIENT, Write
+from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
     Allow,
@@ -79,8 +79,6 @@ if TYPE_CHECKING:
     from multi_llm_chat.runs.journal import Journal
     from multi_llm_chat.runs.spec import RunSpec
 
-#: Seconds for which a watched run waits for a store that refuses writes.
-STORE_PATIENCE: Final = 60.0
 #: Seconds between two tries of a refused write: the first pause, and the longest.
 _PAUSES: Final = (0.05, 1.0)
 #: Seconds for which a cancelled run tries to record its end, before it leaves that to the host.

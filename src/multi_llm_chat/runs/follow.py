@@ -8,10 +8,14 @@ Rules:
    Postgres' own notifications.
 4. After ``_LOOKS`` silent reads a follower checks that a process drives the run, and raises ``StoreError`` if none
    does. Where workers serve a queue it keeps waiting: they take the run.
+5. While the store cannot be read, a follower waits and says so once with ``RunWaiting``, which has no number of its
+   own. After ``patience`` seconds it raises the ``StoreError``.
 """
 
-from collections.abc import AsyncGenerator
-from typing import Final, TypeAlias
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable
+from typing import Any, Final, TypeAlias
 
 from msgspec.structs import replace
 
@@ -22,10 +26,12 @@ from multi_llm_chat.events import (
     Event,
     RunFailed,
     RunFinished,
+    RunWaiting,
     TurnFinished,
 )
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.owner import is_dead
+from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT
 from multi_llm_chat.store import RunInfo, Store, Told, get_turn, read_events, run_info
 from multi_llm_chat.store.journal import MOST_EVENTS
 from multi_llm_chat.store.json_column import read_json
@@ -35,11 +41,19 @@ Numbered: TypeAlias = tuple[int, Event]
 #: How many silent reads lie between two checks that the run still has a living owner.
 _LOOKS: Final = 20
 
+#: Seconds between two tries to read from a store that cannot be read.
+_PAUSE: Final = 0.5
+
 _ENDED_EARLY: Final = ErrorRecord("RunLost", "The run was ended before its answer was complete.")
 
 
 async def follow(
-    host: RunHost, run_id: str, after: int = 0, *, store: Store | None = None
+    host: RunHost,
+    run_id: str,
+    after: int = 0,
+    *,
+    store: Store | None = None,
+    patience: float | None = STORE_PATIENCE,
 ) -> AsyncGenerator[Numbered]:
     """The numbered events of a run after a number, until the run ends.
 
@@ -48,36 +62,61 @@ async def follow(
         run_id: The run.
         after: The number of the last event that the caller has.
         store: The store of the run's user; the host's own if not given.
+        patience: Seconds to wait for a store that cannot be read; None waits for ever.
 
     Raises:
         StoreError: No process drives the run (reason ``interrupted``), or the store cannot be read.
     """
     own = store or host.store
-    info = await own.arun(run_info, run_id)
-    following = _Following(own, info, after)
+    following = _Following(own, await own.arun(run_info, run_id), after)
     with host.notifications.subscribe(run_id) as subscription:
-        read = await own.arun(read_events, run_id, after)
-        silent = 0
+        began, shown = 0.0, ""
         while True:
-            for number, event in following.take(read):
-                yield number, await following.resolved(event)
-            if following.is_over:
+            try:
+                async for numbered in _events(host, following, subscription.next):
+                    shown = ""
+                    yield numbered
+            except StoreError as error:
+                if error.reason not in TRANSIENT:
+                    raise
+                began = began if shown else time.monotonic()
+                if patience is not None and time.monotonic() - began > patience:
+                    raise
+                if shown != str(error):
+                    shown = str(error)
+                    yield following.after, following.marked(RunWaiting("store", shown))
+                await asyncio.sleep(_PAUSE)
+            else:
                 return
-            if following.has_ended(read):
-                yield following.after + 1, following.ending(await own.arun(run_info, run_id))
+
+
+async def _events(
+    host: RunHost, following: "_Following", next_rows: Callable[[int], Any]
+) -> AsyncGenerator[Numbered]:
+    """The events from where the follower is to the end of the run."""
+    own, run_id = following.store, following.info.id
+    read = await own.arun(read_events, run_id, following.after)
+    silent = 0
+    while True:
+        for number, event in following.new(read):
+            resolved = await following.resolved(event)
+            following.after = number
+            yield number, resolved
+            if isinstance(event, RunFinished | RunFailed):
                 return
-            # A full page means that more rows may be there: read on at once, without waiting.
-            rows = (
-                () if len(read.events) >= MOST_EVENTS else await subscription.next(following.after)
-            )
-            if rows:
-                read, silent = Told(rows, "running", None), 0
-                continue
-            read = await own.arun(read_events, run_id, following.after)
-            silent = 0 if read.events else silent + 1
-            if silent >= _LOOKS:
-                silent = 0
-                await following.check(host)
+        if following.has_ended(read):
+            yield following.after + 1, following.ending(await own.arun(run_info, run_id))
+            return
+        # A full page means that more rows may be there: read on at once, without waiting.
+        rows = () if len(read.events) >= MOST_EVENTS else await next_rows(following.after)
+        if rows:
+            read, silent = Told(rows, "running", None), 0
+            continue
+        read = await own.arun(read_events, run_id, following.after)
+        silent = 0 if read.events else silent + 1
+        if silent >= _LOOKS:
+            silent = 0
+            await following.check(host)
 
 
 class _Following:
@@ -85,20 +124,22 @@ class _Following:
 
     def __init__(self, store: Store, info: RunInfo, after: int) -> None:
         self.after = after
-        self.is_over = False
-        self._store = store
-        self._info = info
+        self.store = store
+        self.info = info
 
-    def take(self, read: Told) -> list[Numbered]:
-        """The events that are new."""
-        new: list[Numbered] = []
-        for number, payload in read.events:
-            self.after = number
-            event = read_row(read_json(payload))
-            if event is not None:
-                new.append((number, replace(event, run=self._info.id, speaker=self._info.speaker)))
-                self.is_over = self.is_over or isinstance(event, RunFinished | RunFailed)
-        return new
+    def marked(self, event: Event) -> Event:
+        """The event with its run and speaker."""
+        return replace(event, run=self.info.id, speaker=self.info.speaker)
+
+    def new(self, read: Told) -> list[Numbered]:
+        """The events of these rows."""
+        events = [(number, read_row(read_json(payload))) for number, payload in read.events]
+        known = [(number, event) for number, event in events if event is not None]
+        if read.events and not known:
+            self.after = read.events[-1][
+                0
+            ]  # rows of a newer version: nothing that this one can show
+        return [(number, self.marked(event)) for number, event in known]
 
     def has_ended(self, read: Told) -> bool:
         """Whether the run ended without an event that says so: its events were pruned, or an operator ended it."""
@@ -117,12 +158,12 @@ class _Following:
         """The event with its turn, if it has one."""
         if not isinstance(event, TurnFinished):
             return event
-        placed = await self._store.arun(get_turn, self._info.conversation, event.turn.id or "")
+        placed = await self.store.arun(get_turn, self.info.conversation, event.turn.id or "")
         return replace(event, turn=placed.turn)
 
     async def check(self, host: RunHost) -> None:
         """Raise if no process drives the run and none will."""
-        info = await self._store.arun(run_info, self._info.id)
+        info = await self.store.arun(run_info, self.info.id)
         if info.status == "running" and host.queue is None and is_interrupted(info):
             raise StoreError(
                 f"The answer of {info.speaker!r} was interrupted: the process that gave it has ended. "

@@ -39,6 +39,8 @@ NumberedRows: TypeAlias = tuple[tuple[int, str], ...]
 
 #: Reasons of store failures that may pass: the write is retried.
 TRANSIENT: Final = frozenset({"full", "unreachable", "busy", "read-only"})
+#: Seconds for which a watched run, or its follower, waits for a store that cannot be used.
+STORE_PATIENCE: Final = 60.0
 
 
 def _nothing() -> None:
