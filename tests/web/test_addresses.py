@@ -10,7 +10,7 @@ from tests.web.server_process import House
 
 from multi_llm_chat.store import create
 from multi_llm_chat.testing.simulator import Say
-from multi_llm_chat.web.addresses import address_of, id_of
+from multi_llm_chat.web.views import address_of, id_of
 
 ODD = ["a/b", "..", ".", "a b?c=d#e", "~x", "%2F", "名前/二", "a\nb", "a;b", '<b>"&']
 

@@ -10,7 +10,7 @@ from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media
 from multi_llm_chat.web.config_editor import change_settings, keep_servers
-from multi_llm_chat.web.uploads import LARGEST, checked_upload
+from multi_llm_chat.web.routes.conversations import LARGEST, checked_upload
 
 
 @pytest.fixture

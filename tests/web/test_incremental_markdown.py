@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.web.markup import Growing, render_markdown
+from multi_llm_chat.web.markdown import Growing, render_markdown
 
 #: Beginnings, ends and insides of everything that has a meaning.
 PIECES = [

@@ -10,7 +10,7 @@ from tests.web.payloads import EVIL, PAYLOADS
 from tests.web.server_process import House
 
 from multi_llm_chat.testing.simulator import Call, Say
-from multi_llm_chat.web.markup import Growing, render_markdown
+from multi_llm_chat.web.markdown import Growing, render_markdown
 
 
 def harmless(html: str) -> None:

@@ -20,8 +20,7 @@ from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
-from multi_llm_chat.web.templating import Drawing
-from multi_llm_chat.web.translations import Words
+from multi_llm_chat.web.templating import Drawing, Words
 from multi_llm_chat.web.views import AnswerView, Tool
 
 WORDS = " ".join(f"word{number}" for number in range(60))

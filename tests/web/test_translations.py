@@ -7,7 +7,7 @@ import pytest
 
 import multi_llm_chat.web
 from multi_llm_chat.events import StopReason
-from multi_llm_chat.web.translations import LANGUAGES, Words, catalogue, chosen_language
+from multi_llm_chat.web.templating import LANGUAGES, Words, catalogue, chosen_language
 
 HERE = Path(multi_llm_chat.web.__file__ or "").parent
 

@@ -1,4 +1,4 @@
 """The web app: several models side by side in one conversation, in the browser.
 
-``web.app.make_app`` gives the application, ``web.server.serve`` runs it.
+``web.server.make_app`` gives the application, ``web.server.serve`` runs it.
 """

@@ -25,7 +25,7 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.approval import ApprovalRequest
 from multi_llm_chat.web.history_view import tool_view
-from multi_llm_chat.web.markup import Growing
+from multi_llm_chat.web.markdown import Growing
 from multi_llm_chat.web.oplog import Change
 from multi_llm_chat.web.views import AnswerView, Note, Segment, Thoughts, Tool, Words
 

@@ -18,8 +18,7 @@ from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
-from multi_llm_chat.web.addresses import address_of
-from multi_llm_chat.web.markup import render_markdown
+from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.views import (
     AnswerView,
     Attachment,
@@ -32,6 +31,7 @@ from multi_llm_chat.web.views import (
     Thoughts,
     Tool,
     Words,
+    address_of,
     argument_rows,
     attachment,
     hue_of,

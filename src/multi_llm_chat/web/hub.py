@@ -26,7 +26,7 @@ from multi_llm_chat.store import RunInfo, Store, waiting_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.live_conversation import Live
-from multi_llm_chat.web.markup import render_markdown
+from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.servers import ToolServers
 from multi_llm_chat.web.views import hue_of
 

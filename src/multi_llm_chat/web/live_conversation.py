@@ -43,8 +43,7 @@ from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.history_view import Beside, Shower, forks, money, read_beside
 from multi_llm_chat.web.oplog import Change, OpLog
 from multi_llm_chat.web.remote_runs import PACE, Elsewhere
-from multi_llm_chat.web.server_forms import Questions
-from multi_llm_chat.web.tool_approvals import Decisions
+from multi_llm_chat.web.tool_questions import Decisions, Questions
 from multi_llm_chat.web.views import AnswerView, Asked, Exchange, Footer, Phrase, hue_of
 
 #: Seconds between two changes of a page by one answer.

@@ -1,29 +1,82 @@
-"""Views as HTML, by templates that escape everything that is not HTML already.
+"""Views as HTML in the reader's language.
 
 Rules:
-1. Only what ``render_markdown`` made is marked as HTML in a template, with ``|safe``, and nowhere else.
-2. Every word of ours comes from a catalogue; the language is the reader's.
+1. Templates escape everything that is not HTML already. Only what ``render_markdown`` made is marked as HTML, with ``|safe``.
+2. Every word of ours comes from a catalogue. All catalogues have the same keys; English is the one others are compared with.
+3. The reader's choice decides the language, then what the browser accepts, then English.
 """
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from multi_llm_chat.web.addresses import address_of
-from multi_llm_chat.web.translations import Words
-from multi_llm_chat.web.views import AnswerView, Asked, Drawable, Exchange, Phrase
+from multi_llm_chat.web.views import AnswerView, Asked, Drawable, Exchange, Phrase, address_of
 
-_FOLDER: Final = Path(__file__).parent / "templates"
+#: Languages by the name that their speakers give them.
+LANGUAGES: Final = {"en": "English", "ja": "日本語", "ko": "한국어", "it": "Italiano"}
+
+_CATALOGUES: Final = Path(__file__).parent / "catalogues"
+
+#: What the scripts say; the rest is said by templates.
+_FOR_SCRIPTS: Final = "js_"
+
+
+class Words:
+    """One language's words."""
+
+    def __init__(self, language: str) -> None:
+        self.language = language if language in LANGUAGES else "en"
+        self._catalogue = catalogue(self.language)
+
+    def text(self, key: str) -> str:
+        """The words for a key."""
+        return self._catalogue[key]
+
+    def maybe(self, key: str) -> str:
+        """The words for a key, or the key itself where it is none, as a month."""
+        return self._catalogue.get(key, key)
+
+    @property
+    def for_scripts(self) -> str:
+        """The words that scripts need, as JSON."""
+        chosen = {
+            key.removeprefix(_FOR_SCRIPTS): text
+            for key, text in self._catalogue.items()
+            if key.startswith(_FOR_SCRIPTS)
+        }
+        return msgspec.json.encode(chosen).decode()
+
+
+@cache
+def catalogue(language: str) -> dict[str, str]:
+    """All words of a language."""
+    data = (_CATALOGUES / f"{language}.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, str])
+
+
+def chosen_language(choice: str, accepted: str) -> str:
+    """The language for a reader who chose one, or whose browser asks for some."""
+    if choice in LANGUAGES:
+        return choice
+    for wanted in re.findall(r"[a-z]{2,3}", accepted.lower()):
+        if wanted in LANGUAGES:
+            return wanted
+    return "en"
+
+
+_TEMPLATES: Final = Path(__file__).parent / "templates"
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(_FOLDER),
+        loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
         auto_reload=False,
         undefined=StrictUndefined,

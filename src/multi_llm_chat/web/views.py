@@ -1,12 +1,18 @@
 """What a page shows, as values: no HTML, no words of ours.
 
 Rules:
-1. An answer looks the same while it comes and after a reload: both are an ``AnswerView``.
+1. An answer looks the same while it streams and after a reload: both are an ``AnswerView``.
 2. An exchange is a message and all answers to it; the answers of one exchange stand side by side.
 3. Ids in a page are made of the ids of turns and runs, so that changes find their place.
+4. In a URL every id is one path segment that browsers and proxies leave alone, and every segment names one id: ids of letters,
+   digits, ``.``, ``_`` and ``-`` as they are, all others (such as those with a ``/``) encoded, after a ``~``.
 """
 
+import base64
+import binascii
+import re
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import quote
 
 from msgspec import Struct, field
 
@@ -16,6 +22,32 @@ from multi_llm_chat.history.result_parts import split_result
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.tools.mcp import Elicitation
+
+# Ids in addresses.
+
+_PLAIN: Final = re.compile(r"\w[\w.-]*")
+_MARK: Final = "~"
+
+
+def address_of(identifier: str) -> str:
+    """The segment of an address that names the id."""
+    if _PLAIN.fullmatch(identifier):
+        return quote(identifier)
+    return _MARK + base64.urlsafe_b64encode(identifier.encode()).decode().rstrip("=")
+
+
+def id_of(segment: str) -> str:
+    """The id that a segment names, the segment's percent signs being read already."""
+    if not segment.startswith(_MARK):
+        return segment
+    encoded = segment.removeprefix(_MARK)
+    try:
+        return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)).decode()
+    except (binascii.Error, UnicodeDecodeError):
+        return segment
+
+
+# Views.
 
 #: Longer results and arguments are cut in the page; the history has them whole.
 LONGEST: Final = 20_000

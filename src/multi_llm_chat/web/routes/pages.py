@@ -1,4 +1,4 @@
-"""Pages, and the pieces of them that are loaded anew."""
+"""Pages, the fragments that are reloaded, the stream of changes, signing in, and probes."""
 
 from collections.abc import Iterable
 from itertools import groupby
@@ -9,6 +9,7 @@ from starlette.requests import Request
 from starlette.responses import (
     HTMLResponse,
     JSONResponse,
+    PlainTextResponse,
     RedirectResponse,
     Response,
     StreamingResponse,
@@ -16,6 +17,7 @@ from starlette.responses import (
 
 from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.errors import StoreError
+from multi_llm_chat.runs.health import answer
 from multi_llm_chat.store import (
     Hit,
     Listing,
@@ -32,8 +34,7 @@ from multi_llm_chat.web.history_view import money
 from multi_llm_chat.web.live_conversation import Live, Picture
 from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
 from multi_llm_chat.web.routes.tools import tool_groups
-from multi_llm_chat.web.templating import day_of
-from multi_llm_chat.web.translations import LANGUAGES
+from multi_llm_chat.web.templating import LANGUAGES, day_of
 
 #: How many conversations a page lists at first, and how many hits.
 LISTED = 60
@@ -317,3 +318,17 @@ async def health(request: Request) -> Response:
     """A sign of life."""
     del request
     return JSONResponse({"status": "ok"})
+
+
+# Probes.
+
+
+async def probe(request: Request) -> Response:
+    """Whether the server lives, whether it can work, and what it counts."""
+    told = asking(request)
+    address = request.client.host if request.client else ""
+    path = request.url.path
+    if path == "/metrics" and not told.access.tells_figures(address, request.headers):
+        return PlainTextResponse("show the token: Authorization: Bearer …\n", 401)
+    status, text = await answer(told.hub.workspace.store, path)
+    return PlainTextResponse(text, status, media_type="text/plain; version=0.0.4")

@@ -13,11 +13,10 @@ from starlette.requests import Request
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store import Store, get
 from multi_llm_chat.web.access import Access
-from multi_llm_chat.web.addresses import id_of
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.live_conversation import Live
-from multi_llm_chat.web.templating import Drawing
-from multi_llm_chat.web.translations import Words, chosen_language
+from multi_llm_chat.web.templating import Drawing, Words, chosen_language
+from multi_llm_chat.web.views import id_of
 
 T = TypeVar("T")
 

@@ -15,7 +15,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.web.config_editor import change_settings
 from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
-from multi_llm_chat.web.translations import LANGUAGES
+from multi_llm_chat.web.templating import LANGUAGES
 
 #: Providers without a row of their own.
 _ELSEWHERE = ("local", "simulated")

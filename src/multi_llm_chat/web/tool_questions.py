@@ -1,8 +1,10 @@
-"""Whether a tool may run: asked in the card of its call, in every page that shows it.
+"""What the tools of a conversation ask the user: whether a call may run, and what a tool server wants to know.
 
 Rules:
-1. The call may be made here or elsewhere, by another server or a worker; the first decision counts, wherever it is made.
-2. A card asks for as long as somebody waits, and no longer.
+1. Whether a call may run is asked in the card of the call, in every page that shows it. The call may be made in this process or
+   in another one (another server, a worker); the first decision counts, wherever it is made.
+2. What a tool server wants to know is asked in a form below the messages, on every page and after a reload.
+3. A question is shown as long as a call or a server waits for it. A later answer is refused.
 """
 
 import asyncio
@@ -12,10 +14,15 @@ from typing import Final
 from multi_llm_chat.chat.approvals import decide_in_store, read_request, write_decision
 from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
+from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.oplog import Change
+from multi_llm_chat.web.oplog import Change, OpLog
+from multi_llm_chat.web.views import Asked
+
+# Approvals of calls.
 
 #: What each button of a card means.
 DECISIONS: Final[dict[str, Decision]] = {
@@ -88,3 +95,42 @@ class Decisions:
     def _settle(self, key: str) -> None:
         for answer in self._answers():
             self._publish(answer.decided(key))
+
+
+# Forms of tool servers.
+
+_NO: Final = {"decline": ElicitationAnswer("decline"), "cancel": ElicitationAnswer("cancel")}
+
+
+class Questions:
+    """The open questions of a conversation."""
+
+    def __init__(self, log: OpLog) -> None:
+        self._log = log
+        self._open: dict[str, tuple[Elicitation, asyncio.Future[ElicitationAnswer]]] = {}
+
+    @property
+    def open(self) -> tuple[Asked, ...]:
+        """The questions that are not answered yet."""
+        return tuple(Asked(key, question) for key, (question, _) in self._open.items())
+
+    async def ask(self, question: Elicitation) -> ElicitationAnswer:
+        """Ask what a server wants to know."""
+        key = new_id()
+        awaited: asyncio.Future[ElicitationAnswer] = asyncio.get_running_loop().create_future()
+        self._open[key] = (question, awaited)
+        self._log.publish({"op": "append", "to": "questions", "html": Asked(key, question)})
+        try:
+            return await awaited
+        finally:
+            del self._open[key]
+            self._log.publish({"op": "remove", "id": f"question-{key}"})
+
+    def answered(self, key: str, action: str, content: JsonObject) -> bool:
+        """The user's answer; tells whether it was awaited."""
+        found = self._open.get(key)
+        if found is None or found[1].done():
+            return False
+        accepted = ElicitationAnswer("accept", content)
+        found[1].set_result(accepted if action == "accept" else _NO.get(action, _NO["cancel"]))
+        return True

@@ -1,0 +1,293 @@
+"""Markdown as safe HTML, whole or while it streams.
+
+Rules:
+1. HTML in the text is text. Pictures become links: a page that is read fetches nothing.
+2. All HTML passes an allow-list of elements and attributes, whatever the parser before it did. Nothing on the list can fetch
+   anything: no pictures, fonts, frames or styles. Links carry no referrer.
+3. There are no link definitions: no line can change what an earlier block means, so each top-level block is
+   rendered by itself, and the whole is its blocks one after the other.
+4. Code is coloured by classes. Code in an unknown language, code that is too long, and a block that still grows are plain.
+5. Of a text that streams, a block is final when a later block has begun on a line that is complete. Nothing that arrives later can
+   change it. All final blocks and the last tail are what ``render_markdown`` makes of the whole text; only the colours of code in
+   the tail wait for ``finish``. The cost of a piece depends on the tail, not on what is final.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from html import escape
+from importlib import import_module
+from typing import Any, Final
+
+import nh3
+from markdown_it import MarkdownIt
+from markdown_it.renderer import RendererHTML
+from markdown_it.token import Token
+from mdit_py_plugins.tasklists import tasklists_plugin
+from msgspec import Struct
+
+from multi_llm_chat.web.formulas import formulas
+
+# Code.
+
+#: Longer code is shown without colours.
+LONGEST: Final = 40_000
+
+
+@lru_cache(maxsize=256)
+def highlight(code: str, language: str) -> str:
+    """The code as HTML."""
+    lexer = _lexer(language) if language and len(code) <= LONGEST else None
+    if lexer is None:
+        return escape(code, quote=False)
+    from pygments import highlight as colour  # noqa: PLC0415  slow to load: only who writes code pays
+    from pygments.formatters.html import HtmlFormatter  # noqa: PLC0415  as above
+
+    return colour(code, lexer, HtmlFormatter(nowrap=True))
+
+
+@lru_cache(maxsize=64)
+def _lexer(language: str) -> Any:
+    lexers: Any = import_module("pygments.lexers")
+    from pygments.util import ClassNotFound  # noqa: PLC0415  as above
+
+    try:
+        return lexers.get_lexer_by_name(language, stripnl=False, ensurenl=False)
+    except ClassNotFound:
+        return None
+
+
+# The allow-list.
+
+_MATH: Final = {
+    "math", "mrow", "mi", "mo", "mn", "ms", "mtext", "mspace", "mfrac", "msqrt", "mroot", "msub", "msup",
+    "msubsup", "munder", "mover", "munderover", "mmultiscripts", "mprescripts", "none", "mtable", "mtr", "mtd",
+    "menclose", "mpadded", "mphantom", "mstyle", "merror",
+}  # fmt: skip
+_TEXT: Final = {
+    "a", "p", "br", "hr", "h1", "h2", "h3", "h4", "h5", "h6", "em", "strong", "s", "code", "pre", "blockquote",
+    "ul", "ol", "li", "table", "thead", "tbody", "tr", "th", "td", "div", "span", "button", "figure",
+    "figcaption", "sup", "sub", "del", "kbd",
+}  # fmt: skip
+_ATTRIBUTES: Final[dict[str, set[str]]] = {
+    "a": {"href", "title", "class"},
+    "ol": {"start"},
+    "button": {"type", "class", "data-action", "title", "aria-label"},
+    "math": {"display"},
+    "mo": {"stretchy", "fence", "separator", "form", "minsize", "maxsize", "lspace", "rspace"},
+    "mi": {"mathvariant"},
+    "mspace": {"width", "height", "depth", "linebreak"},
+    "mtable": {"columnalign", "columnlines", "rowlines", "rowspacing", "columnspacing", "displaystyle"},
+    "mtd": {"columnalign", "columnspan", "rowspan"},
+    "mfrac": {"linethickness"},
+    "mstyle": {"displaystyle", "scriptlevel"},
+    "menclose": {"notation"},
+    "mover": {"accent"},
+    "munder": {"accentunder"},
+} | {
+    name: {"class"}
+    for name in ("span", "div", "code", "pre", "figure", "figcaption", "ul", "li", "th", "td", "p")
+}  # fmt: skip
+
+_CLEANER: Final = nh3.Cleaner(
+    tags=_TEXT | _MATH,
+    clean_content_tags={"script", "style"},
+    attributes=_ATTRIBUTES,
+    url_schemes={"http", "https", "mailto"},
+    link_rel="noopener noreferrer nofollow",
+    set_tag_attribute_values={"a": {"target": "_blank"}},
+    strip_comments=True,
+)
+
+
+def clean_html(html: str) -> str:
+    """The HTML with nothing in it that is not allowed."""
+    return _CLEANER.clean(html)
+
+
+# Rendering.
+
+_LANGUAGE: Final = re.compile(r"[\w+#.-]{1,30}")
+_ALIGNMENT: Final = re.compile(r"text-align:(\w+)")
+
+
+class Block(Struct, frozen=True):
+    """A top-level block: its lines and its HTML."""
+
+    first_line: int
+    html: str
+
+
+class _Renderer(RendererHTML):
+    """HTML as we want it: code with its language and a button, no pictures, no styles."""
+
+    def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """Code between fences."""
+        del options
+        token = tokens[idx]
+        found = _LANGUAGE.match(token.info.strip())
+        return _code(token.content, found[0] if found else "", is_open=bool(env.get("open")))
+
+    def code_block(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """Indented code."""
+        del options, env
+        return _code(tokens[idx].content, "", is_open=False)
+
+    def image(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A picture, as a link to it."""
+        token = tokens[idx]
+        address = str(token.attrs.get("src", ""))
+        words = self.renderInlineAsText(token.children, options, env) or address
+        return f'<a class="picture" href="{escape(address)}">{escape(words)}</a>'
+
+    def th_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """A cell, with its alignment as a class."""
+        del options, env
+        return _cell(tokens[idx])
+
+    td_open = th_open
+
+    def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
+        """The box of a task; HTML of the text itself never comes here."""
+        del options, env
+        return "☑" if "checked" in tokens[idx].content else "☐"
+
+
+def _cell(token: Token) -> str:
+    found = _ALIGNMENT.match(str(token.attrs.get("style", "")))
+    return f'<{token.tag} class="{found[1]}">' if found else f"<{token.tag}>"
+
+
+def _code(code: str, language: str, *, is_open: bool) -> str:
+    inner = escape(code, quote=False) if is_open else highlight(code, language)
+    return (
+        f'<figure class="code"><figcaption><span>{escape(language)}</span>'
+        '<button type="button" data-action="copy-code"></button></figcaption>'
+        f"<pre><code>{inner}</code></pre></figure>\n"
+    )
+
+
+def _parser() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
+    markdown.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
+    markdown.use(tasklists_plugin).use(formulas)
+    return markdown
+
+
+_MARKDOWN: Final = _parser()
+
+
+def blocks(text: str, *, is_open: bool = False) -> list[Block]:
+    """The top-level blocks of a text; ``is_open`` tells that its last one still grows."""
+    tokens = _MARKDOWN.parse(text)
+    groups: list[list[Token]] = []
+    depth = 0
+    for token in tokens:
+        if depth == 0:
+            groups.append([])
+        groups[-1].append(token)
+        depth += token.nesting
+    last = len(groups) - 1
+    return [
+        Block(_first_line(group), _html(group, is_open=is_open and number == last))
+        for number, group in enumerate(groups)
+    ]
+
+
+def first_lines(text: str) -> list[int]:
+    """Where each top-level block begins."""
+    lines: list[int] = []
+    depth = 0
+    for token in _BLOCKS_ONLY.parse(text):
+        if depth == 0:
+            lines.append(_first_line([token]))
+        depth += token.nesting
+    return lines
+
+
+def _without_inline() -> MarkdownIt:
+    markdown = _parser()
+    markdown.core.ruler.enableOnly(["normalize", "block"])
+    return markdown
+
+
+_BLOCKS_ONLY: Final = _without_inline()
+
+
+@lru_cache(maxsize=4096)
+def render_markdown(text: str) -> str:
+    """The whole text as HTML."""
+    return "".join(block.html for block in blocks(text))
+
+
+def _first_line(tokens: Sequence[Token]) -> int:
+    return tokens[0].map[0] if tokens[0].map else 0
+
+
+def _html(tokens: list[Token], *, is_open: bool) -> str:
+    return clean_html(_MARKDOWN.renderer.render(tokens, _MARKDOWN.options, {"open": is_open}))
+
+
+# Markdown that arrives in pieces.
+
+
+class Grown(Struct, frozen=True):
+    """HTML that is final from now on, and the HTML of the open end, which replaces the one before."""
+
+    final: str
+    tail: str
+
+
+class Growing:
+    """A text while it comes."""
+
+    def __init__(self) -> None:
+        self._tail = ""
+        self._held = ""
+        self._looked_at = 0
+        self._final: list[str] = []
+        self._tail_html = ""
+
+    @property
+    def html(self) -> Grown:
+        """Everything so far."""
+        return Grown("".join(self._final), self._tail_html)
+
+    def add(self, piece: str) -> Grown:
+        """Take more of the text."""
+        piece = self._held + piece
+        # The second half of a line's end may be on its way.
+        self._held = "\r" if piece.endswith("\r") else ""
+        piece = piece.removesuffix("\r")
+        self._tail += piece.replace("\r\n", "\n").replace("\r", "\n")
+        final = self._settle()
+        if final:
+            self._final.append(final)
+        self._tail_html = "".join(block.html for block in blocks(self._tail, is_open=True))
+        return Grown(final, self._tail_html)
+
+    def finish(self) -> str:
+        """The text is complete: all of its HTML."""
+        tail = self._tail + self._held
+        return "".join(self._final) + "".join(block.html for block in blocks(tail))
+
+    def _settle(self) -> str:
+        """Take what is final from the tail."""
+        complete = self._tail.rfind("\n") + 1
+        if complete <= self._looked_at:
+            return ""
+        self._looked_at = complete
+        starts = first_lines(self._tail[:complete])
+        if len(starts) < 2:
+            return ""
+        cut = _offset(self._tail, starts[-1])
+        settled, self._tail = self._tail[:cut], self._tail[cut:]
+        self._looked_at = complete - cut
+        return "".join(block.html for block in blocks(settled))
+
+
+def _offset(text: str, line: int) -> int:
+    at = 0
+    for _ in range(line):
+        at = text.index("\n", at) + 1
+    return at
