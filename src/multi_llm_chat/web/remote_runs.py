@@ -15,14 +15,16 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
-from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.store import Standing, UnderWay, read_standing
 from multi_llm_chat.store.questions import Question
+
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.chat_service import ChatService
 
 #: Seconds between two looks.
 PACE: Final = 1.0
@@ -72,7 +74,7 @@ class Elsewhere:
     """Brings what others do in a conversation to those who look at it here."""
 
     def __init__(
-        self, service: ChatService, shown: Shown, orphaned: Callable[[], object] = lambda: None
+        self, service: "ChatService", shown: Shown, orphaned: Callable[[], object] = lambda: None
     ) -> None:
         self._service = service
         self._shown = shown

@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import uvicorn
 from msgspec import Struct
@@ -25,15 +25,17 @@ from multi_llm_chat.config.secrets import FileSecrets, SecretStore
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
 from multi_llm_chat.web.access import Access, Proxy, is_loopback, read_password, read_secret
 from multi_llm_chat.web.guard import Guard
-from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.routes import conversations, pages, settings, tools
+
+if TYPE_CHECKING:
+    from multi_llm_chat.web.hub import Hub
 
 # The application.
 
 _ASSETS: Final = Path(__file__).parent / "assets"
 
 
-def make_app(hub: Hub, access: Access) -> Starlette:
+def make_app(hub: "Hub", access: Access) -> Starlette:
     """The application that shows a hub's conversations to those who may come in."""
 
     @asynccontextmanager
@@ -130,7 +132,7 @@ class Address(Struct, frozen=True):
 class Server(uvicorn.Server):
     """A server that ends its streams before it waits for connections to end."""
 
-    def __init__(self, config: uvicorn.Config, hub: Hub) -> None:
+    def __init__(self, config: uvicorn.Config, hub: "Hub") -> None:
         super().__init__(config)
         self._hub = hub
 
@@ -167,7 +169,7 @@ def open_access(address: Address, kept: SecretStore) -> Access:
     )
 
 
-def make_server(hub: Hub, access: Access, address: Address, **settings: Any) -> Server:
+def make_server(hub: "Hub", access: Access, address: Address, **settings: Any) -> Server:
     """The server, ready to run."""
     config = uvicorn.Config(
         make_app(hub, access),

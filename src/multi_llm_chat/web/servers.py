@@ -9,23 +9,42 @@ import asyncio
 import contextlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from multi_llm_chat.chat.workspace import Workspace
+from msgspec import Struct
+
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.tools.mcp import ElicitationCallback, Prompt, ServerEvent, StateChanged
+from multi_llm_chat.tools.registry import ToolListing
+
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.workspace import Workspace
 
 #: Seconds; the page shows which servers are still starting, and their tools are offered when they arrive.
 _PATIENCE: Final = 10.0
 _MISSING: Final = "MCP servers need the package mcp: pip install 'multi_llm_chat[mcp]'"
 
 
+class ToolGroup(Struct, frozen=True):
+    """A server's tools, or those of this program."""
+
+    source: str
+    state: str
+    message: str
+    tools: tuple[ToolListing, ...]
+
+    @property
+    def enabled(self) -> int:
+        """How many are switched on."""
+        return sum(tool.enabled for tool in self.tools)
+
+
 class ToolServers:
     """The servers of a workspace; ``changed`` is called whenever something about them is new."""
 
     def __init__(
-        self, workspace: Workspace, elicit: ElicitationCallback, changed: Callable[[], None]
+        self, workspace: "Workspace", elicit: ElicitationCallback, changed: Callable[[], None]
     ) -> None:
         self._workspace = workspace
         self._elicit = elicit
@@ -54,6 +73,21 @@ class ToolServers:
     def states(self) -> list[StateChanged]:
         """How each server is doing."""
         return [state for servers in self._all for state in servers.states()]
+
+    def groups(self) -> list[ToolGroup]:
+        """All tools of the workspace, by the server they come from."""
+        states = {state.server: state for state in self.states()}
+        listing = self._workspace.tools.listing()
+        sources = dict.fromkeys([*states, *(tool.source for tool in listing)])
+        return [
+            ToolGroup(
+                source,
+                states[source].state if source in states else "ready",
+                states[source].message if source in states else "",
+                tuple(tool for tool in listing if tool.source == source),
+            )
+            for source in sources
+        ]
 
     def starting(self) -> list[str]:
         """The servers that are still starting: an answer that begins now goes without their tools."""

@@ -9,11 +9,10 @@ Rules:
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from multi_llm_chat.chat.approvals import decide_in_store, read_request, write_decision
 from multi_llm_chat.chat.branch import new_id
-from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
@@ -21,6 +20,9 @@ from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.oplog import Change, OpLog
 from multi_llm_chat.web.views import Asked
+
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.chat_service import ChatService
 
 # Approvals of calls.
 
@@ -37,7 +39,7 @@ class Decisions:
 
     def __init__(
         self,
-        service: ChatService,
+        service: "ChatService",
         answers: Callable[[], Iterable[LiveAnswer]],
         publish: Callable[[list[Change]], object],
     ) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 from starlette.requests import Request
@@ -31,10 +31,11 @@ from multi_llm_chat.store import (
 from multi_llm_chat.store.conversations import Which
 from multi_llm_chat.web.guard import COOKIE, sign_in
 from multi_llm_chat.web.history_view import money
-from multi_llm_chat.web.live_conversation import Live, Picture
 from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
-from multi_llm_chat.web.routes.tools import tool_groups
 from multi_llm_chat.web.templating import LANGUAGES, day_of
+
+if TYPE_CHECKING:
+    from multi_llm_chat.web.live_conversation import Live, Picture
 
 #: How many conversations a page lists at first, and how many hits.
 LISTED = 60
@@ -61,7 +62,7 @@ async def conversation_page(request: Request) -> Response:
     return await _page(told, told.conversation, await told.live(), summary.title)
 
 
-async def _page(told: Asking, conversation: str, live: Live, title: str) -> Response:
+async def _page(told: Asking, conversation: str, live: "Live", title: str) -> Response:
     picture = await live.picture()
     listing = await told.store.arun(list_conversations, limit=LISTED)
     spent = await _total(told, conversation) if title else Total()
@@ -76,7 +77,7 @@ async def _page(told: Asking, conversation: str, live: Live, title: str) -> Resp
         which="open",
         people=hub.people(),
         groups=hub.workspace.settings.groups,
-        tools=tool_groups(hub),
+        tools=hub.servers.groups(),
         problems=hub.workspace.problems,
         spent=total_words(told, spent),
         form_token=told.form_token,
@@ -132,7 +133,7 @@ async def earlier(request: Request) -> Response:
     return JSONResponse({"html": _messages(told, picture)})
 
 
-def _messages(told: Asking, picture: Picture) -> str:
+def _messages(told: Asking, picture: "Picture") -> str:
     earlier_button = (
         told.drawing.draw("earlier.html", first=picture.exchanges[0].id) if picture.more else ""
     )

@@ -5,18 +5,20 @@ Rules:
 2. Ids from an address are ids of this user's conversations, whatever they look like.
 """
 
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 from starlette.requests import Request
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store import Store, get
-from multi_llm_chat.web.access import Access
-from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.live_conversation import Live
 from multi_llm_chat.web.templating import Drawing, Words, chosen_language
 from multi_llm_chat.web.views import id_of
+
+if TYPE_CHECKING:
+    from multi_llm_chat.web.access import Access
+    from multi_llm_chat.web.hub import Hub
+    from multi_llm_chat.web.live_conversation import Live
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class Asking:
         """The conversation that the address names."""
         return id_of(self.request.path_params["conversation"])
 
-    async def live(self) -> Live:
+    async def live(self) -> "Live":
         """The conversation that the address names, open; one that is not in the store is new."""
         opened = self.hub.opened(self.user, self.conversation)
         if opened is not None:

@@ -9,40 +9,8 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
-from multi_llm_chat.tools.registry import ToolListing
 from multi_llm_chat.web.config_editor import change_settings, keep_servers
-from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.routes.request_body import asking
-
-
-class ToolGroup(Struct, frozen=True):
-    """A server's tools, or those of this program."""
-
-    source: str
-    state: str
-    message: str
-    tools: tuple[ToolListing, ...]
-
-    @property
-    def enabled(self) -> int:
-        """How many are switched on."""
-        return sum(tool.enabled for tool in self.tools)
-
-
-def tool_groups(hub: Hub) -> list[ToolGroup]:
-    """All tools, by the server they come from."""
-    states = {state.server: state for state in hub.servers.states()}
-    listing = hub.workspace.tools.listing()
-    sources = dict.fromkeys([*states, *(tool.source for tool in listing)])
-    return [
-        ToolGroup(
-            source,
-            states[source].state if source in states else "ready",
-            states[source].message if source in states else "",
-            tuple(tool for tool in listing if tool.source == source),
-        )
-        for source in sources
-    ]
 
 
 async def panel(request: Request) -> Response:
@@ -50,7 +18,7 @@ async def panel(request: Request) -> Response:
     told = asking(request)
     html = told.drawing.draw(
         "tools.html",
-        tools=tool_groups(told.hub),
+        tools=told.hub.servers.groups(),
         problems=told.hub.workspace.problems,
         may_change=told.access.may_change(told.user),
     )
