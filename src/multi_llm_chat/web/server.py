@@ -9,7 +9,7 @@ import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import uvicorn
 from msgspec import Struct
@@ -169,7 +169,7 @@ def open_access(address: Address, kept: SecretStore) -> Access:
     )
 
 
-def make_server(hub: "Hub", access: Access, address: Address, **settings: Any) -> Server:
+def make_server(hub: "Hub", access: Access, address: Address) -> Server:
     """The server, ready to run."""
     config = uvicorn.Config(
         make_app(hub, access),
@@ -181,6 +181,5 @@ def make_server(hub: "Hub", access: Access, address: Address, **settings: Any) -
         server_header=False,
         ws="none",
         timeout_graceful_shutdown=3,
-        **settings,
     )
     return Server(config, hub)
