@@ -29,9 +29,9 @@ from bench.measuring import Result
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.web.access import Access
+from multi_llm_chat.web.access import AccessPolicy
 from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.server import Address, make_server
+from multi_llm_chat.web.server import ServerOptions, make_server
 
 SPEAKERS = ("gemini", "chatgpt", "claude")
 TOKENS_A_SECOND = 100
@@ -143,13 +143,13 @@ def serve_here(folder: str, address: str, port_file: str) -> None:
         folders=folders, environment={"K": "key-without-value"}, working_folder=Path(folder)
     )
     hub = Hub(lambda approve: Workspace(folders, keys=keys, approve=approve))
-    access = Access(b"secret of the benchmark")
+    access = AccessPolicy(b"secret of the benchmark")
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     told = {"port": listening.getsockname()[1], "tokens": [access.new_link() for _ in range(4)]}
     beside = Path(port_file + ".new")
     beside.write_text(json.dumps(told), encoding="utf-8")
     beside.rename(port_file)
-    make_server(hub, access, Address()).run(sockets=[listening])
+    make_server(hub, access, ServerOptions()).run(sockets=[listening])
 
 
 @contextlib.contextmanager

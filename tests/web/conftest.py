@@ -20,7 +20,7 @@ from playwright.sync_api import (
     sync_playwright,
 )
 from tests.web.browser_thread import BrowserThread
-from tests.web.server_process import House, house
+from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.web.guard import COOKIE
 
@@ -71,27 +71,27 @@ def browser(browser_thread: BrowserThread) -> Generator[Browser]:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Generator[House]:
-    with house(tmp_path) as opened:
+def server(tmp_path: Path) -> Generator[RunningServer]:
+    with run_server(tmp_path) as opened:
         yield opened
 
 
-class Watched:
+class Visitor:
     """Pages of one visitor, and everything that must not happen in them."""
 
-    def __init__(self, home: House, browser: Browser, **settings: Any) -> None:
-        self._home = home
+    def __init__(self, server: RunningServer, browser: Browser, **settings: Any) -> None:
+        self._server = server
         self._context = browser.new_context(viewport={"width": 1400, "height": 860}, **settings)
         self._context.set_default_timeout(PATIENCE)
         self._context.on("request", self._requested)
         self.foreign: list[str] = []
         self.errors: list[str] = []
         self._context.add_cookies(
-            [{"name": COOKIE, "value": home.access.session(), "url": home.url}]
+            [{"name": COOKIE, "value": server.access.new_session(), "url": server.url}]
         )
 
     def _requested(self, request: Request) -> None:
-        if not request.url.startswith((self._home.url, "blob:", "data:,")):
+        if not request.url.startswith((self._server.url, "blob:", "data:,")):
             self.foreign.append(request.url)
 
     def _said(self, message: ConsoleMessage) -> None:
@@ -106,7 +106,7 @@ class Watched:
         page.on("console", self._said)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         if path is not None:
-            page.goto(self._home.url + path)
+            page.goto(self._server.url + path)
             page.locator("body[data-ready]").wait_for()
         return page
 
@@ -115,14 +115,14 @@ class Watched:
 
 
 @pytest.fixture
-def visit(
-    home: House, browser: Browser, browser_thread: BrowserThread
-) -> Generator[Callable[..., Watched]]:
+def new_visitor(
+    server: RunningServer, browser: Browser, browser_thread: BrowserThread
+) -> Generator[Callable[..., Visitor]]:
     """Visitors; at the end none of their pages may have met an error or asked anybody else."""
-    visitors: list[Watched] = []
+    visitors: list[Visitor] = []
 
-    def come(**settings: Any) -> Watched:
-        visitors.append(Watched(home, browser, **settings))
+    def come(**settings: Any) -> Visitor:
+        visitors.append(Visitor(server, browser, **settings))
         return visitors[-1]
 
     yield come
@@ -133,6 +133,6 @@ def visit(
 
 
 @pytest.fixture
-def page(visit: Callable[..., Watched], browser_thread: BrowserThread) -> Page:
+def page(new_visitor: Callable[..., Visitor], browser_thread: BrowserThread) -> Page:
     """One page of one visitor, an empty conversation."""
-    return browser_thread.run(lambda: visit().open("/"))
+    return browser_thread.run(lambda: new_visitor().open("/"))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 from tests.web.conftest import CHROMIUM, FLAGS
-from tests.web.server_process import House, house
+from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.testing.simulator import Call, Gate, Say
 
@@ -38,7 +38,7 @@ $$\frac{n(n+1)}{2} = \int_0^n x\,dx + \frac{n}{2}$$
 which is what we wanted."""
 
 
-def say(page: Page, text: str) -> None:
+def send(page: Page, text: str) -> None:
     page.locator("#text").fill(text)
     page.locator("#text").press("Enter")
 
@@ -51,29 +51,29 @@ def shot(page: Page, name: str) -> None:
     page.screenshot(path=FOLDER / f"{name}.png")
 
 
-def conversation(home: House, page: Page) -> None:
+def conversation(server: RunningServer, page: Page) -> None:
     """Formulas, then several answers while they come."""
     for title in ("Trip to Kyoto in spring", "SQL tuning", "Release notes"):
-        home.says("chatgpt", Say("Gladly."))
-        page.goto(home.url)
-        say(page, f"@chatgpt {title}")
+        server.add_replies("chatgpt", Say("Gladly."))
+        page.goto(server.url)
+        send(page, f"@chatgpt {title}")
         page.locator(".answer:not(.live)").wait_for()
-    page.goto(home.url)
+    page.goto(server.url)
     for name in EVERYBODY:
-        home.says(name, Say(FORMULA))
-    say(page, "@all How do I add the first n numbers?")
+        server.add_replies(name, Say(FORMULA))
+    send(page, "@all How do I add the first n numbers?")
     page.locator(".answer:not(.live)").nth(2).wait_for()
     shot(page, "formulas")
     weather = Call("get_weather", {"city": "Paris", "days": 3})
     gate = Gate(9)
-    home.says(
+    server.add_replies(
         "gemini",
         Say("Let me look.", thinking="They also want the weather.", calls=[weather]),
         Say(COMPARISON),
     )
-    home.says("chatgpt", Say(COMPARISON))
-    home.says("claude", Say(COMPARISON, faults=[gate]))
-    say(page, "@all Compare threads and tasks. And the weather in Paris?")
+    server.add_replies("chatgpt", Say(COMPARISON))
+    server.add_replies("claude", Say(COMPARISON, faults=[gate]))
+    send(page, "@all Compare threads and tasks. And the weather in Paris?")
     page.locator(".tool.waiting").wait_for()
     gate.wait_reached()
     page.locator(".answer:not(.live)").nth(3).wait_for()
@@ -83,7 +83,7 @@ def conversation(home: House, page: Page) -> None:
     idle(page)
 
 
-def surroundings(home: House, page: Page) -> None:
+def surroundings(server: RunningServer, page: Page) -> None:
     """Menus, dialogs, search, and a phone."""
     page.locator("#text").press_sequentially("and now @")
     page.emulate_media(color_scheme="dark")
@@ -98,7 +98,7 @@ def surroundings(home: House, page: Page) -> None:
     page.locator("#settings .keys").wait_for()
     shot(page, "settings")
     page.keyboard.press("Escape")
-    home.says("claude", Say("In short: tasks wait, threads block, processes compute."))
+    server.add_replies("claude", Say("In short: tasks wait, threads block, processes compute."))
     page.locator(".answer[data-speaker=claude]").last.get_by_role(
         "button", name="Answer again"
     ).click()
@@ -118,16 +118,16 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        house(Path(folder)) as home,
+        run_server(Path(folder)) as server,
         sync_playwright() as playwright,
     ):
 
-        @home.tools.tool(approval="ask")
+        @server.tools.tool(approval="ask")
         def get_weather(city: str, days: int = 1) -> str:
             """The weather of the next days."""
             return f"{city}: sunny, 24 °C, for {days} days"
 
-        @home.tools.tool
+        @server.tools.tool
         def get_alerts(city: str) -> str:
             """Warnings for a city."""
             return f"no warnings for {city}"
@@ -135,9 +135,9 @@ def main() -> None:
         del get_weather, get_alerts
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 1400, "height": 860})
-        page.goto(home.link())
-        conversation(home, page)
-        surroundings(home, page)
+        page.goto(server.link())
+        conversation(server, page)
+        surroundings(server, page)
         browser.close()
 
 

@@ -24,9 +24,9 @@ from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.secrets import MemorySecrets
 from multi_llm_chat.testing.simulator import Simulator
 from multi_llm_chat.tools import ToolRegistry
-from multi_llm_chat.web.access import Access, Proxy
+from multi_llm_chat.web.access import AccessPolicy, Proxy
 from multi_llm_chat.web.hub import Hub
-from multi_llm_chat.web.server import Address, make_server
+from multi_llm_chat.web.server import ServerOptions, make_server
 
 #: Who speaks, and as which provider.
 SPEAKERS = {"gemini": "gemini", "chatgpt": "openai", "claude": "anthropic"}
@@ -48,10 +48,10 @@ _FORKING.set_forkserver_preload(
 )
 
 
-class House:
+class RunningServer:
     """A running server."""
 
-    def __init__(self, hub: Hub, access: Access, simulator: Simulator, port: int) -> None:
+    def __init__(self, hub: Hub, access: AccessPolicy, simulator: Simulator, port: int) -> None:
         self.hub = hub
         self.access = access
         self.simulator = simulator
@@ -61,7 +61,7 @@ class House:
     def tools(self) -> ToolRegistry:
         return self.hub.workspace.tools
 
-    def says(self, speaker: str, *replies: Any) -> None:
+    def add_replies(self, speaker: str, *replies: Any) -> None:
         """What a speaker will say next."""
         self.simulator.script.add(*replies, provider=SPEAKERS[speaker])
 
@@ -69,7 +69,7 @@ class House:
         return f"{self.url}{path}?token={self.access.new_link()}"
 
     @contextmanager
-    def visitor(self, **settings: Any) -> Generator[httpx2.Client]:
+    def signed_in_client(self, **settings: Any) -> Generator[httpx2.Client]:
         """A browser without a screen that is signed in."""
         with httpx2.Client(base_url=self.url, timeout=PATIENCE, **settings) as client:
             page = client.get(self.link(), follow_redirects=True)
@@ -90,7 +90,7 @@ def config_of(simulator: Simulator, speakers: Mapping[str, str]) -> str:
 
 
 @contextmanager
-def house(
+def run_server(
     folder: Path,
     script: Any = (),
     *,
@@ -99,9 +99,9 @@ def house(
     proxy: Proxy | None = None,
     password_hash: str | None = None,
     hosts: tuple[str, ...] = (),
-    figures_token: str = "",
+    metrics_token: str = "",
     prepare: Callable[[Hub], object] = lambda _hub: None,
-) -> Generator[House]:
+) -> Generator[RunningServer]:
     """A server in a thread; everything it keeps is below the folder. ``prepare`` is called before it serves."""
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)
@@ -116,19 +116,19 @@ def house(
         )
         hub = Hub(lambda approve: Workspace(folders, keys=keys, approve=approve))
         prepare(hub)
-        access = Access(
+        access = AccessPolicy(
             b"secret of this test",
             proxy=proxy,
             password_hash=password_hash,
             hosts=hosts,
-            figures_token=figures_token,
+            metrics_token=metrics_token,
         )
         listening = socket.create_server(("127.0.0.1", 0))
-        server = make_server(hub, access, Address(port=listening.getsockname()[1]))
+        server = make_server(hub, access, ServerOptions(port=listening.getsockname()[1]))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield House(hub, access, simulator, listening.getsockname()[1])
+            yield RunningServer(hub, access, simulator, listening.getsockname()[1])
         finally:
             server.should_exit = True
             thread.join(PATIENCE)
@@ -139,18 +139,18 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "multi_llm_chat", *arguments]
 
 
-def environment(home: Path, **more: str) -> dict[str, str]:
+def environment(folder: Path, **more: str) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}
-    return kept | {"MULTI_LLM_CHAT_HOME": str(home), "TEST_KEY": "test-key-of-no-value"} | more
+    return kept | {"MULTI_LLM_CHAT_HOME": str(folder), "TEST_KEY": "test-key-of-no-value"} | more
 
 
 @contextmanager
-def started(folder: Path, *words: str) -> Generator[tuple[BaseProcess, TextIO]]:
+def mlc_process(folder: Path, *words: str) -> Generator[tuple[BaseProcess, TextIO]]:
     """``mlc`` as a process of its own, and what it prints; killed in the end."""
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as printed:
         process = _FORKING.Process(
-            target=_become, args=(words, environment(folder), DupFd(writing)), daemon=True
+            target=_run_mlc, args=(words, environment(folder), DupFd(writing)), daemon=True
         )
         process.start()
         os.close(writing)
@@ -162,13 +162,13 @@ def started(folder: Path, *words: str) -> Generator[tuple[BaseProcess, TextIO]]:
 
 
 @contextmanager
-def served(folder: Path, port: int = 0) -> Generator[tuple[BaseProcess, str]]:
+def serve_process(folder: Path, port: int = 0) -> Generator[tuple[BaseProcess, str]]:
     """``mlc serve`` as a process of its own, and the link that it tells; killed in the end."""
-    with started(folder, "serve", "--port", str(port), "--no-open") as (process, printed):
+    with mlc_process(folder, "serve", "--port", str(port), "--no-open") as (process, printed):
         yield process, printed.readline().split()[-1]
 
 
-def _become(words: Sequence[str], settings: Mapping[str, str], output: Any) -> None:
+def _run_mlc(words: Sequence[str], settings: Mapping[str, str], output: Any) -> None:
     """Be ``mlc`` from here on."""
     os.environ.clear()
     os.environ.update(settings)
@@ -178,14 +178,14 @@ def _become(words: Sequence[str], settings: Mapping[str, str], output: Any) -> N
     runpy.run_module("multi_llm_chat", run_name="__main__")
 
 
-def configure(folder: Path, simulator: Simulator, config: str = "") -> None:
+def write_config(folder: Path, simulator: Simulator, config: str = "") -> None:
     """Write the settings of a server that is not started here."""
     (folder / "config").mkdir(parents=True, exist_ok=True)
     text = config + config_of(simulator, SPEAKERS)
     (folder / "config" / "config.toml").write_text(text, encoding="utf-8")
 
 
-def from_npm(config: pytest.Config, package: str) -> Path:
+def install_npm_package(config: pytest.Config, package: str) -> Path:
     """The ``node_modules`` with a package that only tests need; once taken it is kept in pytest's own cache."""
     npm = shutil.which("npm")
     if npm is None:

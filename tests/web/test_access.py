@@ -5,13 +5,13 @@ from pathlib import Path
 import httpx2
 import pytest
 from argon2 import PasswordHasher
-from tests.web.server_process import House, form_token, house
+from tests.web.server_process import RunningServer, form_token, run_server
 
 from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.web.access import (
-    Access,
+    AccessPolicy,
     Proxy,
     is_loopback,
     read_password,
@@ -19,15 +19,15 @@ from multi_llm_chat.web.access import (
     set_password,
 )
 from multi_llm_chat.web.guard import LARGEST_BODY
-from multi_llm_chat.web.server import Address, open_access
+from multi_llm_chat.web.server import ServerOptions, open_access
 
 
 def conversation_of(html: str) -> str:
     return html.partition('data-conversation="')[2].partition('"')[0]
 
 
-def test_a_stranger_sees_nothing_but_the_way_in(home: House):
-    with httpx2.Client(base_url=home.url) as stranger:
+def test_a_stranger_sees_nothing_but_the_way_in(server: RunningServer):
+    with httpx2.Client(base_url=server.url) as stranger:
         assert stranger.get("/", headers={"accept": "text/html"}).headers["location"] == "/login"
         for path in (
             "/",
@@ -49,7 +49,7 @@ def test_a_stranger_sees_nothing_but_the_way_in(home: House):
 
 def test_probes_are_answered_and_figures_are_told_to_this_machine_or_for_the_token(tmp_path: Path):
     bearer = {"authorization": "Bearer the token"}
-    with house(tmp_path, figures_token="the token") as home, httpx2.Client(base_url=home.url) as probe:  # fmt: skip
+    with run_server(tmp_path, metrics_token="the token") as server, httpx2.Client(base_url=server.url) as probe:  # fmt: skip
         assert probe.get("/healthz").text == "ok\n"
         assert probe.get("/readyz").text == "ok\n"
         assert "multi_llm_chat_runs_held 0" in probe.get("/metrics").text
@@ -58,16 +58,16 @@ def test_probes_are_answered_and_figures_are_told_to_this_machine_or_for_the_tok
         assert probe.get("/metrics", headers=passed_on | bearer).status_code == 200
         for path in ("/healthzz", "/metrics/x", "/readyz/"):
             assert probe.get(path).status_code == 401
-    elsewhere = Access(b"secret", figures_token="the token")
-    assert not elsewhere.tells_figures("203.0.113.9", {})
-    assert not elsewhere.tells_figures("203.0.113.9", {"authorization": "Bearer another"})
-    assert elsewhere.tells_figures("203.0.113.9", bearer)
-    assert not Access(b"secret").tells_figures("203.0.113.9", {"authorization": "Bearer "})
-    assert not Access(b"secret", proxy=Proxy("x-user")).tells_figures("127.0.0.1", {})
+    elsewhere = AccessPolicy(b"secret", metrics_token="the token")
+    assert not elsewhere.may_read_metrics("203.0.113.9", {})
+    assert not elsewhere.may_read_metrics("203.0.113.9", {"authorization": "Bearer another"})
+    assert elsewhere.may_read_metrics("203.0.113.9", bearer)
+    assert not AccessPolicy(b"secret").may_read_metrics("203.0.113.9", {"authorization": "Bearer "})
+    assert not AccessPolicy(b"secret", proxy=Proxy("x-user")).may_read_metrics("127.0.0.1", {})
 
 
-def test_a_link_opens_one_browser_once(home: House):
-    link = home.link()
+def test_a_link_opens_one_browser_once(server: RunningServer):
+    link = server.link()
     with httpx2.Client() as first, httpx2.Client() as second:
         answer = first.get(link)
         assert answer.status_code == 303
@@ -75,7 +75,7 @@ def test_a_link_opens_one_browser_once(home: House):
         cookie = answer.headers["set-cookie"].lower()
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
-        assert first.get(home.url).status_code == 200
+        assert first.get(server.url).status_code == 200
         assert second.get(link).status_code == 401
 
 
@@ -83,14 +83,14 @@ def test_a_link_opens_one_browser_once(home: House):
     "host",
     ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"],
 )
-def test_a_name_that_is_not_ours_is_refused(home: House, host: str):
-    with home.visitor() as visitor:
+def test_a_name_that_is_not_ours_is_refused(server: RunningServer, host: str):
+    with server.signed_in_client() as visitor:
         assert visitor.get("/", headers={"host": host}).status_code == 421
 
 
 @pytest.mark.parametrize("host", ["localhost:8765", "127.0.0.1", "[::1]:8765", "192.168.1.20:8765"])
-def test_addresses_and_localhost_are_ours(home: House, host: str):
-    with home.visitor() as visitor:
+def test_addresses_and_localhost_are_ours(server: RunningServer, host: str):
+    with server.signed_in_client() as visitor:
         assert visitor.get("/", headers={"host": host}).status_code == 200
 
 
@@ -104,8 +104,10 @@ def test_addresses_and_localhost_are_ours(home: House, host: str):
         {"x-form-token": "0" * 64},
     ],
 )
-def test_what_changes_something_must_come_from_our_own_page(home: House, headers: dict[str, str]):
-    with home.visitor() as visitor:
+def test_what_changes_something_must_come_from_our_own_page(
+    server: RunningServer, headers: dict[str, str]
+):
+    with server.signed_in_client() as visitor:
         before = visitor.get("/sidebar").text
         refused = visitor.post("/c/one/messages", data={"text": "memo"}, headers=headers)
         assert refused.status_code == 403
@@ -113,15 +115,15 @@ def test_what_changes_something_must_come_from_our_own_page(home: House, headers
         assert visitor.post("/c/one/messages", data={"text": "memo"}).status_code == 200
 
 
-def test_a_form_token_of_another_browser_is_no_good(home: House):
-    with home.visitor() as one, home.visitor() as other:
+def test_a_form_token_of_another_browser_is_no_good(server: RunningServer):
+    with server.signed_in_client() as one, server.signed_in_client() as other:
         token = other.headers["x-form-token"]
         answer = one.post("/preferences", json={"theme": "dark"}, headers={"x-form-token": token})
         assert answer.status_code == 403
 
 
-def test_every_answer_forbids_what_pages_do_not_need(home: House):
-    with home.visitor() as visitor:
+def test_every_answer_forbids_what_pages_do_not_need(server: RunningServer):
+    with server.signed_in_client() as visitor:
         for path in ("/", "/login", "/assets/main.js", "/nowhere", "/settings"):
             headers = visitor.get(path).headers
             assert headers["content-security-policy"].startswith(
@@ -132,8 +134,10 @@ def test_every_answer_forbids_what_pages_do_not_need(home: House):
             assert headers["x-frame-options"] == "DENY"
 
 
-def test_pages_are_not_kept_by_browsers_and_scripts_only_while_they_are_the_same(home: House):
-    with home.visitor() as visitor:
+def test_pages_are_not_kept_by_browsers_and_scripts_only_while_they_are_the_same(
+    server: RunningServer,
+):
+    with server.signed_in_client() as visitor:
         assert visitor.get("/").headers["cache-control"] == "no-store"
         script = visitor.get("/assets/main.js")
         assert script.headers["cache-control"] == "no-cache"
@@ -141,30 +145,30 @@ def test_pages_are_not_kept_by_browsers_and_scripts_only_while_they_are_the_same
         assert again.status_code == 304
 
 
-def test_a_body_that_is_too_large_is_not_read_to_its_end(home: House):
-    with home.visitor() as visitor:
+def test_a_body_that_is_too_large_is_not_read_to_its_end(server: RunningServer):
+    with server.signed_in_client() as visitor:
         answer = visitor.post("/preferences", content=b"x" * (LARGEST_BODY + 1))
         assert answer.status_code == 413
 
 
 def test_a_changed_session_is_nobodys():
-    access = Access(b"secret")
-    session = access.session("anna")
+    access = AccessPolicy(b"secret")
+    session = access.new_session("anna")
     assert access.user_of(session) == "anna"
     for wrong in (
         "",
         "x",
         session[:-1],
         session.replace(".", "..", 1),
-        Access(b"other").session("anna"),
+        AccessPolicy(b"other").new_session("anna"),
     ):
         assert access.user_of(wrong) is None
 
 
 def test_a_session_ends():
     now = 1000.0
-    access = Access(b"secret", clock=lambda: now)
-    session = access.session()
+    access = AccessPolicy(b"secret", clock=lambda: now)
+    session = access.new_session()
     now += 29 * 24 * 3600
     assert access.user_of(session)
     now += 2 * 24 * 3600
@@ -174,13 +178,13 @@ def test_a_session_ends():
 def test_others_are_not_let_in_without_a_password_or_a_proxy():
     kept = MemorySecrets()
     with pytest.raises(UsageError, match="set-password"):
-        open_access(Address("0.0.0.0"), kept)
+        open_access(ServerOptions("0.0.0.0"), kept)
     with pytest.raises(UsageError, match="--auth-header"):
-        open_access(Address("::"), kept)
-    open_access(Address("127.0.0.1"), kept)
-    open_access(Address("0.0.0.0", proxy=Proxy("x-user")), kept)
+        open_access(ServerOptions("::"), kept)
+    open_access(ServerOptions("127.0.0.1"), kept)
+    open_access(ServerOptions("0.0.0.0", proxy=Proxy("x-user")), kept)
     set_password(kept, "correct horse")
-    open_access(Address("0.0.0.0"), kept)
+    open_access(ServerOptions("0.0.0.0"), kept)
     assert is_loopback("127.0.0.5")
     assert not is_loopback("evil.example")
 
@@ -199,8 +203,11 @@ def test_a_password_is_kept_as_a_hash_and_ends_all_sessions(tmp_path: Path):
 
 def test_who_knows_the_password_comes_in(tmp_path: Path):
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
-    with house(tmp_path, password_hash=quick) as home, httpx2.Client(base_url=home.url) as visitor:
-        visitor.headers["origin"] = home.url
+    with (
+        run_server(tmp_path, password_hash=quick) as server,
+        httpx2.Client(base_url=server.url) as visitor,
+    ):
+        visitor.headers["origin"] = server.url
         assert visitor.post("/login", data={"password": "wrong"}).status_code == 403
         assert visitor.get("/").status_code == 401
         assert visitor.post("/login", data={"password": "correct horse"}).headers["location"] == "/"
@@ -214,7 +221,7 @@ def test_who_knows_the_password_comes_in(tmp_path: Path):
 def test_many_wrong_passwords_make_everybody_wait():
     now = 0.0
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
-    access = Access(b"secret", password_hash=quick, clock=lambda: now)
+    access = AccessPolicy(b"secret", password_hash=quick, clock=lambda: now)
     for _ in range(6):
         assert not access.check_password("wrong")
         now += access.wait
@@ -228,14 +235,14 @@ def test_many_wrong_passwords_make_everybody_wait():
 
 def test_users_of_a_proxy_see_only_their_own(tmp_path: Path):
     proxy = Proxy("x-user", ("127.0.0.1",), admins=("root",))
-    with house(tmp_path, proxy=proxy) as home, httpx2.Client(base_url=home.url) as client:
+    with run_server(tmp_path, proxy=proxy) as server, httpx2.Client(base_url=server.url) as client:
 
         def headers(user: str) -> dict[str, str]:
             html = client.get("/", headers={"x-user": user}).text
-            return {"x-user": user, "origin": home.url, "x-form-token": form_token(html)}
+            return {"x-user": user, "origin": server.url, "x-form-token": form_token(html)}
 
         anna, bert = headers("anna"), headers("bert")
-        home.says("gemini", Say("For Anna."))
+        server.add_replies("gemini", Say("For Anna."))
         said = client.post("/c/shared/messages", data={"text": "a secret of anna's"}, headers=anna)
         assert said.status_code == 200
         assert "secret" in client.get("/sidebar", headers=anna).text
@@ -252,16 +259,16 @@ def test_users_of_a_proxy_see_only_their_own(tmp_path: Path):
 
 def test_a_header_from_elsewhere_is_not_believed(tmp_path: Path):
     proxy = Proxy("x-user", ("10.9.8.7",))
-    with house(tmp_path, proxy=proxy) as home, httpx2.Client(base_url=home.url) as client:
+    with run_server(tmp_path, proxy=proxy) as server, httpx2.Client(base_url=server.url) as client:
         assert client.get("/", headers={"x-user": "anna"}).status_code == 401
-        assert client.get(home.link()).status_code == 303  # the link signs a cookie …
+        assert client.get(server.link()).status_code == 303  # the link signs a cookie …
         assert (
             client.get("/").status_code == 401
         )  # … which is nobody's where a proxy knows the users
 
 
-def test_keys_never_leave_the_server(home: House):
-    with home.visitor() as visitor:
+def test_keys_never_leave_the_server(server: RunningServer):
+    with server.signed_in_client() as visitor:
         assert (
             visitor.post(
                 "/settings/key",
@@ -278,7 +285,7 @@ def test_keys_never_leave_the_server(home: House):
 
 
 def test_the_server_ends_although_pages_are_open(tmp_path: Path):
-    with house(tmp_path) as home, home.visitor() as visitor:
+    with run_server(tmp_path) as server, server.signed_in_client() as visitor:
         identifier = conversation_of(visitor.get("/").text)
         with visitor.stream("GET", f"/c/{identifier}/events") as stream:
             lines = stream.iter_lines()

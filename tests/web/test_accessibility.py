@@ -6,8 +6,8 @@ from typing import Literal
 
 import pytest
 from playwright.sync_api import Page
-from tests.web.conftest import Watched
-from tests.web.server_process import House, from_npm
+from tests.web.conftest import Visitor
+from tests.web.server_process import RunningServer, install_npm_package
 
 from multi_llm_chat.testing.simulator import Call, Say
 
@@ -23,7 +23,7 @@ SCHEMES: tuple[tuple[Literal["light", "dark"], list[str] | None], ...] = (
 
 @pytest.fixture(scope="session")
 def axe(pytestconfig: pytest.Config) -> str:
-    script = from_npm(pytestconfig, "axe-core@4") / "axe-core" / "axe.min.js"
+    script = install_npm_package(pytestconfig, "axe-core@4") / "axe-core" / "axe.min.js"
     return script.read_text(encoding="utf-8")
 
 
@@ -42,18 +42,20 @@ def findings(page: Page, axe: str) -> list[str]:
     return found
 
 
-def test_axe_finds_nothing_serious(home: House, visit: Callable[..., Watched], axe: str):
-    @home.tools.tool(approval="ask")
+def test_axe_finds_nothing_serious(
+    server: RunningServer, new_visitor: Callable[..., Visitor], axe: str
+):
+    @server.tools.tool(approval="ask")
     def get_weather(city: str) -> str:
         """The weather."""
         return city
 
     del get_weather
     # The rules must be let into the page, which the policy would forbid.
-    page = visit(bypass_csp=True, reduced_motion="reduce").open("/")
+    page = new_visitor(bypass_csp=True, reduced_motion="reduce").open("/")
     assert findings(page, axe) == []
-    home.says("gemini", Say(ANSWER, thinking="hm"))
-    home.says("claude", Say(calls=[Call("get_weather", {"city": "Rome"})]))
+    server.add_replies("gemini", Say(ANSWER, thinking="hm"))
+    server.add_replies("claude", Say(calls=[Call("get_weather", {"city": "Rome"})]))
     page.locator("#text").fill("@gemini @claude x")
     page.keyboard.press("Enter")
     page.locator(".tool.waiting").wait_for()
@@ -67,19 +69,19 @@ def test_axe_finds_nothing_serious(home: House, visit: Callable[..., Watched], a
     assert findings(page, axe) == []
 
 
-def test_landmarks_and_live_regions_are_there(home: House, page: Page):
+def test_landmarks_and_live_regions_are_there(server: RunningServer, page: Page):
     for role in ("navigation", "main", "complementary", "log", "form"):
         assert page.get_by_role(role).count() == 1
     assert page.locator("#spoken").get_attribute("aria-live") == "polite"
-    home.says("gemini", Say("Heard by all."))
+    server.add_replies("gemini", Say("Heard by all."))
     page.locator("#text").fill("@gemini hi")
     page.keyboard.press("Enter")
     page.locator("#spoken", has_text="gemini: Heard by all.").wait_for(state="attached")
 
 
 def test_nothing_moves_for_those_who_want_no_motion(
-    home: House, visit: Callable[..., Watched], tmp_path: Path
+    server: RunningServer, new_visitor: Callable[..., Visitor], tmp_path: Path
 ):
-    page = visit(reduced_motion="reduce").open("/")
+    page = new_visitor(reduced_motion="reduce").open("/")
     style = page.locator("body").evaluate("body => getComputedStyle(body).animationName")
     assert style == "none"

@@ -6,7 +6,7 @@ from urllib.parse import unquote
 from hypothesis import example, given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
-from tests.web.server_process import House
+from tests.web.server_process import RunningServer
 
 from multi_llm_chat.store import create
 from multi_llm_chat.testing.simulator import Say
@@ -26,11 +26,11 @@ def test_every_id_has_an_address_of_one_segment_that_names_it(identifier: str):
     assert id_of(unquote(address)) == identifier
 
 
-def test_it_is_opened_renamed_and_exported(home: House):
-    with home.visitor() as visitor:
+def test_it_is_opened_renamed_and_exported(server: RunningServer):
+    with server.signed_in_client() as visitor:
         for identifier in ODD:
-            home.says("claude", Say(f"An answer in {identifier}."))
-            home.hub.workspace.store.run(create, "Given", identifier=identifier)
+            server.add_replies("claude", Say(f"An answer in {identifier}."))
+            server.hub.workspace.store.run(create, "Given", identifier=identifier)
             link = f"/c/{address_of(identifier)}"
             assert f'href="{link}"' in visitor.get("/").text
             assert f'data-path="{link}"' in visitor.get(link).text
@@ -43,9 +43,9 @@ def test_it_is_opened_renamed_and_exported(home: House):
             assert f"An answer in {identifier}." in visitor.get(f"{link}/export?form=text").text
 
 
-def test_it_is_used_in_the_page(home: House, page: Page):
-    home.says("claude", Say("An answer."))
-    home.hub.workspace.store.run(create, "Given", identifier="plans/2026 ?#")
+def test_it_is_used_in_the_page(server: RunningServer, page: Page):
+    server.add_replies("claude", Say("An answer."))
+    server.hub.workspace.store.run(create, "Given", identifier="plans/2026 ?#")
     page.reload()
     page.locator(".entry a").click()
     page.wait_for_url("**/c/*")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, FilePayload, Page, expect
-from tests.web.conftest import Watched
-from tests.web.server_process import House, house
+from tests.web.conftest import Visitor
+from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.history.values import Media
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
@@ -22,7 +22,7 @@ PIXEL = bytes.fromhex(
 WORDS = " ".join(f"word{number}" for number in range(120))
 
 
-def say(page: Page, text: str) -> None:
+def send(page: Page, text: str) -> None:
     page.locator("#text").fill(text)
     page.locator("#text").press("Enter")
 
@@ -32,11 +32,11 @@ def answers(page: Page) -> list[str]:
     return page.locator(".answer .body").all_inner_texts()
 
 
-def test_a_message_is_answered_in_markdown(home: House, page: Page):
-    home.says(
+def test_a_message_is_answered_in_markdown(server: RunningServer, page: Page):
+    server.add_replies(
         "gemini", Say("# Title\n\nA **bold** word, `code` and $x^2$.\n\n```python\nx = 1\n```\n")
     )
-    say(page, "@gemini hello")
+    send(page, "@gemini hello")
     answer = page.locator(".answer:not(.live)")
     expect(answer.locator("h1")).to_have_text("Title")
     expect(answer.locator("strong").nth(1)).to_have_text("bold")
@@ -47,11 +47,11 @@ def test_a_message_is_answered_in_markdown(home: House, page: Page):
     expect(page).to_have_url(re.compile("/c/"))
 
 
-def test_the_link_of_the_terminal_opens_the_page(home: House, browser: Browser):
+def test_the_link_of_the_terminal_opens_the_page(server: RunningServer, browser: Browser):
     with browser.new_context() as context:
         page = context.new_page()
-        page.goto(home.link())
-        expect(page).to_have_url(f"{home.url}/")
+        page.goto(server.link())
+        expect(page).to_have_url(f"{server.url}/")
         expect(page.locator("#welcome")).to_be_visible()
         context.clear_cookies()
         page.reload()
@@ -60,7 +60,7 @@ def test_the_link_of_the_terminal_opens_the_page(home: House, browser: Browser):
 
 def test_the_password_opens_the_page(tmp_path: Path, browser: Browser):
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
-    with house(tmp_path, password_hash=quick) as locked, browser.new_context() as context:
+    with run_server(tmp_path, password_hash=quick) as locked, browser.new_context() as context:
         page = context.new_page()
         page.goto(locked.url)
         page.get_by_label("Password").fill("wrong")
@@ -71,10 +71,10 @@ def test_the_password_opens_the_page(tmp_path: Path, browser: Browser):
         expect(page.locator("#welcome")).to_be_visible()
 
 
-def test_all_answer_side_by_side(home: House, page: Page):
+def test_all_answer_side_by_side(server: RunningServer, page: Page):
     for name in ("gemini", "chatgpt", "claude"):
-        home.says(name, Say(f"I am {name}."))
-    say(page, "@all who are you?")
+        server.add_replies(name, Say(f"I am {name}."))
+    send(page, "@all who are you?")
     expect(page.locator(".answer:not(.live)")).to_have_count(3)
     boxes = [box for each in page.locator(".answer").all() if (box := each.bounding_box())]
     assert len({round(box["y"]) for box in boxes}) == 1
@@ -82,10 +82,12 @@ def test_all_answer_side_by_side(home: House, page: Page):
     assert sorted(answers(page)) == ["I am chatgpt.", "I am claude.", "I am gemini."]
 
 
-def test_one_who_fails_does_not_stop_the_others_and_can_be_asked_again(home: House, page: Page):
-    home.says("gemini", Say("Fine."), Say("Now fine."))
-    home.says("claude", Status(401, "invalid x-api-key"), Say("Here I am."))
-    say(page, "@gemini @claude hello")
+def test_one_who_fails_does_not_stop_the_others_and_can_be_asked_again(
+    server: RunningServer, page: Page
+):
+    server.add_replies("gemini", Say("Fine."), Say("Now fine."))
+    server.add_replies("claude", Status(401, "invalid x-api-key"), Say("Here I am."))
+    send(page, "@gemini @claude hello")
     expect(page.locator(".failure")).to_contain_text("AuthError")
     expect(page.locator(".answer")).to_have_count(2)
     page.reload()
@@ -97,11 +99,11 @@ def test_one_who_fails_does_not_stop_the_others_and_can_be_asked_again(home: Hou
 
 
 def test_words_appear_while_they_come_and_a_reload_in_the_middle_loses_none(
-    home: House, page: Page
+    server: RunningServer, page: Page
 ):
     first, second = Gate(6), Gate(12)
-    home.says("claude", Say(WORDS, delta_size=40, faults=[first, second]))
-    say(page, "@claude count")
+    server.add_replies("claude", Say(WORDS, delta_size=40, faults=[first, second]))
+    send(page, "@claude count")
     expect(page.locator(".answer.live .words")).to_contain_text("word9")
     page.reload()
     expect(page.locator(".answer.live .words")).to_contain_text("word9")
@@ -112,39 +114,41 @@ def test_words_appear_while_they_come_and_a_reload_in_the_middle_loses_none(
     assert answers(page) == [WORDS]
 
 
-def test_two_pages_and_another_browser_show_the_same(home: House, visit: Callable[..., Watched]):
-    one, other = visit(), visit()
+def test_two_pages_and_another_browser_show_the_same(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    one, other = new_visitor(), new_visitor()
     page = one.open("/")
     gate = Gate(8)
-    home.says("gemini", Say(WORDS, delta_size=40, faults=[gate]))
-    say(page, "@gemini count")
+    server.add_replies("gemini", Say(WORDS, delta_size=40, faults=[gate]))
+    send(page, "@gemini count")
     page.locator(".answer.live .words").wait_for()
-    path = page.url.removeprefix(home.url)
+    path = page.url.removeprefix(server.url)
     second, third = one.open(path), other.open(path)
     gate.open()
     for each in (page, second, third):
         assert answers(each) == [WORDS]
-    home.says("gemini", Say("Again."))
-    say(third, "@gemini once more")
+    server.add_replies("gemini", Say("Again."))
+    send(third, "@gemini once more")
     for each in (page, second, third):
         expect(each.locator(".answer .body").last).to_have_text("Again.")
 
 
-def test_escape_stops_the_answer_and_closes_the_connection(home: House, page: Page):
+def test_escape_stops_the_answer_and_closes_the_connection(server: RunningServer, page: Page):
     gate = Gate(8)
-    home.says("chatgpt", Say(WORDS, delta_size=40, faults=[gate]))
-    say(page, "@chatgpt count")
+    server.add_replies("chatgpt", Say(WORDS, delta_size=40, faults=[gate]))
+    send(page, "@chatgpt count")
     expect(page.locator(".answer.live .words")).to_contain_text("word3")
     page.keyboard.press("Escape")
     expect(page.locator(".answer .note")).to_have_text("Stopped. What was said so far is kept.")
-    home.simulator.requests[-1].disconnected.wait()
+    server.simulator.requests[-1].disconnected.wait()
     assert answers(page)[0].startswith("word0 word1")
 
 
-def offer_weather(home: House) -> list[str]:
+def offer_weather(server: RunningServer) -> list[str]:
     asked: list[str] = []
 
-    @home.tools.tool(approval="ask")
+    @server.tools.tool(approval="ask")
     def get_weather(city: str, days: int = 1) -> str:
         """The weather."""
         asked.append(city)
@@ -154,11 +158,11 @@ def offer_weather(home: House) -> list[str]:
     return asked
 
 
-def test_a_tool_runs_when_it_is_allowed(home: House, page: Page):
-    asked = offer_weather(home)
+def test_a_tool_runs_when_it_is_allowed(server: RunningServer, page: Page):
+    asked = offer_weather(server)
     call = Call("get_weather", {"city": "Paris", "days": 3})
-    home.says("gemini", Say("Let me see.", calls=[call]), Say("It is sunny."))
-    say(page, "@gemini weather?")
+    server.add_replies("gemini", Say("Let me see.", calls=[call]), Say("It is sunny."))
+    send(page, "@gemini weather?")
     card = page.locator(".tool.waiting")
     expect(card.locator("tr").nth(0)).to_have_text('city"Paris"')
     assert asked == []
@@ -170,10 +174,12 @@ def test_a_tool_runs_when_it_is_allowed(home: House, page: Page):
     assert asked == ["Paris"]
 
 
-def test_a_tool_that_is_denied_does_not_run(home: House, page: Page):
-    asked = offer_weather(home)
-    home.says("claude", Say(calls=[Call("get_weather", {"city": "Rome"})]), Say("As you like."))
-    say(page, "@claude weather?")
+def test_a_tool_that_is_denied_does_not_run(server: RunningServer, page: Page):
+    asked = offer_weather(server)
+    server.add_replies(
+        "claude", Say(calls=[Call("get_weather", {"city": "Rome"})]), Say("As you like.")
+    )
+    send(page, "@claude weather?")
     page.locator(".tool.waiting").wait_for()
     page.reload()
     page.get_by_role("button", name="Deny").click()
@@ -183,29 +189,29 @@ def test_a_tool_that_is_denied_does_not_run(home: House, page: Page):
 
 
 def test_what_is_allowed_in_this_chat_is_not_asked_again_here_but_elsewhere(
-    home: House, visit: Callable[..., Watched]
+    server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
-    asked = offer_weather(home)
-    visitor = visit()
+    asked = offer_weather(server)
+    visitor = new_visitor()
     call = Say(calls=[Call("get_weather", {"city": "Oslo"})])
-    home.says("gemini", call, Say("One."), call, Say("Two."), call, Say("Three."))
+    server.add_replies("gemini", call, Say("One."), call, Say("Two."), call, Say("Three."))
     page = visitor.open("/")
-    say(page, "@gemini weather?")
+    send(page, "@gemini weather?")
     page.get_by_role("button", name="Allow in this chat").click()
     expect(page.locator(".answer .body").last).to_contain_text("One.")
-    say(page, "@gemini again?")
+    send(page, "@gemini again?")
     expect(page.locator(".answer .body").last).to_contain_text("Two.")
-    elsewhere = visitor.open("/")
-    say(elsewhere, "@gemini weather?")
-    elsewhere.get_by_role("button", name="Allow once").click()
-    expect(elsewhere.locator(".answer .body").last).to_contain_text("Three.")
+    other = visitor.open("/")
+    send(other, "@gemini weather?")
+    other.get_by_role("button", name="Allow once").click()
+    expect(other.locator(".answer .body").last).to_contain_text("Three.")
     assert asked == ["Oslo"] * 3
 
 
-def test_a_stopped_answer_awaits_no_decision(home: House, page: Page):
-    asked = offer_weather(home)
-    home.says("gemini", Say(calls=[Call("get_weather", {"city": "Oslo"})]))
-    say(page, "@gemini weather?")
+def test_a_stopped_answer_awaits_no_decision(server: RunningServer, page: Page):
+    asked = offer_weather(server)
+    server.add_replies("gemini", Say(calls=[Call("get_weather", {"city": "Oslo"})]))
+    send(page, "@gemini weather?")
     page.locator(".tool.waiting").wait_for()
     page.keyboard.press("Escape")
     expect(page.locator("body")).to_have_attribute("data-busy", "false")
@@ -213,9 +219,9 @@ def test_a_stopped_answer_awaits_no_decision(home: House, page: Page):
     assert asked == []
 
 
-def test_an_edited_message_is_another_branch(home: House, page: Page):
-    home.says("gemini", Say("About cats."), Say("About dogs."))
-    say(page, "@gemini cats?")
+def test_an_edited_message_is_another_branch(server: RunningServer, page: Page):
+    server.add_replies("gemini", Say("About cats."), Say("About dogs."))
+    send(page, "@gemini cats?")
     expect(page.locator(".answer .body")).to_have_text("About cats.")
     page.locator(".message").hover()
     page.get_by_role("button", name="Edit", exact=True).click()
@@ -230,9 +236,9 @@ def test_an_edited_message_is_another_branch(home: House, page: Page):
     expect(page.locator(".message .switch span")).to_have_text("1/2")
 
 
-def test_an_answer_can_be_given_again_and_the_old_one_stays(home: House, page: Page):
-    home.says("claude", Say("First try."), Say("Second try."))
-    say(page, "@claude poem")
+def test_an_answer_can_be_given_again_and_the_old_one_stays(server: RunningServer, page: Page):
+    server.add_replies("claude", Say("First try."), Say("Second try."))
+    send(page, "@claude poem")
     expect(page.locator(".answer .body")).to_have_text("First try.")
     page.get_by_role("button", name="Answer again").click()
     expect(page.locator(".answer .body")).to_have_text("Second try.")
@@ -242,24 +248,24 @@ def test_an_answer_can_be_given_again_and_the_old_one_stays(home: House, page: P
     expect(page.locator(".answer .body")).to_have_text("First try.")
 
 
-def test_a_conversation_goes_on_from_an_earlier_answer(home: House, page: Page):
-    home.says("claude", Say("One."), Say("Two."), Say("Another two."))
-    say(page, "@claude first")
+def test_a_conversation_goes_on_from_an_earlier_answer(server: RunningServer, page: Page):
+    server.add_replies("claude", Say("One."), Say("Two."), Say("Another two."))
+    send(page, "@claude first")
     expect(page.locator(".answer:not(.live)")).to_have_count(1)
-    say(page, "@claude second")
+    send(page, "@claude second")
     expect(page.locator(".answer:not(.live)")).to_have_count(2)
     page.get_by_role("button", name="Go on from here").first.click()
     expect(page.locator(".exchange")).to_have_count(1)
-    say(page, "@claude something else")
+    send(page, "@claude something else")
     expect(page.locator(".answer .body").last).to_have_text("Another two.")
     expect(page.locator("body")).to_have_attribute("data-busy", "false")
     page.reload()
     expect(page.locator(".message .switch span")).to_have_text("2/2")
 
 
-def test_the_last_speaker_goes_on_by_a_command(home: House, page: Page):
-    home.says("gemini", Say("Once upon a time"), Say("there was a mouse."))
-    say(page, "@gemini a story")
+def test_the_last_speaker_goes_on_by_a_command(server: RunningServer, page: Page):
+    server.add_replies("gemini", Say("Once upon a time"), Say("there was a mouse."))
+    send(page, "@gemini a story")
     expect(page.locator(".answer:not(.live)")).to_have_count(1)
     page.locator("#text").press_sequentially("/cont")
     page.keyboard.press("Enter")
@@ -267,7 +273,7 @@ def test_the_last_speaker_goes_on_by_a_command(home: House, page: Page):
     assert answers(page) == ["Once upon a time", "there was a mouse."]
 
 
-def test_earlier_messages_are_shown_on_demand(home: House, page: Page):
+def test_earlier_messages_are_shown_on_demand(server: RunningServer, page: Page):
     history = [
         {"role": "user" if number % 2 == 0 else "gemini", "content": f"turn {number}."}
         for number in range(200)
@@ -289,12 +295,14 @@ def test_earlier_messages_are_shown_on_demand(home: House, page: Page):
     assert shown == [f"turn {number}." for number in range(0, 200, 2)]
 
 
-def test_words_are_found_in_all_conversations(home: House, visit: Callable[..., Watched]):
-    visitor = visit()
-    home.says("gemini", Say("The aardvark sleeps."), Say("Nothing here."))
+def test_words_are_found_in_all_conversations(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    visitor = new_visitor()
+    server.add_replies("gemini", Say("The aardvark sleeps."), Say("Nothing here."))
     for question in ("@gemini animals", "@gemini stones"):
         page = visitor.open("/")
-        say(page, question)
+        send(page, question)
         expect(page.locator(".answer:not(.live)")).to_have_count(1)
     page.locator("#search").fill("aardv")
     expect(page.locator("#hits mark")).to_have_text("aardv")
@@ -302,9 +310,11 @@ def test_words_are_found_in_all_conversations(home: House, visit: Callable[..., 
     expect(page.locator(".answer .body")).to_have_text("The aardvark sleeps.")
 
 
-def test_conversations_are_renamed_deleted_brought_back_and_archived(home: House, page: Page):
-    home.says("gemini", Say("Yes."))
-    say(page, "@gemini first")
+def test_conversations_are_renamed_deleted_brought_back_and_archived(
+    server: RunningServer, page: Page
+):
+    server.add_replies("gemini", Say("Yes."))
+    send(page, "@gemini first")
     entry = page.locator(".entry")
     expect(entry).to_have_text("first")
     entry.hover()
@@ -326,7 +336,7 @@ def test_conversations_are_renamed_deleted_brought_back_and_archived(home: House
     expect(page.locator(".entry a")).to_have_text("名前 & <b>")
 
 
-def test_conversations_of_other_programs_are_taken_in(home: House, page: Page):
+def test_conversations_of_other_programs_are_taken_in(server: RunningServer, page: Page):
     history = [
         {"role": "user", "content": "old question"},
         {"role": "gemini", "content": "old **answer**"},
@@ -341,20 +351,20 @@ def test_conversations_of_other_programs_are_taken_in(home: House, page: Page):
     expect(page.locator(".answer strong").nth(1)).to_have_text("answer")
 
 
-def test_a_picture_goes_with_a_message(home: House, page: Page):
-    home.says("claude", Say("A pixel."))
+def test_a_picture_goes_with_a_message(server: RunningServer, page: Page):
+    server.add_replies("claude", Say("A pixel."))
     page.locator("#file").set_input_files(
         {"name": "pixel.png", "mimeType": "image/png", "buffer": PIXEL}
     )
     expect(page.locator("#files img")).to_be_visible()
-    say(page, "@claude what is it?")
+    send(page, "@claude what is it?")
     expect(page.locator(".message .attached img")).to_have_js_property("naturalWidth", 1)
     assert answers(page) == ["A pixel."]
-    body = home.simulator.requests[-1].body
+    body = server.simulator.requests[-1].body
     assert "image/png" in json.dumps(body)
 
 
-def test_pasted_and_dropped_files_are_attached(home: House, page: Page):
+def test_pasted_and_dropped_files_are_attached(server: RunningServer, page: Page):
     give = """kind => {
         const data = new DataTransfer();
         data.items.add(new File(["words"], `${kind}.txt`, { type: "text/plain" }));
@@ -369,50 +379,54 @@ def test_pasted_and_dropped_files_are_attached(home: House, page: Page):
         [re.compile("paste.txt"), re.compile("drop.txt")]
     )
     page.get_by_role("button", name="Remove paste.txt").click()
-    home.says("claude", Say("I have read it."))
-    say(page, "@claude read")
+    server.add_replies("claude", Say("I have read it."))
+    send(page, "@claude read")
     expect(page.locator(".message .attached")).to_contain_text("drop.txt")
     assert answers(page) == ["I have read it."]
 
 
-def test_a_picture_that_a_tool_gives_is_shown(home: House, page: Page):
-    @home.tools.tool
+def test_a_picture_that_a_tool_gives_is_shown(server: RunningServer, page: Page):
+    @server.tools.tool
     def draw() -> ToolOutput:
         """A pixel."""
         return ToolOutput([Media("image/png", base64.b64encode(PIXEL).decode(), name="pixel")])
 
     del draw
-    home.says("gemini", Say(calls=[Call("draw", {})]), Say("Here."))
-    say(page, "@gemini draw")
+    server.add_replies("gemini", Say(calls=[Call("draw", {})]), Say("Here."))
+    send(page, "@gemini draw")
     expect(page.locator(".tool .attached img")).to_have_js_property("naturalWidth", 1)
 
 
-def test_a_file_that_no_model_reads_is_refused_and_the_words_stay(home: House, page: Page):
+def test_a_file_that_no_model_reads_is_refused_and_the_words_stay(
+    server: RunningServer, page: Page
+):
     page.locator("#file").set_input_files(
         {"name": "x.exe", "mimeType": "image/png", "buffer": b"MZ\x00\x01"}
     )
-    say(page, "@claude run it")
+    send(page, "@claude run it")
     expect(page.locator("#notices")).to_contain_text("x.exe cannot be sent")
     expect(page.locator("#text")).to_have_value("@claude run it")
     expect(page.locator("#files span")).to_contain_text("x.exe")
 
 
-def test_words_to_nobody_are_a_memo_and_it_is_said_how_to_get_an_answer(home: House, page: Page):
-    say(page, "remember the milk")
+def test_words_to_nobody_are_a_memo_and_it_is_said_how_to_get_an_answer(
+    server: RunningServer, page: Page
+):
+    send(page, "remember the milk")
     expect(page.locator(".message .badge")).to_have_text("memo")
     expect(page.locator("#notices")).to_contain_text("@name or @all")
     expect(page.locator("body")).to_have_attribute("data-busy", "false")
-    assert len(home.simulator.requests) == 0
+    assert len(server.simulator.requests) == 0
 
 
-def test_a_draft_survives_a_reload(home: House, page: Page):
+def test_a_draft_survives_a_reload(server: RunningServer, page: Page):
     page.locator("#text").fill("half a thou")
     page.reload()
     expect(page.locator("#text")).to_have_value("half a thou")
 
 
-def test_everything_is_done_by_keyboard(home: House, page: Page):
-    home.says("chatgpt", Say("Typed."))
+def test_everything_is_done_by_keyboard(server: RunningServer, page: Page):
+    server.add_replies("chatgpt", Say("Typed."))
     page.keyboard.type("@ch")
     expect(page.locator("#menu [aria-selected=true]")).to_contain_text("@chatgpt")
     page.keyboard.press("Tab")
@@ -435,14 +449,14 @@ def test_everything_is_done_by_keyboard(home: House, page: Page):
     expect(page.locator("#welcome")).to_be_visible()
 
 
-def test_commands_are_offered_behind_a_slash(home: House, page: Page):
+def test_commands_are_offered_behind_a_slash(server: RunningServer, page: Page):
     page.keyboard.type("/se")
     expect(page.locator("#menu li")).to_have_count(2)
     page.keyboard.press("Enter")
     expect(page.locator("#settings")).to_be_visible()
 
 
-def test_the_page_follows_the_system_colours(home: House, page: Page):
+def test_the_page_follows_the_system_colours(server: RunningServer, page: Page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         colour = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
@@ -451,15 +465,15 @@ def test_the_page_follows_the_system_colours(home: House, page: Page):
 
 
 def test_on_a_phone_answers_are_stacked_and_nothing_is_wider_than_the_screen(
-    home: House, visit: Callable[..., Watched]
+    server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
-    page = visit().open("/")
+    page = new_visitor().open("/")
     page.set_viewport_size({"width": 390, "height": 800})
     for name in ("gemini", "claude"):
-        home.says(
+        server.add_replies(
             name, Say(f"{name} says `{'long' * 40}`\n\n| a | b |\n|-|-|\n| {'x' * 90} | y |\n")
         )
-    say(page, "@gemini @claude hi")
+    send(page, "@gemini @claude hi")
     expect(page.locator(".answer:not(.live)")).to_have_count(2)
     boxes = [box for each in page.locator(".answer").all() if (box := each.bounding_box())]
     assert boxes[0]["x"] == boxes[1]["x"]
@@ -470,21 +484,21 @@ def test_on_a_phone_answers_are_stacked_and_nothing_is_wider_than_the_screen(
     expect(page.locator("#sidebar")).to_be_visible()
 
 
-def test_the_language_is_the_readers(home: House, visit: Callable[..., Watched]):
-    page = visit(locale="ja-JP").open("/")
+def test_the_language_is_the_readers(server: RunningServer, new_visitor: Callable[..., Visitor]):
+    page = new_visitor(locale="ja-JP").open("/")
     expect(page.locator(".new")).to_contain_text("新しいチャット")
     page.keyboard.press("Control+,")
     page.locator("[data-preference=language]").select_option("it")
     expect(page.locator(".new")).to_contain_text("Nuova chat")
 
 
-def test_a_speaker_is_added_and_a_key_is_kept_but_never_shown(home: House, page: Page):
+def test_a_speaker_is_added_and_a_key_is_kept_but_never_shown(server: RunningServer, page: Page):
     page.keyboard.press("Control+,")
     page.get_by_text("New speaker").click()
     form = page.locator("form[data-form=speaker]").last
     form.locator("[name=name]").fill("advisor")
     form.locator("[name=provider]").select_option("anthropic")
-    form.locator("[name=base_url]").fill(home.simulator.base_url("anthropic"))
+    form.locator("[name=base_url]").fill(server.simulator.base_url("anthropic"))
     form.get_by_role("button").click()
     expect(page.locator(".chip", has_text="@advisor")).to_be_attached()
     key = page.locator("form[data-form=key]", has_text="anthropic")
@@ -494,19 +508,21 @@ def test_a_speaker_is_added_and_a_key_is_kept_but_never_shown(home: House, page:
         page.locator("form[data-form=key]", has_text="anthropic").locator(".set")
     ).to_contain_text("…cdef")
     assert "0123456789" not in page.content()
-    home.says("claude", Say("With the new key."))
+    server.add_replies("claude", Say("With the new key."))
     page.keyboard.press("Escape")
-    say(page, "@advisor hi")
+    send(page, "@advisor hi")
     expect(page.locator(".answer .body")).to_have_text("With the new key.")
-    assert home.simulator.requests[-1].headers["x-api-key"] == "sk-ant-0123456789abcdef"
+    assert server.simulator.requests[-1].headers["x-api-key"] == "sk-ant-0123456789abcdef"
 
 
 def test_settings_that_change_while_somebody_answers_hold_from_the_next_message_on(
-    home: House, page: Page
+    server: RunningServer, page: Page
 ):
     gate = Gate(4)
-    home.says("gemini", Say("One two three four.", delta_size=2, faults=[gate]), Say("Default."))
-    say(page, "@gemini count")
+    server.add_replies(
+        "gemini", Say("One two three four.", delta_size=2, faults=[gate]), Say("Default.")
+    )
+    send(page, "@gemini count")
     page.locator(".answer.live .words").wait_for()
     page.keyboard.press("Control+,")
     page.locator("[name=default_speaker]").select_option("gemini")
@@ -515,27 +531,29 @@ def test_settings_that_change_while_somebody_answers_hold_from_the_next_message_
     page.keyboard.press("Escape")
     gate.open()
     assert answers(page) == ["One two three four."]
-    say(page, "without a name")
+    send(page, "without a name")
     expect(page.locator(".answer .body").last).to_have_text("Default.")
 
 
-def test_a_tool_is_switched_off_and_not_offered_any_more(home: House, page: Page):
-    offer_weather(home)
+def test_a_tool_is_switched_off_and_not_offered_any_more(server: RunningServer, page: Page):
+    offer_weather(server)
     page.reload()
     page.locator("#tools").get_by_label("get_weather").click()
     expect(page.locator("#tools .status")).to_have_text("0/1")
-    home.says("gemini", Say("I have none."))
-    say(page, "@gemini weather?")
+    server.add_replies("gemini", Say("I have none."))
+    send(page, "@gemini weather?")
     expect(page.locator(".answer .body")).to_have_text("I have none.")
-    assert "tools" not in home.simulator.requests[-1].body
+    assert "tools" not in server.simulator.requests[-1].body
 
 
-def test_a_message_that_comes_while_others_answer_waits_for_its_turn(home: House, page: Page):
+def test_a_message_that_comes_while_others_answer_waits_for_its_turn(
+    server: RunningServer, page: Page
+):
     gate = Gate(4)
-    home.says("gemini", Say("One.", delta_size=1, faults=[gate]), Say("Two."))
-    say(page, "@gemini first")
+    server.add_replies("gemini", Say("One.", delta_size=1, faults=[gate]), Say("Two."))
+    send(page, "@gemini first")
     page.locator(".answer.live .words").wait_for()
-    say(page, "@gemini second")
+    send(page, "@gemini second")
     expect(page.locator("#notices")).to_contain_text("Sent when")
     expect(page.locator(".message")).to_have_count(1)
     gate.open()

@@ -9,8 +9,8 @@ from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media
-from multi_llm_chat.web.config_editor import change_settings, keep_servers
-from multi_llm_chat.web.routes.conversations import LARGEST, checked_upload
+from multi_llm_chat.web.config_editor import add_servers, change_settings
+from multi_llm_chat.web.routes.conversations import LARGEST_FILE, check_upload
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def test_servers_are_added_to_those_that_are_there(folders: Folders):
     folders.servers_file.write_text(
         '{"other": 1, "mcpServers": {"a": {"command": "x"}}}', encoding="utf-8"
     )
-    assert keep_servers(folders, '{"mcpServers": {"b": {"url": "https://b.example/mcp"}}}') == ["b"]
+    assert add_servers(folders, '{"mcpServers": {"b": {"url": "https://b.example/mcp"}}}') == ["b"]
     kept = json.loads(folders.servers_file.read_text(encoding="utf-8"))
     assert kept == {
         "other": 1,
@@ -61,18 +61,18 @@ def test_servers_are_added_to_those_that_are_there(folders: Folders):
     }
     assert folders.servers_file.stat().st_mode & 0o077 == 0
     with pytest.raises(UsageError, match="already"):
-        keep_servers(folders, '{"mcpServers": {"a": {"command": "y"}}}')
+        add_servers(folders, '{"mcpServers": {"a": {"command": "y"}}}')
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"mcpServers": {"odd": {}}}', "no json"])
 def test_what_is_no_server_is_refused(folders: Folders, text: str):
     with pytest.raises(UsageError):
-        keep_servers(folders, text)
+        add_servers(folders, text)
     assert not folders.servers_file.exists()
 
 
 @pytest.mark.parametrize(
-    ("data", "told", "mime"),
+    ("data", "declared", "mime"),
     [
         (b"\x89PNG\r\n\x1a\n....", "text/html", "image/png"),
         (b"\xff\xd8\xff\xe0", "", "image/jpeg"),
@@ -84,15 +84,15 @@ def test_what_is_no_server_is_refused(folders: Folders, text: str):
         ("日本語".encode(), "", "text/plain"),
     ],
 )
-def test_the_bytes_of_a_file_decide_what_it_is(data: bytes, told: str, mime: str):
-    media = checked_upload(data, "name", told)
+def test_the_bytes_of_a_file_decide_what_it_is(data: bytes, declared: str, mime: str):
+    media = check_upload(data, "name", declared)
     assert isinstance(media, Media)
     assert media.mime == mime
 
 
 @pytest.mark.parametrize(
-    "data", [b"MZ\x00\x01", b"\xff\xfe\x00a", b"\x80\x81", b"x" * (LARGEST + 1)]
+    "data", [b"MZ\x00\x01", b"\xff\xfe\x00a", b"\x80\x81", b"x" * (LARGEST_FILE + 1)]
 )
 def test_other_files_are_refused_by_name(data: bytes):
     with pytest.raises(UsageError, match="holiday"):
-        checked_upload(data, "holiday.bin", "image/png")
+        check_upload(data, "holiday.bin", "image/png")

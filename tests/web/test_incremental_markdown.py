@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.web.markdown import Growing, render_markdown
+from multi_llm_chat.web.markdown import IncrementalMarkdown, render_markdown
 
 #: Beginnings, ends and insides of everything that has a meaning.
 PIECES = [
@@ -17,36 +17,36 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map
 
 @given(TEXTS, st.data())
 def test_text_in_pieces_becomes_what_the_whole_becomes(text: str, data: st.DataObject):
-    growing = Growing()
+    markdown = IncrementalMarkdown()
     whole = render_markdown(text)
     rest = text
     while rest:
         size = data.draw(st.integers(1, len(rest)))
-        growing.add(rest[:size])
+        markdown.feed(rest[:size])
         rest = rest[size:]
-        assert whole.startswith(growing.html.final)
-    assert growing.finish() == whole
+        assert whole.startswith(markdown.html.final)
+    assert markdown.finish() == whole
 
 
 @given(TEXTS)
 def test_text_that_comes_letter_by_letter_becomes_what_the_whole_becomes(text: str):
-    growing = Growing()
+    markdown = IncrementalMarkdown()
     shown = ""
     for letter in text:
-        shown += growing.add(letter).final
-    assert shown == growing.html.final
-    assert growing.finish() == render_markdown(text)
+        shown += markdown.feed(letter).final
+    assert shown == markdown.html.final
+    assert markdown.finish() == render_markdown(text)
 
 
 def test_a_paragraph_is_final_when_the_next_block_has_begun():
-    growing = Growing()
-    assert growing.add("One.\n\nTw").final == ""
-    assert growing.add("o.\n").final == "<p>One.</p>\n"
-    assert growing.html.tail == "<p>Two.</p>\n"
+    markdown = IncrementalMarkdown()
+    assert markdown.feed("One.\n\nTw").final == ""
+    assert markdown.feed("o.\n").final == "<p>One.</p>\n"
+    assert markdown.html.tail == "<p>Two.</p>\n"
 
 
 def test_numbers_of_a_loose_list_do_not_tear_it_apart():
-    growing = Growing()
+    markdown = IncrementalMarkdown()
     for piece in ("1. a\n\n", "2", ". b\n"):
-        growing.add(piece)
-    assert growing.finish().count("<ol>") == 1
+        markdown.feed(piece)
+    assert markdown.finish().count("<ol>") == 1

@@ -5,15 +5,15 @@ from collections.abc import Callable
 
 import pytest
 from playwright.sync_api import Page, expect
-from tests.web.conftest import Watched
+from tests.web.conftest import Visitor
 from tests.web.payloads import EVIL, PAYLOADS
-from tests.web.server_process import House
+from tests.web.server_process import RunningServer
 
 from multi_llm_chat.testing.simulator import Call, Say
-from multi_llm_chat.web.markdown import Growing, render_markdown
+from multi_llm_chat.web.markdown import IncrementalMarkdown, render_markdown
 
 
-def harmless(html: str) -> None:
+def assert_harmless(html: str) -> None:
     """Nothing in it that could run or fetch, looked at as plainly as possible."""
     lowered = html.lower()
     for beginning in (
@@ -42,17 +42,17 @@ def harmless(html: str) -> None:
 
 @pytest.mark.parametrize("payload", PAYLOADS)
 def test_what_is_rendered_can_do_nothing(payload: str):
-    harmless(render_markdown(payload))
-    growing = Growing()
+    assert_harmless(render_markdown(payload))
+    markdown = IncrementalMarkdown()
     for letter in payload:
-        harmless(growing.add(letter).tail)
+        assert_harmless(markdown.feed(letter).tail)
 
 
 def test_there_are_enough_tricks():
     assert len(set(PAYLOADS)) >= 60
 
 
-def look(page: Page) -> None:
+def assert_untouched(page: Page) -> None:
     """The page is still ours."""
     assert "pwned" not in page.title()
     assert page.locator("#messages").count() == 1
@@ -65,43 +65,45 @@ def look(page: Page) -> None:
     assert page.url.startswith("http://127.0.0.1")
 
 
-def test_nothing_a_model_writes_runs_or_fetches(home: House, page: Page):
-    home.says("gemini", Say("\n\n".join(PAYLOADS), delta_size=200))
+def test_nothing_a_model_writes_runs_or_fetches(server: RunningServer, page: Page):
+    server.add_replies("gemini", Say("\n\n".join(PAYLOADS), delta_size=200))
     page.locator("#text").fill("@gemini attack")
     page.keyboard.press("Enter")
     expect(page.locator(".answer:not(.live)")).to_have_count(1)
-    look(page)
+    assert_untouched(page)
     page.reload()
     expect(page.locator(".answer")).to_have_count(1)
-    look(page)
+    assert_untouched(page)
     picture = page.locator(".answer a.picture").first
     assert (picture.get_attribute("href") or "").startswith(EVIL)
     assert "noreferrer" in (picture.get_attribute("rel") or "")
 
 
-def test_nothing_a_tool_gets_or_gives_runs_or_fetches(home: House, page: Page):
+def test_nothing_a_tool_gets_or_gives_runs_or_fetches(server: RunningServer, page: Page):
     everything = "\n".join(PAYLOADS)
 
-    @home.tools.tool(approval="ask")
+    @server.tools.tool(approval="ask")
     def attack(words: str) -> str:
         """Give it back."""
         return words
 
     del attack
-    home.says("claude", Say(calls=[Call("attack", {"words": everything})]), Say("Done."))
+    server.add_replies("claude", Say(calls=[Call("attack", {"words": everything})]), Say("Done."))
     page.locator("#text").fill("@claude attack")
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Allow once").click()
     expect(page.locator(".tool.done")).to_have_count(1)
     expect(page.locator("body")).to_have_attribute("data-busy", "false")
-    look(page)
+    assert_untouched(page)
     page.reload()
     expect(page.locator(".tool.done")).to_have_count(1)
-    look(page)
+    assert_untouched(page)
 
 
-def test_titles_names_and_files_of_others_run_nothing(home: House, visit: Callable[..., Watched]):
-    page = visit().open("/")
+def test_titles_names_and_files_of_others_run_nothing(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    page = new_visitor().open("/")
     turns = [
         {"role": "user", "content": payload, "id": f"'\"><script>{number}</script>"}
         if number % 2
@@ -117,15 +119,15 @@ def test_titles_names_and_files_of_others_run_nothing(home: House, visit: Callab
     )
     page.locator(".entry a").first.click()
     expect(page.locator(".message").first).to_be_attached()
-    look(page)
+    assert_untouched(page)
     page.locator("#search").fill("pwned")
     expect(page.locator("#hits a").first).to_be_visible()
-    look(page)
+    assert_untouched(page)
     assert page.locator("#sidebar script, #sidebar img").count() == 0
 
 
-def test_a_file_that_could_run_is_only_saved(home: House):
-    with home.visitor() as visitor:
+def test_a_file_that_could_run_is_only_saved(server: RunningServer):
+    with server.signed_in_client() as visitor:
         html = b"<script>document.title='pwned'</script>"
         answer = visitor.post(
             "/c/files/messages",

@@ -11,8 +11,14 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.runs.worker_processes import new_engine
 from tests.store.conftest import postgres, postgres_server
-from tests.web.conftest import Watched
-from tests.web.server_process import House, configure, house, served, started
+from tests.web.conftest import Visitor
+from tests.web.server_process import (
+    RunningServer,
+    mlc_process,
+    run_server,
+    serve_process,
+    write_config,
+)
 
 from multi_llm_chat.store import list_conversations, list_outbox, open_store, path
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator
@@ -24,7 +30,7 @@ EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 WORDS = " ".join(f"word{number}" for number in range(120))
 
 
-def say(page: Page, text: str) -> None:
+def send(page: Page, text: str) -> None:
     page.locator("#text").fill(text)
     page.locator("#text").press("Enter")
 
@@ -46,19 +52,19 @@ def test_the_page_that_was_open_goes_on_after_the_server_was_killed(
     first, second = Gate(40), Gate(60)
     script = [Say("Earlier.", thinking="Hm."), Say(WORDS, faults=[first]), Say(WORDS, faults=[second])]  # fmt: skip
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
-        configure(tmp_path, simulator)
-        with served(tmp_path) as (process, link):
+        write_config(tmp_path, simulator)
+        with serve_process(tmp_path) as (process, link):
             page = ready(context.new_page(), link)
-            say(page, "@claude before")
+            send(page, "@claude before")
             expect_idle(page)
             page.locator(".thoughts summary").click()
-            say(page, "@claude count")
+            send(page, "@claude count")
             first.wait_reached()
             expect(page.locator(".answer.live .words")).to_contain_text("word5")
             page.locator("#text").fill("half a thou")
             process.kill()
         url = link.partition("/?")[0]
-        with served(tmp_path, int(url.rpartition(":")[2])):
+        with serve_process(tmp_path, int(url.rpartition(":")[2])):
             second.wait_reached()
             expect(page.locator(".answer.live .words")).to_contain_text("word10 ")
             other = ready(context.new_page(), page.url)
@@ -78,10 +84,10 @@ def test_what_a_resumed_answer_asks_waits_until_somebody_opens_the_conversation(
 ):
     gate = Gate(3)
     with Simulator({"anthropic": [Say("half an answer", delta_size=2, faults=[gate])]}) as simulator:  # fmt: skip
-        configure(tmp_path, simulator)
-        with served(tmp_path) as (process, link), browser.new_context() as context:
+        write_config(tmp_path, simulator)
+        with serve_process(tmp_path) as (process, link), browser.new_context() as context:
             page = ready(context.new_page(), link)
-            say(page, "@claude weather?")
+            send(page, "@claude weather?")
             gate.wait_reached()
             expect(page).to_have_url(re.compile("/c/"))
             conversation = page.url.rpartition("/")[2]
@@ -101,9 +107,9 @@ def test_what_a_resumed_answer_asks_waits_until_somebody_opens_the_conversation(
             Say("It rains."),
         ]
     }
-    with house(tmp_path, script, prepare=offer) as home:
-        home.simulator.requests.wait_for(1)  # the answer is gone on with, and nobody looks
-        visitor = Watched(home, browser)
+    with run_server(tmp_path, script, prepare=offer) as server:
+        server.simulator.requests.wait_for(1)  # the answer is gone on with, and nobody looks
+        visitor = Visitor(server, browser)
         page = visitor.open(f"/c/{conversation}")
         page.get_by_role("button", name="Allow once").click()
         expect(page.locator(".answer:not(.live) .body")).to_contain_text("It rains.")
@@ -120,16 +126,16 @@ def test_a_tool_that_was_interrupted_is_asked_about_again_in_the_same_page(
     script = [Say(calls=[Call("erase", {"path": "/old"})]), Say("It is gone.")]
     entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
-        configure(tmp_path, simulator)
+        write_config(tmp_path, simulator)
         servers = json.dumps({"mcpServers": {"daily": entry}})
         (tmp_path / "config" / "mcp.json").write_text(servers, encoding="utf-8")
-        with served(tmp_path) as (process, link):
+        with serve_process(tmp_path) as (process, link):
             page = ready(context.new_page(), link)
             page.locator("#tools .server", has_text="erase").wait_for()
-            say(page, "@claude erase it")
+            send(page, "@claude erase it")
             page.get_by_role("button", name="Allow once").wait_for()
             process.kill()
-        with served(tmp_path, int(link.partition("/?")[0].rpartition(":")[2])):
+        with serve_process(tmp_path, int(link.partition("/?")[0].rpartition(":")[2])):
             expect(page.locator(".tool.waiting")).to_contain_text("may have done its work")
             page.get_by_role("button", name="Allow once").click()
             expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
@@ -150,20 +156,20 @@ def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
     browser: Browser, tmp_path: Path, place: str
 ):
     gate, late, last = Gate(40), Gate(40), Gate(40)
-    with house(tmp_path, config=place) as home, served(tmp_path) as (process, link):
-        home.says("gemini", Say(WORDS, faults=[gate]), Say(WORDS, faults=[late]))
-        home.says("gemini", Say(WORDS, faults=[last]), Say("All of it."))
-        visitor = Watched(home, browser)
+    with run_server(tmp_path, config=place) as server, serve_process(tmp_path) as (process, link):
+        server.add_replies("gemini", Say(WORDS, faults=[gate]), Say(WORDS, faults=[late]))
+        server.add_replies("gemini", Say(WORDS, faults=[last]), Say("All of it."))
+        visitor = Visitor(server, browser)
         context: BrowserContext = browser.new_context()
         there = ready(context.new_page(), link)
-        say(there, "@gemini first")
+        send(there, "@gemini first")
         gate.wait_reached()
         expect(there).to_have_url(re.compile("/c/"))
         # One that is opened while the other answers shows what was said so far, and goes on.
         here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")
         expect(here.locator(".answer.live .words")).to_contain_text("word5")
         # What is said meanwhile waits, as if the answer were given here.
-        say(here, "@gemini second")
+        send(here, "@gemini second")
         expect(here.locator("#notices")).to_contain_text("Sent when")
         gate.open()
         for page in (here, there):
@@ -175,12 +181,12 @@ def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
         # Whoever looks may stop it.
         there.keyboard.press("Escape")
         expect_idle(here, there)
-        home.simulator.requests[-1].disconnected.wait()
+        server.simulator.requests[-1].disconnected.wait()
         for page in (here, there):
             expect(page.locator(".answer .note")).to_have_count(1)
             expect(page.locator(".answer .body").last).to_contain_text("word5")
         # One of them dies in the middle of an answer: the other goes on with it.
-        say(there, "@gemini third")
+        send(there, "@gemini third")
         expect(here.locator(".answer.live .words")).to_contain_text("word5")
         process.kill()
         expect(here.locator(".answer:not(.live) .body").nth(2)).to_have_text("All of it.")
@@ -207,13 +213,15 @@ def test_what_one_server_asks_may_be_decided_in_the_page_of_another(
     browser: Browser, tmp_path: Path, place: str
 ):
     offer_erasing(tmp_path)
-    with house(tmp_path, config=place) as home, served(tmp_path) as (_, link):
-        home.says("claude", *ERASING, Say("It is gone."), *ERASING, Say("It is still there."))
-        visitor = Watched(home, browser)
+    with run_server(tmp_path, config=place) as server, serve_process(tmp_path) as (_, link):
+        server.add_replies(
+            "claude", *ERASING, Say("It is gone."), *ERASING, Say("It is still there.")
+        )
+        visitor = Visitor(server, browser)
         context: BrowserContext = browser.new_context()
         there = ready(context.new_page(), link)
         there.locator("#tools .server", has_text="erase").wait_for()
-        say(there, "@claude erase it")
+        send(there, "@claude erase it")
         expect(there.locator(".tool.waiting")).to_have_count(1)
         here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")
         here.get_by_role("button", name="Allow once").click()
@@ -221,7 +229,7 @@ def test_what_one_server_asks_may_be_decided_in_the_page_of_another(
             expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
             expect(page.locator(".tool.done")).to_contain_text("erased /old")
         # Decided where it is asked, it is no question elsewhere any more.
-        say(there, "@claude once more")
+        send(there, "@claude once more")
         expect(here.get_by_role("button", name="Deny")).to_have_count(1)
         there.get_by_role("button", name="Deny").click()
         for page in (here, there):
@@ -242,19 +250,19 @@ def test_what_a_worker_asks_is_decided_in_the_page(
     offer_erasing(tmp_path)
     script = {"anthropic": [*ERASING, Say("It is gone."), *ERASING]}
     with Simulator(script) as simulator, browser.new_context() as context:
-        configure(tmp_path, simulator, f'store = "{postgres}"\n')
+        write_config(tmp_path, simulator, f'store = "{postgres}"\n')
         serving = ("serve", "--port", "0", "--no-open", "--engine", engine)
         with (
-            started(tmp_path, "worker", "--engine", engine),
-            started(tmp_path, *serving) as (_, printed),
+            mlc_process(tmp_path, "worker", "--engine", engine),
+            mlc_process(tmp_path, *serving) as (_, printed),
         ):
             page = ready(context.new_page(), printed.readline().split()[-1])
-            say(page, "@claude erase it")
+            send(page, "@claude erase it")
             page.get_by_role("button", name="Allow once").click()
             expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
             expect(page.locator(".tool.done")).to_contain_text("erased /old")
             # Who stops the answer is not asked any more.
-            say(page, "@claude once more")
+            send(page, "@claude once more")
             page.get_by_role("button", name="Allow once").wait_for()
             page.keyboard.press("Escape")
             expect_idle(page)
@@ -262,16 +270,16 @@ def test_what_a_worker_asks_is_decided_in_the_page(
 
 
 def test_what_is_said_at_a_terminal_is_seen_in_the_page_without_a_reload(
-    home: House, visit: Callable[..., Watched], tmp_path: Path
+    server: RunningServer, new_visitor: Callable[..., Visitor], tmp_path: Path
 ):
     gate = Gate(40)
-    home.says("claude", Say("In the page."), Say(WORDS, faults=[gate]))
-    page = visit().open("/")
-    say(page, "@claude here")
+    server.add_replies("claude", Say("In the page."), Say(WORDS, faults=[gate]))
+    page = new_visitor().open("/")
+    send(page, "@claude here")
     expect(page.locator(".answer:not(.live) .body")).to_have_text("In the page.")
     page.locator("#text").fill("half a thou")
     identifier = page.url.rpartition("/")[2]
-    with started(tmp_path, "ask", "--plain", "--chat", identifier, "@claude at the terminal") as (ask, _):  # fmt: skip
+    with mlc_process(tmp_path, "ask", "--plain", "--chat", identifier, "@claude at the terminal") as (ask, _):  # fmt: skip
         gate.wait_reached()
         expect(page.locator(".message .words")).to_have_text(
             ["@claude here", "@claude at the terminal"]
@@ -282,9 +290,9 @@ def test_what_is_said_at_a_terminal_is_seen_in_the_page_without_a_reload(
         expect(page.locator(".answer .body")).to_have_text(["In the page.", WORDS])
         ask.join(20)
         assert ask.exitcode == 0
-    home.says("gemini", Say("Done."))
+    server.add_replies("gemini", Say("Done."))
     words = ("ask", "--chat", identifier, "-m", "gemini", "--no-stream", "once more")
-    with started(tmp_path, *words) as (ask, printed):
+    with mlc_process(tmp_path, *words) as (ask, printed):
         assert "Done." in printed.read()
     expect(page.locator(".answer .body")).to_have_text(["In the page.", WORDS, "Done."])
     expect(page.locator("#text")).to_have_value("half a thou")
@@ -296,14 +304,14 @@ def test_a_message_sent_while_an_answer_streams_waits_in_the_store_and_is_sent_a
     first = Gate(40)
     script = [Say(WORDS, faults=[first]), Say("Then this."), Say("And that.")]
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
-        configure(tmp_path, simulator)
-        with served(tmp_path) as (_, link):
+        write_config(tmp_path, simulator)
+        with serve_process(tmp_path) as (_, link):
             page = ready(context.new_page(), link)
-            say(page, "@claude count")
+            send(page, "@claude count")
             first.wait_reached()
             for text in ("@claude and then?", "@claude and that?"):
                 with page.expect_response(lambda response: response.request.method == "POST"):
-                    say(page, text)
+                    send(page, text)
             with open_store(tmp_path / "data" / "conversations.db") as store:
                 (talk,) = store.run(list_conversations).conversations
                 waiting = store.run(list_outbox, talk.id)
@@ -324,19 +332,19 @@ def test_a_waiting_message_is_sent_by_the_next_server_after_the_interrupted_answ
     first = Gate(40)
     script = [Say(WORDS, faults=[first]), Say("All of it."), Say("Then this.")]
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
-        configure(tmp_path, simulator)
-        with served(tmp_path) as (process, link):
+        write_config(tmp_path, simulator)
+        with serve_process(tmp_path) as (process, link):
             page = ready(context.new_page(), link)
-            say(page, "@claude count")
+            send(page, "@claude count")
             first.wait_reached()
             with page.expect_response(lambda response: response.request.method == "POST"):
-                say(page, "@claude and then?")
+                send(page, "@claude and then?")
             with open_store(tmp_path / "data" / "conversations.db") as store:
                 (talk,) = store.run(list_conversations).conversations
                 assert len(store.run(list_outbox, talk.id)) == 1
                 process.kill()
         first.open()
-        with served(tmp_path, int(link.partition("/?")[0].rpartition(":")[2])):
+        with serve_process(tmp_path, int(link.partition("/?")[0].rpartition(":")[2])):
             expect(page.locator(".message .words")).to_have_text(
                 ["@claude count", "@claude and then?"]
             )
@@ -358,18 +366,18 @@ def test_a_server_ends_while_a_message_waits_for_an_answer_of_another_process(
     gate = Gate(40)
     script = [Say("Hello."), Say(WORDS, faults=[gate])]
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
-        configure(tmp_path, simulator)
-        with served(tmp_path) as (process, link):
+        write_config(tmp_path, simulator)
+        with serve_process(tmp_path) as (process, link):
             page = ready(context.new_page(), link)
-            say(page, "@claude hi")
+            send(page, "@claude hi")
             expect(page.locator(".answer:not(.live) .body")).to_have_text("Hello.")
             identifier = page.url.rpartition("/")[2]
             words = ("ask", "--plain", "--chat", identifier, "@claude count")
-            with started(tmp_path, *words) as (ask, _):
+            with mlc_process(tmp_path, *words) as (ask, _):
                 gate.wait_reached()
                 expect(page.locator(".answer.live .words")).to_contain_text("word5")
                 with page.expect_response(lambda response: response.request.method == "POST"):
-                    say(page, "@claude and then?")
+                    send(page, "@claude and then?")
                 process.terminate()
                 process.join(30)
                 assert process.exitcode in {0, -signal.SIGTERM}

@@ -4,7 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tests.web.server_process import from_npm
+from tests.web.server_process import install_npm_package
 
 import multi_llm_chat.web
 
@@ -12,7 +12,7 @@ ASSETS = Path(multi_llm_chat.web.__file__ or "").parent / "assets"
 
 
 def test_the_types_in_the_scripts_hold(pytestconfig: pytest.Config):
-    checker = from_npm(pytestconfig, "typescript@5") / ".bin" / "tsc"
+    checker = install_npm_package(pytestconfig, "typescript@5") / ".bin" / "tsc"
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext --moduleResolution bundler --lib es2023,dom,dom.iterable"
     command = [str(checker), *options.split(), str(ASSETS / "main.js")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=90)

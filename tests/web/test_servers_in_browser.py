@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from playwright.sync_api import Page, expect
-from tests.web.server_process import House
+from tests.web.server_process import RunningServer
 
 from multi_llm_chat.testing.simulator import Call, Say
 
@@ -19,14 +19,14 @@ def paste(page: Page, text: str) -> None:
     page.locator("#tools").get_by_role("button", name="Add", exact=True).click()
 
 
-def test_a_pasted_server_is_started_kept_and_may_ask_the_user(home: House, page: Page):
+def test_a_pasted_server_is_started_kept_and_may_ask_the_user(server: RunningServer, page: Page):
     entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
     paste(page, json.dumps({"mcpServers": {"daily": entry}}))
     expect(page.locator("#tools .server", has_text="daily")).to_contain_text("paint")
-    kept = json.loads(home.hub.workspace.folders.servers_file.read_text(encoding="utf-8"))
+    kept = json.loads(server.hub.workspace.folders.servers_file.read_text(encoding="utf-8"))
     assert kept == {"mcpServers": {"daily": entry}}
 
-    home.says("gemini", Say(calls=[Call("paint", {})]), Say("It is done."))
+    server.add_replies("gemini", Say(calls=[Call("paint", {})]), Say("It is done."))
     page.locator("#text").fill("@gemini paint it")
     page.keyboard.press("Enter")
     question = page.locator(".question")
@@ -41,13 +41,13 @@ def test_a_pasted_server_is_started_kept_and_may_ask_the_user(home: House, page:
     expect(page.locator("#menu li")).to_contain_text("/greet")
 
 
-def test_a_server_that_cannot_start_is_told(home: House, page: Page):
+def test_a_server_that_cannot_start_is_told(server: RunningServer, page: Page):
     paste(page, '{"mcpServers": {"broken": {"command": "/nonexistent/program"}}}')
     expect(page.locator("#tools .status")).to_have_text(re.compile("restarting|failed"))
     expect(page.locator("#tools .note")).to_contain_text("/nonexistent/program")
 
 
-def test_what_is_no_server_is_refused(home: House, page: Page):
+def test_what_is_no_server_is_refused(server: RunningServer, page: Page):
     paste(page, '{"mcpServers": {"odd": {}}}')
     expect(page.locator("#notices")).to_contain_text("odd")
-    assert not home.hub.workspace.folders.servers_file.exists()
+    assert not server.hub.workspace.folders.servers_file.exists()

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx2
 import msgspec
-from tests.web.server_process import House, house
+from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFinished, ToolStarted
 from multi_llm_chat.history.values import ToolCall, ToolResult
@@ -20,8 +20,8 @@ from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
-from multi_llm_chat.web.templating import Drawing, Words
-from multi_llm_chat.web.views import AnswerView, Tool
+from multi_llm_chat.web.templating import HtmlRenderer, Translations
+from multi_llm_chat.web.views import PageAnswer, ToolSegment
 
 WORDS = " ".join(f"word{number}" for number in range(60))
 
@@ -36,14 +36,14 @@ def changes(lines: Iterator[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
             yield position, json.loads(line.removeprefix("data: "))
 
 
-def begin(home: House, visitor: httpx2.Client) -> tuple[str, str]:
+def new_conversation(visitor: httpx2.Client) -> tuple[str, str]:
     """A new conversation, and where its page stands."""
     html = visitor.get("/").text
     names = ("data-conversation", "data-position")
     return tuple(html.partition(f'{name}="')[2].partition('"')[0] for name in names)  # type: ignore[return-value]
 
 
-def until_idle(
+def read_until_idle(
     entries: Iterator[tuple[str, list[dict[str, Any]]]],
 ) -> list[tuple[str, list[dict[str, Any]]]]:
     seen: list[tuple[str, list[dict[str, Any]]]] = []
@@ -54,58 +54,58 @@ def until_idle(
     raise AssertionError("the stream has ended")
 
 
-def test_a_stream_goes_on_exactly_where_it_was(home: House):
-    home.says("claude", Say(WORDS, delta_size=10))
-    with home.visitor() as visitor:
-        identifier, position = begin(home, visitor)
+def test_a_stream_goes_on_exactly_where_it_was(server: RunningServer):
+    server.add_replies("claude", Say(WORDS, delta_size=10))
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
         assert (
             visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"}).status_code
             == 200
         )
         address = f"/c/{identifier}/events"
         with visitor.stream("GET", address, params={"after": position}) as stream:
-            whole = until_idle(changes(stream.iter_lines()))
+            whole = read_until_idle(changes(stream.iter_lines()))
         for number, (position, _) in enumerate(whole[:-1]):
             with visitor.stream("GET", address, headers={"last-event-id": position}) as stream:
-                assert until_idle(changes(stream.iter_lines())) == whole[number + 1 :]
+                assert read_until_idle(changes(stream.iter_lines())) == whole[number + 1 :]
         assert [int(position.partition("-")[2]) for position, _ in whole] == list(
             range(1, len(whole) + 1)
         )
 
 
-def test_everybody_reads_the_changes_in_their_own_language(home: House):
+def test_everybody_reads_the_changes_in_their_own_language(server: RunningServer):
     """The first who opened the conversation does not decide for the others."""
 
-    @home.tools.tool
+    @server.tools.tool
     def look() -> str:
         """Look."""
         return "seen"
 
     del look
-    home.says("claude", Say(thinking="Hm.", calls=[Call("look", {})]), Say("Done."))
+    server.add_replies("claude", Say(thinking="Hm.", calls=[Call("look", {})]), Say("Done."))
     seen: dict[str, str] = {}
-    with home.visitor() as visitor:
-        identifier, position = begin(home, visitor)
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
         for language in ("en", "ja", "it", "ko"):
             visitor.cookies.set("mlc_language", language)
             address = f"/c/{identifier}/events"
             with visitor.stream("GET", address, params={"after": position}) as stream:
-                entries = until_idle(changes(stream.iter_lines()))
+                entries = read_until_idle(changes(stream.iter_lines()))
             seen[language] = "".join(
                 change.get("html", "") for _, entry in entries for change in entry
             )
     for language, html in seen.items():
-        words = Words(language)
+        words = Translations(language)
         for key in ("thinking", "tool_done", "tool_running", "you"):
             assert words.text(key) in html
     assert len({html.count("<article") for html in seen.values()}) == 1
 
 
-def test_what_is_said_here_is_known_here_and_not_read_again(home: House):
+def test_what_is_said_here_is_known_here_and_not_read_again(server: RunningServer):
     """Looking for what others have said finds nothing, whatever was done here."""
 
-    @home.tools.tool
+    @server.tools.tool
     def look() -> str:
         """Look."""
         return "seen"
@@ -113,23 +113,23 @@ def test_what_is_said_here_is_known_here_and_not_read_again(home: House):
     del look
     gate = Gate(5)
     call = Say("Let me see.", calls=[Call("look", {})])
-    home.says("claude", call, *[Say("One.")] * 4)
-    home.says("gemini", call, *[Say("Eins.")] * 4)
-    home.says("chatgpt", Status(401), Say(WORDS, faults=[gate]))
-    with home.visitor() as visitor:
-        identifier, position = begin(home, visitor)
+    server.add_replies("claude", call, *[Say("One.")] * 4)
+    server.add_replies("gemini", call, *[Say("Eins.")] * 4)
+    server.add_replies("chatgpt", Status(401), Say(WORDS, faults=[gate]))
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
         path = f"/c/{identifier}"
 
-        def after(order: str, turn: str = "", **body: str) -> str:
+        def after(action: str, turn: str = "", **body: str) -> str:
             """Do something, and give the page when nothing goes on any more."""
             nonlocal position
-            told = {"data": body} if order == "messages" else {"json": body | {"turn": turn}}
-            assert visitor.post(f"{path}/{order}", **told).status_code == 200  # type: ignore[arg-type]
+            request = {"data": body} if action == "messages" else {"json": body | {"turn": turn}}
+            assert visitor.post(f"{path}/{action}", **request).status_code == 200  # type: ignore[arg-type]
             if body.get("text", "").endswith("stop"):
                 gate.wait_reached()
                 visitor.post(f"{path}/stop", json={})
             with visitor.stream("GET", f"{path}/events", params={"after": position}) as stream:
-                position = until_idle(changes(stream.iter_lines()))[-1][0]
+                position = read_until_idle(changes(stream.iter_lines()))[-1][0]
             view = visitor.get(f"{path}/view").json()
             with visitor.stream("GET", f"{path}/events", params={"after": position}) as stream:
                 entries = changes(stream.iter_lines())
@@ -161,14 +161,14 @@ def test_how_long_a_tool_took_is_known_after_a_restart(tmp_path: Path):
         """Look."""
         return "seen"
 
-    with house(tmp_path, prepare=offer) as home, home.visitor() as visitor:
-        home.says("claude", Say(calls=[Call("look", {})]), Say("Done."))
-        identifier, position = begin(home, visitor)
+    with run_server(tmp_path, prepare=offer) as server, server.signed_in_client() as visitor:
+        server.add_replies("claude", Say(calls=[Call("look", {})]), Say("Done."))
+        identifier, position = new_conversation(visitor)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
         with visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream:
-            until_idle(changes(stream.iter_lines()))
+            read_until_idle(changes(stream.iter_lines()))
         before = visitor.get(f"/c/{identifier}/view").json()["html"]
-    with house(tmp_path) as home, home.visitor() as visitor:
+    with run_server(tmp_path) as server, server.signed_in_client() as visitor:
         after = visitor.get(f"/c/{identifier}/view").json()["html"]
     for html in (before, after):
         assert re.search(r'class="state">\w+ · \d+\.\d s<', html)
@@ -176,40 +176,40 @@ def test_how_long_a_tool_took_is_known_after_a_restart(tmp_path: Path):
 
 
 def test_with_one_speaker_nobody_is_told_to_choose(tmp_path: Path):
-    with house(tmp_path, speakers=["claude"]) as home, home.visitor() as visitor:
+    with run_server(tmp_path, speakers=["claude"]) as server, server.signed_in_client() as visitor:
         assert 'placeholder="Ask claude…"' in visitor.get("/").text
 
 
 def test_a_call_that_is_begun_anew_keeps_its_card():
     one, two = ToolCall("look", {}, "one"), ToolCall("look", {}, "two")
-    answer = LiveAnswer(AnswerView("run", "claude", 0))
+    answer = LiveAnswer(PageAnswer("run", "claude", 0))
     for at, call in enumerate((one, two)):
-        answer.take(ToolCallStart(at, "look", call.tool_call_id))
-        answer.take(ToolCallEnd(at, call))
-    answer.turn_saved()
-    answer.take(ToolStarted(one))
-    answer.take(ToolStarted(two))
-    answer.take(ToolFinished(one, ToolResult("look", "seen", "one"), 0.1))
-    answer.take(TextDelta("half a thought"))
-    answer.resumed()
-    assert [card.state for card in answer.view.segments if isinstance(card, Tool)] == ["done", "running"]  # fmt: skip
-    answer.take(ToolStarted(two))
-    answer.take(ToolFinished(two, ToolResult("look", "seen", "two"), 0.1))
-    answer.take(TextDelta("Whole."))
+        answer.apply(ToolCallStart(at, "look", call.tool_call_id))
+        answer.apply(ToolCallEnd(at, call))
+    answer.end_turn()
+    answer.apply(ToolStarted(one))
+    answer.apply(ToolStarted(two))
+    answer.apply(ToolFinished(one, ToolResult("look", "seen", "one"), 0.1))
+    answer.apply(TextDelta("half a thought"))
+    answer.reset_to_saved()
+    assert [card.state for card in answer.view.segments if isinstance(card, ToolSegment)] == ["done", "running"]  # fmt: skip
+    answer.apply(ToolStarted(two))
+    answer.apply(ToolFinished(two, ToolResult("look", "seen", "two"), 0.1))
+    answer.apply(TextDelta("Whole."))
     answer.flush()
-    cards = [segment for segment in answer.view.segments if isinstance(segment, Tool)]
+    cards = [segment for segment in answer.view.segments if isinstance(segment, ToolSegment)]
     assert [(card.state, card.result) for card in cards] == [("done", "seen"), ("done", "seen")]
     assert "half" not in str(answer.view)
 
 
 def test_a_position_of_another_life_of_the_server_loads_anew(tmp_path: Path):
-    with house(tmp_path) as home, home.visitor() as visitor:
-        home.says("gemini", Say("Before."))
-        identifier, position = begin(home, visitor)
+    with run_server(tmp_path) as server, server.signed_in_client() as visitor:
+        server.add_replies("gemini", Say("Before."))
+        identifier, position = new_conversation(visitor)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@gemini go"})
         with visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream:
-            position = until_idle(changes(stream.iter_lines()))[-1][0]
-    with house(tmp_path) as home, home.visitor() as visitor:
+            position = read_until_idle(changes(stream.iter_lines()))[-1][0]
+    with run_server(tmp_path) as server, server.signed_in_client() as visitor:
         with visitor.stream(
             "GET", f"/c/{identifier}/events", headers={"last-event-id": position}
         ) as stream:
@@ -219,11 +219,11 @@ def test_a_position_of_another_life_of_the_server_loads_anew(tmp_path: Path):
         assert not view["busy"]
 
 
-def test_what_was_said_before_a_failure_is_kept_and_marked(home: House):
+def test_what_was_said_before_a_failure_is_kept_and_marked(server: RunningServer):
     gate = Gate(5)
-    home.says("gemini", Say(WORDS, delta_size=10, faults=[gate]))
-    with home.visitor() as visitor:
-        identifier, position = begin(home, visitor)
+    server.add_replies("gemini", Say(WORDS, delta_size=10, faults=[gate]))
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@gemini go"})
         gate.wait_reached()
         with visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream:
@@ -234,26 +234,26 @@ def test_what_was_said_before_a_failure_is_kept_and_marked(home: House):
             ):
                 pass
             assert visitor.post(f"/c/{identifier}/stop", json={}).status_code == 200
-            until_idle(entries)
-        home.simulator.requests[-1].disconnected.wait()
+            read_until_idle(entries)
+        server.simulator.requests[-1].disconnected.wait()
         html = visitor.get(f"/c/{identifier}/view").json()["html"]
         assert "word0" in html
         assert "What was said so far is kept" in html
 
 
-def test_many_clients_of_one_conversation_see_the_same(home: House):
+def test_many_clients_of_one_conversation_see_the_same(server: RunningServer):
     """Fifty here; ``bench/web.py`` has five hundred."""
     gate = Gate(4)
-    home.says("chatgpt", Say(WORDS, delta_size=10, faults=[gate]))
-    with home.visitor() as visitor:
-        identifier, position = begin(home, visitor)
+    server.add_replies("chatgpt", Say(WORDS, delta_size=10, faults=[gate]))
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
         cookies = dict(visitor.cookies)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@chatgpt go"})
 
         async def all_of_them() -> list[list[Any]]:
             limits = httpx2.Limits(max_connections=60)
             async with httpx2.AsyncClient(
-                base_url=home.url, cookies=cookies, limits=limits
+                base_url=server.url, cookies=cookies, limits=limits
             ) as client:
 
                 async def follow() -> list[Any]:
@@ -281,7 +281,7 @@ def test_many_clients_of_one_conversation_see_the_same(home: House):
 def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
     async def check() -> None:
         log = OpLog()
-        english = Drawing(Words("en"))
+        english = HtmlRenderer(Translations("en"))
         for number in range(MOST_ENTRIES + 10):
             log.publish({"op": "text", "text": str(number)})
         assert log.after(0, english) is None
@@ -291,7 +291,7 @@ def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
         assert len(kept) == MOST_ENTRIES
         assert log.after(log.last, english) == []
         assert log.after(log.last + 1, english) is None
-        stream = log.stream("elsewhere-3", english)
+        stream = log.stream("other-3", english)
         assert await anext(stream) == b"retry: 1000\n\n"
         assert msgspec.json.decode((await anext(stream)).removeprefix(b"data: ")) == [
             {"op": "reset"}
@@ -302,12 +302,12 @@ def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
     asyncio.run(check())
 
 
-def test_long_conversations_are_shown_page_by_page(home: House):
+def test_long_conversations_are_shown_page_by_page(server: RunningServer):
     turns = [
         {"role": "user" if number % 2 == 0 else "gemini", "content": f"turn-{number}."}
         for number in range(400)
     ]
-    with home.visitor() as visitor:
+    with server.signed_in_client() as visitor:
         report = visitor.post("/import", content=json.dumps(turns)).json()
         identifier = report["conversations"][0]
         html = visitor.get(f"/c/{identifier}").text
@@ -323,16 +323,16 @@ def test_long_conversations_are_shown_page_by_page(home: House):
             assert together.count(f"<p>turn-{number}.</p>") == 1
 
 
-def test_an_export_can_be_taken_in_again(home: House):
-    home.says("gemini", Say("An answer."))
-    with home.visitor() as visitor:
-        identifier, position = begin(home, visitor)
+def test_an_export_can_be_taken_in_again(server: RunningServer):
+    server.add_replies("gemini", Say("An answer."))
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@gemini a question"})
         with (
             visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream,
             closing(stream),
         ):
-            until_idle(changes(stream.iter_lines()))
+            read_until_idle(changes(stream.iter_lines()))
         exported = visitor.get(f"/c/{identifier}/export", params={"form": "json"})
         assert exported.headers["content-disposition"] == 'attachment; filename="conversation.json"'
         assert (
@@ -350,13 +350,16 @@ def test_an_answer_without_the_tools_of_a_slow_server_says_so(tmp_path: Path):
     entry = {"command": sys.executable, "args": [str(script), str(tmp_path / "pipe")]}
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": entry}}))
-    with house(tmp_path, {"anthropic": [Say("Fine.")]}) as home, home.visitor() as visitor:
-        while "slow" not in home.hub.servers.starting():
+    with (
+        run_server(tmp_path, {"anthropic": [Say("Fine.")]}) as server,
+        server.signed_in_client() as visitor,
+    ):
+        while "slow" not in server.hub.servers.starting():
             visitor.get("/tools")
-        identifier, position = begin(home, visitor)
+        identifier, position = new_conversation(visitor)
         visitor.post(f"/c/{identifier}/messages", data={"text": "@claude hi"})
         with visitor.stream("GET", f"/c/{identifier}/events", params={"after": position}) as stream:
-            entries = until_idle(changes(stream.iter_lines()))
+            entries = read_until_idle(changes(stream.iter_lines()))
         notices = [each for _, found in entries for each in found if each["op"] == "notice"]
         assert len(notices) == 1
         assert notices[0]["text"].endswith("without their tools: slow")

@@ -7,7 +7,7 @@ import pytest
 
 import multi_llm_chat.web
 from multi_llm_chat.events import StopReason
-from multi_llm_chat.web.templating import LANGUAGES, Words, catalogue, chosen_language
+from multi_llm_chat.web.templating import LANGUAGES, Translations, catalogue, chosen_language
 
 HERE = Path(multi_llm_chat.web.__file__ or "").parent
 
@@ -49,7 +49,7 @@ def test_the_choice_comes_first_then_the_browser_then_english():
     assert chosen_language("", "ja-JP,ja;q=0.9") == "ja"
     assert chosen_language("xx", "de-DE,de;q=0.9,it;q=0.5") == "it"
     assert chosen_language("", "*") == "en"
-    assert Words("tlh").text("send") == "Send"
+    assert Translations("tlh").text("send") == "Send"
 
 
 def test_scripts_and_styles_stay_small():

@@ -75,7 +75,7 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     if options["auth_header"]:
         addresses = tuple(options["proxy"]) or ("127.0.0.1", "::1")
         proxy = access.Proxy(options["auth_header"], addresses, tuple(options["admin"]))
-    address = serving.Address(
+    address = serving.ServerOptions(
         options["host"],
         options["port"],
         tuple(options["allow_host"]),

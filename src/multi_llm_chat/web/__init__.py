@@ -1,4 +1,4 @@
 """The web app: several models side by side in one conversation, in the browser.
 
-``web.server.make_app`` gives the application, ``web.server.serve`` runs it.
+``web.server.make_app`` makes the application, ``web.server.make_server`` the server that runs it.
 """

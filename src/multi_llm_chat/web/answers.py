@@ -1,9 +1,9 @@
-"""An answer while it is given, as pages show it.
+"""A running answer, as pages show it.
 
 Rules:
-1. Every event changes the answer and gives the changes that bring a page to the same state.
-2. Words and thoughts wait until ``flush``, so that a page changes a few times a second and not for each token.
-3. A call of a tool is one card from its first letter to its result, also if it is begun anew after an interruption.
+1. Every event changes the answer and returns the changes that bring a page to the same state.
+2. Text and thinking wait until ``flush``, so that a page changes a few times a second and not for each token.
+3. A tool call is one card from its first character to its result, also if it starts again after an interruption.
 """
 
 from collections.abc import Callable
@@ -25,217 +25,228 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.approval import ApprovalRequest
 from multi_llm_chat.web.history_view import tool_view
-from multi_llm_chat.web.markdown import Growing
+from multi_llm_chat.web.markdown import IncrementalMarkdown
 from multi_llm_chat.web.oplog import Change
-from multi_llm_chat.web.views import AnswerView, Note, Segment, Thoughts, Tool, Words
+from multi_llm_chat.web.views import (
+    NoteSegment,
+    PageAnswer,
+    Segment,
+    TextSegment,
+    ThinkingSegment,
+    ToolSegment,
+)
 
 
 class LiveAnswer:
-    """One speaker's answer while it comes."""
+    """One speaker's answer while it streams."""
 
-    def __init__(self, view: AnswerView) -> None:
+    def __init__(self, view: PageAnswer) -> None:
         self._view = view
         self._segments: list[Segment] = []
-        self._growing: Growing | None = None
-        self._kept = 0
-        self._words: list[str] = []
-        self._thoughts: list[str] = []
+        self._markdown: IncrementalMarkdown | None = None
+        self._saved_count = 0
+        self._text_deltas: list[str] = []
+        self._thinking_deltas: list[str] = []
         self._calls: dict[int, int] = {}
         self._cards: dict[str, int] = {}
         self._running: list[tuple[ToolCall, int]] = []
-        # What each kind of event does; the others change nothing that is seen.
+        # Events without a handler change nothing on the page.
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
-            TextDelta: self._text,
-            ThinkingDelta: self._thought,
-            ToolCallStart: self._call_begun,
-            ToolCallEnd: self._call_written,
-            ToolStarted: self._started,
-            ToolFinished: self._finished,
-            HistoryCompressed: self._compressed,
-            RunWaiting: self._waits,
+            TextDelta: self._on_text,
+            ThinkingDelta: self._on_thinking,
+            ToolCallStart: self._on_call_start,
+            ToolCallEnd: self._on_call_end,
+            ToolStarted: self._on_tool_started,
+            ToolFinished: self._on_tool_finished,
+            HistoryCompressed: self._on_compressed,
+            RunWaiting: self._on_waiting,
         }
 
     @property
-    def view(self) -> AnswerView:
+    def view(self) -> PageAnswer:
         """The answer as it is now."""
         return replace(self._view, segments=tuple(self._segments), is_live=True)
 
     @property
     def running(self) -> list[str]:
-        """The names of the tools that run."""
+        """The names of the running tools."""
         return [call.name for call, _ in self._running]
 
     @property
-    def weight(self) -> int:
-        """How much is sent again with each change: the length of the open end."""
+    def tail_size(self) -> int:
+        """The length of the open end, which is sent again with each change."""
         last = self._segments[-1] if self._segments else None
-        return len(last.tail) if isinstance(last, Words) else 0
+        return len(last.tail) if isinstance(last, TextSegment) else 0
 
-    def take(self, event: Event) -> list[Change]:
-        """What an event changes."""
+    def apply(self, event: Event) -> list[Change]:
+        """Apply an event; return the changes of the page."""
         handler = self._handlers.get(type(event))
         return [] if handler is None else handler(event)
 
     def flush(self) -> list[Change]:
-        """Show the words and thoughts that wait."""
+        """Apply the text and thinking that wait; return the changes of the page."""
         changes: list[Change] = []
-        thoughts, self._thoughts = "".join(self._thoughts), []
-        if thoughts:
-            changes += self._more_thoughts(thoughts)
-        words, self._words = "".join(self._words), []
-        if words:
-            changes += self._more_words(words)
+        thinking, self._thinking_deltas = "".join(self._thinking_deltas), []
+        if thinking:
+            changes += self._append_thinking(thinking)
+        text, self._text_deltas = "".join(self._text_deltas), []
+        if text:
+            changes += self._append_text(text)
         return changes
 
-    def named(self, model: str) -> None:
-        """Which model answers."""
+    def set_model(self, model: str) -> None:
+        """Set the model that answers."""
         self._view = replace(self._view, model=model)
 
-    def turn_saved(self) -> list[Change]:
-        """What comes next begins anew."""
+    def end_turn(self) -> list[Change]:
+        """The turn is saved: close its text; the next turn starts new segments."""
         self._calls = {}
-        changes = self._closed()
-        self._kept = len(self._segments)
+        changes = self._close_text()
+        self._saved_count = len(self._segments)
         return changes
 
-    def resumed(self) -> None:
-        """What was said since the last saved turn is no more: somebody goes on from there."""
-        self._words, self._thoughts, self._growing = [], [], None
+    def reset_to_saved(self) -> None:
+        """Remove everything after the last saved turn: the run was resumed from there."""
+        self._text_deltas, self._thinking_deltas, self._markdown = [], [], None
         self._calls, self._running = {}, []
-        del self._segments[self._kept :]
-        self._cards = {call: at for call, at in self._cards.items() if at < self._kept}
+        del self._segments[self._saved_count :]
+        self._cards = {call: at for call, at in self._cards.items() if at < self._saved_count}
 
-    def runs(self, call: ToolCall) -> bool:
-        """Whether the call is one of those that run."""
-        return self._place(call) is not None
+    def is_running(self, call: ToolCall) -> bool:
+        """Whether the call is running."""
+        return self._position_of(call) is not None
 
-    def ask(self, request: ApprovalRequest, question: str) -> list[Change]:
-        """The user has to decide about a call that runs."""
-        at = self._place(request.call)
+    def ask_approval(self, request: ApprovalRequest, question: str) -> list[Change]:
+        """Show the approval buttons in the card of a running call."""
+        at = self._position_of(request.call)
         if at is None:
             return []
-        told = {"source": request.source, "interrupted": request.interrupted}
-        return [self._put(at, state="waiting", question=question, **told)]
+        details = {"source": request.source, "interrupted": request.interrupted}
+        return [self._update(at, state="waiting", question=question, **details)]
 
-    def decided(self, question: str) -> list[Change]:
-        """The user has decided."""
+    def end_approval(self, question: str) -> list[Change]:
+        """Remove the approval buttons."""
         for at, segment in enumerate(self._segments):
-            if isinstance(segment, Tool) and segment.question == question:
-                return [self._put(at, state="running", question="")]
+            if isinstance(segment, ToolSegment) and segment.question == question:
+                return [self._update(at, state="running", question="")]
         return []
 
-    def _place(self, call: ToolCall) -> int | None:
-        """Where the card of a running call is; a call that only looks the same, or has its id, is the second choice."""
+    def _position_of(self, call: ToolCall) -> int | None:
+        """The position of a running call's card: by identity, else by equality, else by id."""
         same = [at for each, at in self._running if each is call]
-        alike = [at for each, at in self._running if each == call]
-        called = [at for each, at in self._running if each.tool_call_id == call.tool_call_id]
-        return next(iter([*same, *alike, *called]), None)
+        equal = [at for each, at in self._running if each == call]
+        same_id = [at for each, at in self._running if each.tool_call_id == call.tool_call_id]
+        return next(iter([*same, *equal, *same_id]), None)
 
     def _is_taken(self, at: int) -> bool:
-        """Whether the card is that of another call with the same id."""
+        """Whether the card belongs to another call with the same id."""
         card = self._segments[at]
-        assert isinstance(card, Tool)
-        return card.state in {"done", "failed"} or any(place == at for _, place in self._running)
+        assert isinstance(card, ToolSegment)
+        return card.state in {"done", "failed"} or any(
+            position == at for _, position in self._running
+        )
 
     @property
     def _new_id(self) -> str:
         return f"{self._view.run}-{len(self._segments)}"
 
-    def _add(self, segment: Segment) -> Change:
+    def _append(self, segment: Segment) -> Change:
         self._segments.append(segment)
         return {"op": "append", "to": f"{self._view.run}-body", "html": segment}
 
-    def _put(self, at: int, **fields: object) -> Change:
+    def _update(self, at: int, **fields: object) -> Change:
         segment = replace(self._segments[at], **fields)
         self._segments[at] = segment
         return {"op": "replace", "id": segment.id, "html": segment}
 
-    def _closed(self) -> list[Change]:
-        """Nothing is added to the words any more."""
+    def _close_text(self) -> list[Change]:
+        """Close the text segment: later text starts a new one."""
         changes = self.flush()
-        if self._growing is not None:
+        if self._markdown is not None:
             at = len(self._segments) - 1
-            changes.append(self._put(at, final=self._growing.finish(), tail=""))
-            self._growing = None
+            changes.append(self._update(at, final=self._markdown.finish(), tail=""))
+            self._markdown = None
         return changes
 
-    def _more_thoughts(self, text: str) -> list[Change]:
+    def _append_thinking(self, text: str) -> list[Change]:
         last = self._segments[-1] if self._segments else None
-        if not isinstance(last, Thoughts):
-            return [*self._closed(), self._add(Thoughts(self._new_id, text))]
+        if not isinstance(last, ThinkingSegment):
+            return [*self._close_text(), self._append(ThinkingSegment(self._new_id, text))]
         self._segments[-1] = replace(last, text=last.text + text)
         return [{"op": "text", "id": f"{last.id}-text", "text": text}]
 
-    def _more_words(self, text: str) -> list[Change]:
-        if self._growing is None:
+    def _append_text(self, text: str) -> list[Change]:
+        if self._markdown is None:
             if not text.strip():
                 return []
-            self._growing = Growing()
-            grown = self._growing.add(text)
-            return [self._add(Words(self._new_id, grown.final, grown.tail))]
-        grown = self._growing.add(text)
+            self._markdown = IncrementalMarkdown()
+            piece = self._markdown.feed(text)
+            return [self._append(TextSegment(self._new_id, piece.final, piece.tail))]
+        piece = self._markdown.feed(text)
         last = self._segments[-1]
-        assert isinstance(last, Words)
-        self._segments[-1] = replace(last, final=last.final + grown.final, tail=grown.tail)
-        return [{"op": "stream", "id": last.id, "final": grown.final, "tail": grown.tail}]
+        assert isinstance(last, TextSegment)
+        self._segments[-1] = replace(last, final=last.final + piece.final, tail=piece.tail)
+        return [{"op": "stream", "id": last.id, "final": piece.final, "tail": piece.tail}]
 
-    def _text(self, event: TextDelta) -> list[Change]:
-        changes = self.flush() if self._thoughts else []
-        self._words.append(event.text)
+    def _on_text(self, event: TextDelta) -> list[Change]:
+        changes = self.flush() if self._thinking_deltas else []
+        self._text_deltas.append(event.text)
         return changes
 
-    def _thought(self, event: ThinkingDelta) -> list[Change]:
-        changes = self.flush() if self._words else []
-        self._thoughts.append(event.text)
+    def _on_thinking(self, event: ThinkingDelta) -> list[Change]:
+        changes = self.flush() if self._text_deltas else []
+        self._thinking_deltas.append(event.text)
         return changes
 
-    def _compressed(self, event: HistoryCompressed) -> list[Change]:
-        return [*self._closed(), self._add(Note(self._new_id, event.note.text))]
+    def _on_compressed(self, event: HistoryCompressed) -> list[Change]:
+        return [*self._close_text(), self._append(NoteSegment(self._new_id, event.note.text))]
 
-    def _waits(self, event: RunWaiting) -> list[Change]:
-        changes = self._closed()
+    def _on_waiting(self, event: RunWaiting) -> list[Change]:
+        changes = self._close_text()
         last = len(self._segments) - 1
-        if last >= 0 and isinstance(self._segments[last], Note):
-            return [*changes, self._put(last, text=event.text)]
-        return [*changes, self._add(Note(self._new_id, event.text))]
+        if last >= 0 and isinstance(self._segments[last], NoteSegment):
+            return [*changes, self._update(last, text=event.text)]
+        return [*changes, self._append(NoteSegment(self._new_id, event.text))]
 
-    def _call_begun(self, event: ToolCallStart) -> list[Change]:
-        changes = self._closed()
+    def _on_call_start(self, event: ToolCallStart) -> list[Change]:
+        changes = self._close_text()
         self._calls[event.index] = len(self._segments)
-        return [*changes, self._add(Tool(self._new_id, event.name, "writing"))]
+        return [*changes, self._append(ToolSegment(self._new_id, event.name, "writing"))]
 
-    def _call_written(self, event: ToolCallEnd) -> list[Change]:
+    def _on_call_end(self, event: ToolCallEnd) -> list[Change]:
         at = self._calls.get(event.index)
         if at is None:
-            changes = [*self._closed(), self._add(tool_view(self._new_id, event.call, None))]
+            changes = [*self._close_text(), self._append(tool_view(self._new_id, event.call, None))]
             self._calls[event.index] = len(self._segments) - 1
         else:
             card = tool_view(self._segments[at].id, event.call, None)
-            changes = [self._put(at, name=card.name, rows=card.rows, raw=card.raw)]
+            changes = [self._update(at, name=card.name, rows=card.rows, raw=card.raw)]
         self._cards[event.call.tool_call_id] = self._calls[event.index]
         return changes
 
-    def _started(self, event: ToolStarted) -> list[Change]:
+    def _on_tool_started(self, event: ToolStarted) -> list[Change]:
         call = event.call
         at = self._cards.get(call.tool_call_id)
         if at is None or self._is_taken(at):
-            changes = [*self._closed(), self._add(tool_view(self._new_id, call, None))]
+            changes = [*self._close_text(), self._append(tool_view(self._new_id, call, None))]
             at = self._cards[call.tool_call_id] = len(self._segments) - 1
         else:
-            # The question of the next attempt may be there before its first event is.
+            # The approval request of the next attempt may arrive before its first event.
             asked = getattr(self._segments[at], "question", "")
-            changes = [self._put(at, state="waiting" if asked else "running")]
+            changes = [self._update(at, state="waiting" if asked else "running")]
         self._running.append((call, at))
         return changes
 
-    def _finished(self, event: ToolFinished) -> list[Change]:
-        at = self._place(event.call)
-        if at is None:  # a call that was interrupted has an outcome, though nobody ran it again
+    def _on_tool_finished(self, event: ToolFinished) -> list[Change]:
+        at = self._position_of(event.call)
+        if at is None:  # an interrupted call has a result, although it did not run again
             at = self._cards.get(event.call.tool_call_id)
         if at is None:
             return []
         self._running = [entry for entry in self._running if entry[1] != at]
         card = tool_view(self._segments[at].id, event.call, event.result, event.seconds)
         return [
-            self._put(at, state=card.state, result=card.result, seconds=event.seconds, question="")
+            self._update(
+                at, state=card.state, result=card.result, seconds=event.seconds, question=""
+            )
         ]

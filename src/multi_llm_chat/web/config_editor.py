@@ -1,9 +1,9 @@
-"""Changes of the user's files: the settings and the list of MCP servers.
+"""Edits the user's files: the settings and the list of MCP servers.
 
 Rules:
-1. A file is changed in place: comments and what we do not know stay.
-2. What would not be valid afterwards is not written.
-3. A file is replaced as a whole, so that nobody ever reads half of it.
+1. A file is edited in place: comments and unknown keys stay.
+2. A change that would make the file invalid is refused.
+3. A file is replaced atomically, so that no reader sees half of it.
 """
 
 import os
@@ -22,12 +22,12 @@ from multi_llm_chat.tools.mcp.server_settings import read_servers
 
 
 def change_settings(folders: Folders, change: Callable[[Any, Settings], None]) -> Settings:
-    """Change the settings; ``change`` is given the document and what it says now.
+    """Change the settings; ``change`` receives the document and the current settings.
 
     Raises:
-        UsageError: They cannot be read, or would make no sense.
+        UsageError: They cannot be read, or would be invalid.
     """
-    # The door to a dependency that only changes need.
+    # A dependency that only edits need.
     import tomlkit  # noqa: PLC0415
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
@@ -45,33 +45,33 @@ def change_settings(folders: Folders, change: Callable[[Any, Settings], None]) -
     return result
 
 
-def keep_servers(folders: Folders, document: str) -> list[str]:
-    """Add servers to ``mcp.json``; their names.
+def add_servers(folders: Folders, document: str) -> list[str]:
+    """Add servers to ``mcp.json``; return their names.
 
     Raises:
-        UsageError: It is no list of servers, or none of them can be used.
+        UsageError: The document is no list of servers, or a server in it cannot be used.
     """
     read = read_servers(document)
     if read.problems or not read.servers:
-        raise UsageError("; ".join(read.problems) or "There are no servers in it")
+        raise UsageError("; ".join(read.problems) or "The document contains no servers")
     path = folders.servers_file
     try:
         kept = as_object(msgspec.json.decode(_text(path) or "{}"))
     except msgspec.DecodeError as error:
         raise UsageError(f"{path} cannot be changed: {error}") from error
-    before = kept or {}
-    told = as_object(msgspec.json.decode(document)) or {}
+    content = kept or {}
+    added = as_object(msgspec.json.decode(document)) or {}
     section = next(
-        (as_object(told[key]) for key in ("mcpServers", "mcp_servers", "servers") if key in told),
+        (as_object(added[key]) for key in ("mcpServers", "mcp_servers", "servers") if key in added),
         None,
     )
-    entries = section if section is not None else told
-    servers = as_object(before.get("mcpServers")) or {}
+    entries = section if section is not None else added
+    servers = as_object(content.get("mcpServers")) or {}
     names = [server.name for server in read.servers]
     if taken := [name for name in names if name in servers]:
         raise UsageError(f"There is a server {taken[0]!r} already")
-    before["mcpServers"] = servers | {name: entries[name] for name in names}
-    _replace(path, msgspec.json.format(msgspec.json.encode(before)).decode() + "\n")
+    content["mcpServers"] = servers | {name: entries[name] for name in names}
+    _replace(path, msgspec.json.format(msgspec.json.encode(content)).decode() + "\n")
     return names
 
 
@@ -87,11 +87,11 @@ def _text(path: Path) -> str:
 def _replace(path: Path, text: str) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
-        # Servers' entries may hold tokens: nobody else may read them.
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        # Entries of servers may hold tokens: only the user may read the file.
+        handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)
-        beside.replace(path)
+        temporary.replace(path)
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error

@@ -5,7 +5,7 @@ Rules:
    ends it too: then it was no formula but an ordinary paragraph. So what a block is depends on its own lines alone.
 2. ``$`` opens a formula only before something else than a space, and closes it only behind something else than a space
    and not before a digit: prices stay prices.
-3. A formula that cannot be read is shown as it was written.
+3. A formula that cannot be parsed is shown as it was written.
 """
 
 import re
@@ -17,7 +17,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-#: Longer ones are shown as they were written: nobody reads them, and their cost grows.
+#: Longer formulas are shown as they were written: the cost of converting grows with the length.
 LONGEST: Final = 2_000
 
 _BLOCKS: Final = (("$$", "$$"), ("\\[", "\\]"))
@@ -31,7 +31,7 @@ _INLINE: Final = re.compile(
 
 
 def formulas(markdown: MarkdownIt) -> None:
-    """Teach a parser formulas."""
+    """Add formulas to a parser."""
     markdown.block.ruler.before(
         "fence",
         "formula_block",
@@ -111,12 +111,12 @@ def _render_inline(_self: Any, tokens: Any, at: int, _options: Any, _env: Any) -
 
 @lru_cache(maxsize=512)
 def mathml(source: str, block: bool) -> str:
-    """The formula as MathML, or its source where it cannot be read."""
-    from latex2mathml.converter import convert  # noqa: PLC0415  slow to load: only who writes formulas pays
+    """The formula as MathML, or its source if it cannot be parsed."""
+    from latex2mathml.converter import convert  # noqa: PLC0415  slow to load, and needed only for formulas
 
     if len(source) <= LONGEST:
         try:
             return convert(source, display="block" if block else "inline")
-        except Exception:  # noqa: BLE001, S110  the converter raises whatever it likes
+        except Exception:  # noqa: BLE001, S110  the converter raises exceptions of many types
             pass
     return f"<code>{escape(source)}</code>"

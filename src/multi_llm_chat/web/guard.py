@@ -1,13 +1,12 @@
-"""Every request passes here first, and every answer last.
+"""The middleware that checks every request and completes every response.
 
 Rules:
-1. A request that calls the server by a foreign name is refused: so is another page that had its own name
-   pointed at this machine.
-2. Whoever is not known sees the page for signing in, and nothing else but the style sheet and whether the server lives; the figures
-   of ``/metrics`` have a rule of their own.
-3. What changes something must come from our own page: the origin is ours, and the form token is right.
-4. Every answer forbids the browser everything that our pages do not need.
-5. A body is not read further than its limit.
+1. A request with an unknown ``Host`` is refused: another site may have pointed its own name at this machine (DNS rebinding).
+2. A browser that is not signed in gets the sign-in page, the style sheet and the health probes, and nothing else; ``/metrics`` has a
+   rule of its own.
+3. A request that changes something must come from our own page: its origin is this server, and its form token is right.
+4. Every response forbids the browser everything that our pages do not need.
+5. A body is not read beyond its limit.
 """
 
 import http.cookies
@@ -19,12 +18,12 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from multi_llm_chat.web.access import SESSION, Access
+from multi_llm_chat.web.access import SESSION_SECONDS, AccessPolicy
 
 COOKIE: Final = "mlc_session"
-FORM_TOKEN: Final = "x-form-token"  # noqa: S105  a name, not the thing
+FORM_TOKEN: Final = "x-form-token"  # noqa: S105  a name, not a secret
 
-#: Bytes of a body: of messages with their files, and of imports.
+#: Bytes of a body: of a message with its files, and of an import.
 LARGEST_BODY: Final = 40_000_000
 LARGEST_IMPORT: Final = 500_000_000
 
@@ -55,26 +54,26 @@ _SAFE_METHODS: Final = frozenset({"GET", "HEAD"})
 _PUBLIC: Final = ("/assets/", "/login", "/health", "/healthz", "/readyz", "/metrics")
 
 
-class TooLargeError(Exception):
+class BodyTooLargeError(Exception):
     """The body is larger than allowed."""
 
 
 class Guard:
-    """The gate in front of the application."""
+    """The middleware in front of the application."""
 
-    def __init__(self, app: ASGIApp, access: Access) -> None:
+    def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
         self._app = app
         self._access = access
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, or answer it here."""
+        """Forward a request, or refuse it."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         headers = Headers(scope=scope)
-        # Scripts and styles may be kept, if the browser asks whether they have changed.
-        keeping = "no-cache" if scope["path"].startswith("/assets/") else "no-store"
-        guarded = _with_headers(send, keeping)
+        # Browsers may cache scripts and styles if they revalidate them.
+        cache_control = "no-cache" if scope["path"].startswith("/assets/") else "no-store"
+        guarded = _with_headers(send, cache_control)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
             await refusal(scope, receive, guarded)
@@ -82,13 +81,13 @@ class Guard:
         limit = LARGEST_IMPORT if scope["path"] == "/import" else LARGEST_BODY
         try:
             await self._app(scope, _limited(receive, limit), guarded)
-        except TooLargeError:
+        except BodyTooLargeError:
             response = JSONResponse({"error": "That is too large."}, 413)
             await response(scope, receive, guarded)
 
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
-        """Why the request is answered here, if it is."""
-        if not self._access.knows_host(headers.get("host", "")):
+        """The response to a request that is refused; None if it may pass."""
+        if not self._access.is_known_host(headers.get("host", "")):
             return JSONResponse({"error": "This server is not known by that name."}, 421)
         identity, user = self._identify(scope, headers)
         scope.setdefault("state", {})
@@ -97,31 +96,37 @@ class Guard:
             "form_token": self._access.form_token(identity),
             "access": self._access,
         }
-        if scope["method"] not in _SAFE_METHODS and not self._is_ours(scope, headers, identity):
-            return JSONResponse({"error": "That did not come from this page. Load it anew."}, 403)
+        if scope["method"] not in _SAFE_METHODS and not self._is_from_our_page(
+            scope, headers, identity
+        ):
+            return JSONResponse(
+                {"error": "The request did not come from this page. Reload the page."}, 403
+            )
         if user is not None or scope["path"] in _PUBLIC or scope["path"].startswith(_PUBLIC[0]):
             return None
-        return self._stranger(scope, headers)
+        return self._refuse_unknown(scope, headers)
 
     def _identify(self, scope: Scope, headers: Headers) -> tuple[str, str | None]:
-        """What identifies the browser, and its user."""
+        """The identity of the browser, and its user."""
         address = (scope.get("client") or ("", 0))[0]
         proxy = self._access.proxy
-        vouched = self._access.vouched(address, headers.get(proxy.header) if proxy else None)
-        if vouched is not None:
-            return f"proxy:{vouched}", vouched
+        proxy_user = self._access.user_from_proxy(
+            address, headers.get(proxy.header) if proxy else None
+        )
+        if proxy_user is not None:
+            return f"proxy:{proxy_user}", proxy_user
         cookie = _cookie(headers.get("cookie", ""))
         return cookie, self._access.user_of(cookie) if cookie and proxy is None else None
 
-    def _is_ours(self, scope: Scope, headers: Headers, identity: str) -> bool:
+    def _is_from_our_page(self, scope: Scope, headers: Headers, identity: str) -> bool:
         origin = headers.get("origin")
         if origin is None or urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             return False
-        if scope["path"] == "/login":  # nobody is known yet; the password decides
+        if scope["path"] == "/login":  # there is no session yet; the password decides
             return True
         return headers.get(FORM_TOKEN, "") == self._access.form_token(identity)
 
-    def _stranger(self, scope: Scope, headers: Headers) -> Response:
+    def _refuse_unknown(self, scope: Scope, headers: Headers) -> Response:
         token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
         if scope["method"] == "GET" and token and self._access.redeem(token):
             response = RedirectResponse(scope["path"], 303)
@@ -132,12 +137,12 @@ class Guard:
         return JSONResponse({"error": "You are not signed in."}, 401)
 
 
-def sign_in(response: Response, access: Access) -> None:
-    """Let the browser be known from now on."""
+def sign_in(response: Response, access: AccessPolicy) -> None:
+    """Set the session cookie."""
     response.set_cookie(
         COOKIE,
-        access.session(),
-        max_age=SESSION,
+        access.new_session(),
+        max_age=SESSION_SECONDS,
         httponly=True,
         samesite="strict",
         secure=access.is_encrypted,
@@ -152,13 +157,13 @@ def _cookie(header: str) -> str:
     return found.value if found else ""
 
 
-def _with_headers(send: Send, keeping: str) -> Send:
+def _with_headers(send: Send, cache_control: str) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(scope=message)
             for name, value in _HEADERS.items():
                 headers.setdefault(name, value)
-            headers.setdefault("cache-control", keeping)
+            headers.setdefault("cache-control", cache_control)
         await send(message)
 
     return guarded
@@ -172,7 +177,7 @@ def _limited(receive: Receive, limit: int) -> Receive:
         message = await receive()
         left -= len(message.get("body", b""))
         if left < 0:
-            raise TooLargeError
+            raise BodyTooLargeError
         return message
 
     return limited

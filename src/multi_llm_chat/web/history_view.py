@@ -1,9 +1,9 @@
-"""A conversation as exchanges, from what the store and the service know.
+"""Renders the turns of a conversation as exchanges for a page.
 
 Rules:
-1. The turns decide what is shown; what answers took, how they ended and which branches there are is put beside it.
-2. Answers that are being given come from ``live`` and not from their turns.
-3. A run that failed without a word is shown with its error, unless its speaker was asked again.
+1. The turns decide what is shown; costs, errors and branches are added to them.
+2. Running answers come from ``live`` and not from their turns.
+3. A run that failed without an answer is shown with its error, unless its speaker was asked again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,17 +20,17 @@ from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolR
 from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.views import (
-    AnswerView,
-    Attachment,
-    Exchange,
     Footer,
-    MessageView,
-    Note,
+    NoteSegment,
+    PageAnswer,
+    PageAttachment,
+    PageExchange,
+    PageMessage,
     Segment,
     Switch,
-    Thoughts,
-    Tool,
-    Words,
+    TextSegment,
+    ThinkingSegment,
+    ToolSegment,
     address_of,
     argument_rows,
     attachment,
@@ -38,12 +38,12 @@ from multi_llm_chat.web.views import (
     result_text,
 )
 
-#: A result, the turn it is in, and its place there.
-Placing: TypeAlias = tuple[str, int, ToolResult]
+#: The turn of a result, its position in it, and the result.
+PlacedResult: TypeAlias = tuple[str, int, ToolResult]
 
 
-class Beside(Struct, frozen=True):
-    """What the store knows beside the turns."""
+class HistoryDetails(Struct, frozen=True):
+    """What the store knows about a conversation in addition to its turns."""
 
     runs: tuple[Run, ...] = ()
     totals: dict[str, Total] = field(default_factory=dict)
@@ -51,9 +51,11 @@ class Beside(Struct, frozen=True):
 
 
 @reading
-def read_beside(transaction: Transaction, conversation: str, turns: Sequence[str]) -> Beside:
-    """Runs, spending, and the branches at these turns."""
-    return Beside(
+def read_history_details(
+    transaction: Transaction, conversation: str, turns: Sequence[str]
+) -> HistoryDetails:
+    """Read runs, costs, and the branches at these turns."""
+    return HistoryDetails(
         runs(transaction, conversation),
         totals(transaction, conversation, "turn"),
         siblings(transaction, conversation, turns),
@@ -61,7 +63,7 @@ def read_beside(transaction: Transaction, conversation: str, turns: Sequence[str
 
 
 def forks(placed: Sequence[Placed]) -> list[str]:
-    """The turns at which branches are offered: messages, and what comes directly behind them."""
+    """The turns at which branches are offered: messages, and the first turn after each."""
     return [
         each.turn.id or ""
         for number, each in enumerate(placed)
@@ -69,25 +71,25 @@ def forks(placed: Sequence[Placed]) -> list[str]:
     ]
 
 
-class Shower:
-    """Makes exchanges of one conversation."""
+class HistoryRenderer:
+    """Renders the exchanges of one conversation."""
 
     def __init__(
         self,
         conversation: str,
         names: Iterable[str],
-        beside: Beside,
+        details: HistoryDetails,
         *,
-        live: Mapping[str, AnswerView] | None = None,
+        live: Mapping[str, PageAnswer] | None = None,
         footers: Mapping[str, Footer] | None = None,
     ) -> None:
         self._conversation = conversation
         self._names = tuple(names)
-        self._beside = beside
+        self._details = details
         self._live = live or {}
         self._footers = footers or {}
 
-    def exchanges(self, placed: Sequence[Placed]) -> list[Exchange]:
+    def exchanges(self, placed: Sequence[Placed]) -> list[PageExchange]:
         """All exchanges of these turns, oldest first."""
         groups: list[list[Placed]] = []
         for each in by_run(placed):
@@ -95,21 +97,21 @@ class Shower:
                 groups.append([])
             groups[-1].append(each)
         shown = [self._exchange(group) for group in groups]
-        begun = {answer.run for exchange in shown for answer in exchange.answers}
+        shown_runs = {answer.run for exchange in shown for answer in exchange.answers}
         where = {each.turn.id: at for at, group in enumerate(groups) for each in group}
-        bases = {run.id: run.base for run in self._beside.runs}
+        bases = {run.id: run.base for run in self._details.runs}
         for run, answer in self._live.items():
-            if run not in begun and shown:
+            if run not in shown_runs and shown:
                 at = where.get(bases.get(run), len(shown) - 1)
                 exchange = shown[at]
                 shown[at] = replace(exchange, answers=(*exchange.answers, answer))
         return shown
 
-    def answer(self, run: str, turns: Sequence[Turn]) -> AnswerView:
+    def answer(self, run: str, turns: Sequence[Turn]) -> PageAnswer:
         """One answer, from its turns."""
         speaker = next((turn.role for turn in turns if turn.role != "tool"), "tool")
         last = next((turn for turn in reversed(turns) if turn.role != "tool"), turns[-1])
-        return AnswerView(
+        return PageAnswer(
             run,
             speaker,
             hue_of(speaker, self._names),
@@ -121,10 +123,10 @@ class Shower:
             is_partial=bool(last.meta.get("partial")),
         )
 
-    def message(self, turn: Turn) -> MessageView:
+    def message(self, turn: Turn) -> PageMessage:
         """One message of the user."""
         identifier = turn.id or ""
-        return MessageView(
+        return PageMessage(
             identifier,
             render_markdown(typed(turn)),
             typed(turn),
@@ -134,7 +136,7 @@ class Shower:
             self._switch(identifier),
         )
 
-    def _exchange(self, group: Sequence[Placed]) -> Exchange:
+    def _exchange(self, group: Sequence[Placed]) -> PageExchange:
         first = group[0].turn
         message = self.message(first) if first.role == "user" else None
         rest = [each for each in group if each.turn.role not in ("user", "system")]
@@ -143,16 +145,16 @@ class Shower:
         ]
         answers += self._failed(first.id, answers)
         switch = self._switch(rest[0].turn.id or "") if rest else None
-        return Exchange(first.id or "", message, tuple(answers), switch)
+        return PageExchange(first.id or "", message, tuple(answers), switch)
 
-    def _failed(self, base: str | None, answers: Sequence[AnswerView]) -> list[AnswerView]:
-        """Those who failed without a word and were not asked again."""
+    def _failed(self, base: str | None, answers: Sequence[PageAnswer]) -> list[PageAnswer]:
+        """The runs that failed without an answer and whose speaker was not asked again."""
         answered = {answer.speaker for answer in answers} | {
             answer.speaker for answer in self._live.values()
         }
-        newest = {run.speaker: run for run in self._beside.runs if run.base == base and base}
+        newest = {run.speaker: run for run in self._details.runs if run.base == base and base}
         return [
-            AnswerView(
+            PageAnswer(
                 run.id,
                 run.speaker,
                 hue_of(run.speaker, self._names),
@@ -169,21 +171,23 @@ class Shower:
             for position, part in enumerate(turn.parts)
             if isinstance(part, ToolResult)
         ]
-        took = {name: seconds for turn in turns for name, seconds in _took(turn).items()}
+        seconds_by_call = {
+            name: seconds for turn in turns for name, seconds in _call_seconds(turn).items()
+        }
         segments: list[Segment] = []
         for turn in turns:
             compressed = turn.meta.get("compressed")
             if isinstance(compressed, str):
-                segments.append(Note(f"{run}-{len(segments)}", compressed))
+                segments.append(NoteSegment(f"{run}-{len(segments)}", compressed))
             for position, part in enumerate(turn.parts):
                 identifier = f"{run}-{len(segments)}"
                 match part:
                     case Text() if part.content.strip():
-                        segments.append(Words(identifier, render_markdown(part.content)))
+                        segments.append(TextSegment(identifier, render_markdown(part.content)))
                     case Thinking() if part.content:
-                        segments.append(Thoughts(identifier, part.content))
+                        segments.append(ThinkingSegment(identifier, part.content))
                     case ToolCall():
-                        segments.append(self._tool(identifier, part, results, took))
+                        segments.append(self._tool(identifier, part, results, seconds_by_call))
                     case Media():
                         source = media_source(self._conversation, turn.id or "", position)
                         segments.append(attachment(part, identifier, source))
@@ -195,11 +199,11 @@ class Shower:
         self,
         identifier: str,
         call: ToolCall,
-        results: list[Placing],
-        took: Mapping[str, float],
-    ) -> Tool:
+        results: list[PlacedResult],
+        seconds_by_call: Mapping[str, float],
+    ) -> ToolSegment:
         found = next((each for each in results if each[2].tool_call_id == call.tool_call_id), None)
-        seconds = took.get(call.tool_call_id)
+        seconds = seconds_by_call.get(call.tool_call_id)
         if found is None:
             return tool_view(identifier, call, None, seconds)
         results.remove(found)
@@ -214,8 +218,8 @@ class Shower:
     def _footer(self, run: str, turns: Sequence[Turn]) -> Footer:
         if run in self._footers:
             return self._footers[run]
-        spent = [self._beside.totals[turn.id] for turn in turns if turn.id in self._beside.totals]
-        record = next((each for each in self._beside.runs if each.id == run), None)
+        spent = [self._details.totals[turn.id] for turn in turns if turn.id in self._details.totals]
+        record = next((each for each in self._details.runs if each.id == run), None)
         usage = Usage()
         cost: Decimal | None = Decimal(0) if spent else None
         for each in spent:
@@ -230,49 +234,49 @@ class Shower:
             record.error if record else None,
         )
 
-    def _attachments(self, turn: Turn, identifier: str) -> Iterable[Attachment]:
+    def _attachments(self, turn: Turn, identifier: str) -> Iterable[PageAttachment]:
         for position, part in enumerate(turn.parts):
             if isinstance(part, Media):
                 source = media_source(self._conversation, identifier, position)
                 yield attachment(part, f"{identifier}-{position}", source)
 
     def _switch(self, turn: str) -> Switch | None:
-        there = self._beside.siblings.get(turn, ())
-        if len(there) < 2 or turn not in there:
+        branches = self._details.siblings.get(turn, ())
+        if len(branches) < 2 or turn not in branches:
             return None
-        at = there.index(turn)
+        at = branches.index(turn)
         return Switch(
             at + 1,
-            len(there),
-            there[at - 1] if at else None,
-            there[at + 1] if at + 1 < len(there) else None,
+            len(branches),
+            branches[at - 1] if at else None,
+            branches[at + 1] if at + 1 < len(branches) else None,
         )
 
 
 def tool_view(
     identifier: str, call: ToolCall, result: ToolResult | None, seconds: float | None = None
-) -> Tool:
+) -> ToolSegment:
     """A call and its result, if it has one."""
-    words = result_text(result)[0] if result else ""
+    text = result_text(result)[0] if result else ""
     state = "running" if result is None else "failed" if result.is_error else "done"
-    return Tool(
+    return ToolSegment(
         identifier,
         call.name,
         state,
         rows=argument_rows(call),
         raw=call.raw_arguments or "" if call.error else "",
-        result=words,
+        result=text,
         seconds=seconds,
     )
 
 
 def media_source(conversation: str, turn: str, position: int) -> str:
-    """Where a picture or a file of a turn is served."""
+    """The URL of a picture or a file of a turn."""
     return f"/c/{address_of(conversation)}/media/{address_of(turn)}/{position}"
 
 
 def money(cost: Decimal) -> str:
-    """US dollars, with as many digits as say something."""
+    """Format US dollars with the significant digits."""
     if not cost:
         return "$0"
     return (
@@ -294,10 +298,10 @@ def _by_run(placed: Iterable[Placed]) -> dict[str, list[Turn]]:
     return answers
 
 
-def _took(turn: Turn) -> dict[str, float]:
-    """The seconds that each call took, as they were noted with the results; what others wrote there is passed over."""
-    told = as_object(turn.meta.get("seconds")) or {}
-    return {name: value for name, value in told.items() if isinstance(value, int | float)}
+def _call_seconds(turn: Turn) -> dict[str, float]:
+    """The duration of each call, noted with its result; values of other programs are ignored."""
+    noted = as_object(turn.meta.get("seconds")) or {}
+    return {name: value for name, value in noted.items() if isinstance(value, int | float)}
 
 
 def _seconds(run: Run) -> float | None:

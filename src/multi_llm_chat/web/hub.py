@@ -1,12 +1,12 @@
 """All open conversations of all users, and what they share.
 
 Rules:
-1. A conversation is open once, however many pages show it; one that nobody looks at and in which nothing happens
-   may be closed at any time.
-2. Speakers, tools and settings are everybody's; conversations and what was allowed in them are one user's.
-3. Changed settings hold for what begins afterwards; what is going on goes on as it was.
-4. Answers that were interrupted are gone on with: at the start, and whenever somebody looks at one that nobody gives any more.
-   What they ask the user waits until somebody opens the conversation.
+1. A conversation is opened once, however many pages show it. A conversation without an open page and without a running answer may be
+   closed at any time.
+2. Speakers, tools and settings are shared by all users; conversations, and the approvals given in them, belong to one user.
+3. Changed settings apply to what starts afterwards; running answers keep theirs.
+4. Interrupted runs are resumed: at the start, and whenever a page shows a run without a living owner. What they ask the user waits
+   until a page of the conversation is opened.
 """
 
 import asyncio
@@ -25,98 +25,102 @@ from multi_llm_chat.metering.prices import cost_of
 from multi_llm_chat.store import RunInfo, Store, waiting_conversations
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
-from multi_llm_chat.web.live_conversation import Live
+from multi_llm_chat.web.live_conversation import LiveConversation
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.servers import ToolServers
 from multi_llm_chat.web.views import hue_of
 
-#: How many conversations may be open before those that are idle are closed.
+#: How many conversations may be open before idle ones are closed.
 MOST_OPEN: Final = 200
 
 _LOGGER = logging.getLogger(__name__)
 
-Opening = Callable[[ApprovalCallback], Workspace]
+WorkspaceFactory = Callable[[ApprovalCallback], Workspace]
 
 
 class Hub:
-    """What all requests share; ``opening`` makes the workspace with our way of asking the user."""
+    """What all requests share; ``make_workspace`` gets the callback that asks the user for approvals."""
 
-    def __init__(self, opening: Opening) -> None:
-        self.workspace = opening(self._approve)
-        self.servers = ToolServers(self.workspace, self._elicit, self._tools_changed)
-        self._lives: dict[str, Live] = {}
-        self._deleted: list[Live] = []
+    def __init__(self, make_workspace: WorkspaceFactory) -> None:
+        self.workspace = make_workspace(self._approve)
+        self.servers = ToolServers(self.workspace, self._elicit, self._on_tools_changed)
+        self._conversations: dict[str, LiveConversation] = {}
+        self._deleted: list[LiveConversation] = []
         self._outdated: set[str] = set()
         self._old_speakers: list[Speakers] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._starting: asyncio.Task[None] | None = None
         self._resuming: asyncio.Task[None] | None = None
-        self._looks: set[asyncio.Task[None]] = set()
-        self._warming: asyncio.Task[None] | None = None
+        self._syncs: set[asyncio.Task[None]] = set()
+        self._warm_up_task: asyncio.Task[None] | None = None
 
-    # Life.
+    # Start and end.
 
     def start(self) -> None:
-        """Start what takes long, without waiting for it."""
+        """Start the tools and resume interrupted runs, in the background."""
         self._loop = asyncio.get_running_loop()
         self._starting = asyncio.create_task(self._start())
 
     async def _start(self) -> None:
-        """Start the tools, then go on with answers that were interrupted when the program last ended."""
+        """Start the tools, then resume the runs that were interrupted when the server last ended."""
         await self.servers.start()
         self._starting = None
         self._resume()
 
     def _resume(self) -> None:
-        """Go on with answers that nobody gives, once the tools are there."""
+        """Resume the runs without a living owner, once the tools have started."""
         if self._starting is None and (self._resuming is None or self._resuming.done()):
             self._resuming = asyncio.create_task(self._resume_all())
 
     async def _resume_all(self) -> None:
         try:
             for waiting in await self.workspace.store.arun(waiting_conversations):
-                self.live(waiting.user, waiting.conversation).send_waiting()
-            await self.workspace.aresume_runs(on_found=self._found, scoped=scoped)
+                self.open_conversation(waiting.user, waiting.conversation).send_queued()
+            await self.workspace.aresume_runs(on_found=self._on_run_resumed, scoped=scoped)
         except MultiLLMChatError as error:
             _LOGGER.warning("interrupted runs cannot be resumed: %s", error)
 
-    def _found(self, info: RunInfo) -> None:
-        """Show at once what is gone on with, to those who look."""
-        live = self._lives.get(scope_of(info.user, info.conversation))
+    def _on_run_resumed(self, info: RunInfo) -> None:
+        """Show a resumed run at once on the pages of its conversation."""
+        live = self._conversations.get(scope_of(info.user, info.conversation))
         if live is not None:
-            task = asyncio.create_task(live.elsewhere.look())
-            self._looks.add(task)
-            task.add_done_callback(self._looks.discard)
+            task = asyncio.create_task(live.remote.sync())
+            self._syncs.add(task)
+            task.add_done_callback(self._syncs.discard)
 
     async def close(self) -> None:
-        """End everything; answers that were gone on with are left for the next start."""
-        tasks = [*self._looks, *(task for task in (self._starting, self._resuming) if task)]
+        """Close all conversations and the workspace; resumed runs are left for the next start."""
+        tasks = [*self._syncs, *(task for task in (self._starting, self._resuming) if task)]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._warming is not None:
-            await self._warming
-        await asyncio.gather(*(live.close() for live in [*self._lives.values(), *self._deleted]))
+        if self._warm_up_task is not None:
+            await self._warm_up_task
+        await asyncio.gather(
+            *(live.close() for live in [*self._conversations.values(), *self._deleted])
+        )
         for speakers in self._old_speakers:
             await speakers.aclose()
         await self.servers.stop()
         await self.workspace.aclose()
 
-    def hang_up(self) -> None:
-        """End all streams, so that the server can end."""
-        for live in [*self._lives.values(), *self._deleted]:
+    def close_streams(self) -> None:
+        """End all streams, so that the server can shut down."""
+        for live in [*self._conversations.values(), *self._deleted]:
             live.log.close()
 
     # Conversations.
 
     def store(self, user: str) -> Store:
-        """The conversations of a user."""
+        """The store, scoped to a user."""
         return self.workspace.store.as_user(user)
 
-    def live(self, user: str, conversation: str, *, is_new: bool = False) -> Live:
-        """An open conversation; ``is_new`` where the store need not have it."""
+    def open_conversation(
+        self, user: str, conversation: str, *, is_new: bool = False
+    ) -> LiveConversation:
+        """Open a conversation, or return it if it is open; ``is_new`` if it is not in the store yet."""
         scope = scope_of(user, conversation)
-        if scope not in self._lives:
+        if scope not in self._conversations:
             self._close_idle()
             self._warm_up()
             service = ChatService(
@@ -128,46 +132,48 @@ class Hub:
                 host=self.workspace.host,
             )
             service.conversation = conversation
-            self._lives[scope] = Live(service, lambda: self._list_changed(user), self._resume)
-        return self._lives[scope]
+            self._conversations[scope] = LiveConversation(
+                service, lambda: self._on_list_changed(user), self._resume
+            )
+        return self._conversations[scope]
 
     def _warm_up(self) -> None:
-        """Load in the background what the first answer would wait for."""
-        if self._warming is None:
-            self._warming = asyncio.create_task(asyncio.to_thread(_warm))
+        """Load in the background what the first answer needs."""
+        if self._warm_up_task is None:
+            self._warm_up_task = asyncio.create_task(asyncio.to_thread(_warm))
 
-    def opened(self, user: str, conversation: str) -> Live | None:
+    def find_open(self, user: str, conversation: str) -> LiveConversation | None:
         """The conversation, if it is open."""
         scope = scope_of(user, conversation)
-        self._renew(scope)
-        return self._lives.get(scope)
+        self._close_outdated(scope)
+        return self._conversations.get(scope)
 
     def forget(self, user: str, conversation: str) -> None:
         """Close a conversation that was deleted."""
-        live = self._lives.pop(scope_of(user, conversation), None)
+        live = self._conversations.pop(scope_of(user, conversation), None)
         if live is not None:
             live.stop()
             self._deleted = [each for each in self._deleted if each.is_busy] + [live]
 
-    def tell_all(self, change: dict[str, Any]) -> None:
-        """Change something on all pages."""
-        for live in self._lives.values():
+    def publish_to_all(self, change: dict[str, Any]) -> None:
+        """Publish a change to all pages."""
+        for live in self._conversations.values():
             live.log.publish(change)
 
-    def tell(self, user: str, change: dict[str, Any]) -> None:
-        """Change something on all pages of a user."""
-        for scope, live in self._lives.items():
+    def publish_to_user(self, user: str, change: dict[str, Any]) -> None:
+        """Publish a change to all pages of a user."""
+        for scope, live in self._conversations.items():
             if scope.startswith(scope_of(user, "")):
                 live.log.publish(change)
 
-    def _list_changed(self, user: str) -> None:
-        self.tell(user, {"op": "list"})
+    def _on_list_changed(self, user: str) -> None:
+        self.publish_to_user(user, {"op": "list"})
 
     def _close_idle(self) -> None:
-        if len(self._lives) < MOST_OPEN:
+        if len(self._conversations) < MOST_OPEN:
             return
-        for scope in [scope for scope, live in self._lives.items() if live.is_idle]:
-            del self._lives[scope]
+        for scope in [scope for scope, live in self._conversations.items() if live.is_idle]:
+            del self._conversations[scope]
 
     # Settings.
 
@@ -178,21 +184,21 @@ class Hub:
         old = workspace.__dict__.pop("speakers", None)
         if old is not None:
             self._old_speakers.append(old)
-        self._outdated = set(self._lives)
-        self.tell_all({"op": "people"})
-        for scope in list(self._lives):
-            self._renew(scope)
+        self._outdated = set(self._conversations)
+        self.publish_to_all({"op": "people"})
+        for scope in list(self._conversations):
+            self._close_outdated(scope)
 
-    def _renew(self, scope: str) -> None:
-        """Close what was opened with old settings, once nothing goes on there; its pages come back by themselves."""
-        live = self._lives.get(scope)
+    def _close_outdated(self, scope: str) -> None:
+        """Close a conversation that was opened with old settings, once it is not busy; its pages reconnect by themselves."""
+        live = self._conversations.get(scope)
         if live is not None and scope in self._outdated and not live.is_busy:
             self._outdated.discard(scope)
-            del self._lives[scope]
+            del self._conversations[scope]
             live.log.close()
 
-    def people(self) -> list[dict[str, Any]]:
-        """Everybody who can be asked, as pages show them."""
+    def list_speakers(self) -> list[dict[str, Any]]:
+        """All speakers, as pages show them."""
         return [
             {"name": name, "model": self._model(name), "hue": hue_of(name, self.workspace.speakers)}
             for name in self.workspace.speakers
@@ -201,17 +207,20 @@ class Hub:
     def _model(self, name: str) -> str:
         try:
             return self.workspace.speakers[name].provider.model or ""
-        except (MultiLLMChatError, ValueError):  # one mistake in a configuration spoils one speaker
+        except (
+            MultiLLMChatError,
+            ValueError,
+        ):  # a mistake in the settings of one speaker does not hide the others
             return ""
 
-    # What the user is asked.
+    # Questions to the user.
 
     async def _approve(self, request: ApprovalRequest) -> Decision:
-        """Ask where the call is shown; if nobody looks, whoever opens the conversation is asked."""
-        whose = in_scope(request.conversation)
-        if whose is None:
-            return Deny("nobody can be asked")
-        return await self.live(*whose).decide(request)
+        """Ask on the pages of the conversation; without an open page the question waits for the next one."""
+        owner = in_scope(request.conversation)
+        if owner is None:
+            return Deny("no user can be asked")
+        return await self.open_conversation(*owner).ask_approval(request)
 
     async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
         assert self._loop is not None
@@ -219,26 +228,26 @@ class Hub:
         return await asyncio.wrap_future(asked)
 
     async def _ask(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask wherever the server is in use, or wherever somebody looks; the first answer counts."""
-        lives = list(self._lives.values())
-        using = [live for live in lives if self._uses(live, question.server)]
-        asked = using or [live for live in lives if live.log.readers]
+        """Ask in the conversations that use the server, else in all with an open page; the first answer counts."""
+        conversations = list(self._conversations.values())
+        using = [live for live in conversations if self._uses(live, question.server)]
+        asked = using or [live for live in conversations if live.log.readers]
         if not asked:
             return ElicitationAnswer("decline")
-        tasks = [asyncio.ensure_future(live.questions.ask(question)) for live in asked]
+        tasks = [asyncio.ensure_future(live.forms.ask(question)) for live in asked]
         done, others = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in others:
             task.cancel()
         return next(iter(done)).result()
 
-    def _uses(self, live: Live, server: str) -> bool:
+    def _uses(self, live: LiveConversation, server: str) -> bool:
         return any(self.workspace.tools.origin(name)[0] == server for name in live.running_tools)
 
-    def _tools_changed(self) -> None:
-        self.tell_all({"op": "tools"})
+    def _on_tools_changed(self) -> None:
+        self.publish_to_all({"op": "tools"})
 
 
 def _warm() -> None:
-    """Load what the first answer would otherwise wait for: prices, colours, formulas."""
+    """Load prices, the highlighter and the formula converter."""
     cost_of(Usage(1, 1), "openai", "gpt-4o")
     render_markdown("```python\n1\n```\n\n$x$")

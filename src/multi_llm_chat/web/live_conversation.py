@@ -1,15 +1,14 @@
-"""A conversation that is open: whoever looks at it sees the same, at the same time.
+"""A conversation that is open: all its pages show the same at the same time.
 
 Rules:
-1. Answers belong to the server: they go on when a page is closed, and every page that comes finds them. They outlive
-   the server too: what they tell is in the store, and whoever opens the conversation after a crash, or in another
-   server on the same store, follows them from there (``elsewhere``).
-2. What changes is noted in ``log`` in the same step in which it changes here, so a page made now, with the
-   log's position, and all later entries are the whole truth.
-3. One round of answers at a time. A message that comes meanwhile waits, also for answers that others give; an edit, another
-   answer or another branch stops what is going on, here and elsewhere.
-4. The user's decisions about tools are awaited until somebody looks and decides, here or in another server; a stopped answer
-   awaits none.
+1. Runs belong to the server: they continue when a page is closed, and every page that is opened shows them. They outlive the server
+   too: their events are in the store, and a server that opens the conversation after a crash, or another server on the same store,
+   follows them from there (``remote``).
+2. Every change is written to ``log`` in the same step in which it happens here. So a snapshot with the log's position, and all later
+   entries, are the complete state.
+3. One round of answers at a time. A message that arrives meanwhile waits in the outbox, also for runs of other processes; an edit, a
+   regeneration or a change of branch stops all running answers, in this process and in others.
+4. An approval waits until a user decides, in this server or in another one. A stopped answer does not wait.
 """
 
 import asyncio
@@ -40,63 +39,69 @@ from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.history_view import Beside, Shower, forks, money, read_beside
+from multi_llm_chat.web.history_view import (
+    HistoryDetails,
+    HistoryRenderer,
+    forks,
+    money,
+    read_history_details,
+)
 from multi_llm_chat.web.oplog import Change, OpLog
-from multi_llm_chat.web.remote_runs import PACE, Elsewhere
-from multi_llm_chat.web.tool_questions import Decisions, Questions
-from multi_llm_chat.web.views import AnswerView, Asked, Exchange, Footer, Phrase, hue_of
+from multi_llm_chat.web.remote_runs import POLL_SECONDS, RemoteRuns
+from multi_llm_chat.web.tool_questions import ServerForms, ToolApprovals
+from multi_llm_chat.web.views import Footer, PageAnswer, PageExchange, Phrase, ServerForm, hue_of
 
 #: Seconds between two changes of a page by one answer.
-FLUSH: Final = 0.05
+FLUSH_SECONDS: Final = 0.05
 
-#: So many characters of an open block double that time, up to so many times.
-HEAVY: Final = 8_000
-SLOWEST: Final = 6.0
+#: An open block of this many characters doubles the delay, which grows at most by this factor.
+HEAVY_TAIL: Final = 8_000
+LONGEST_DELAY: Final = 6.0
 
-#: How many exchanges a page has at first.
-PAGE: Final = 60
+#: How many exchanges a page shows at first.
+EXCHANGES_PER_PAGE: Final = 60
 
 _LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class Picture(Struct, frozen=True):
+class PageSnapshot(Struct, frozen=True):
     """What a page shows, and the position of the log at that moment."""
 
-    exchanges: tuple[Exchange, ...]
-    more: bool
+    exchanges: tuple[PageExchange, ...]
+    has_more: bool
     position: str
-    busy: bool
-    questions: tuple[Asked, ...]
+    is_busy: bool
+    forms: tuple[ServerForm, ...]
 
 
-class Live:
+class LiveConversation:
     """One open conversation."""
 
     def __init__(
         self,
         service: ChatService,
         on_change: Callable[[], object],
-        orphaned: Callable[[], object] = lambda: None,
+        on_orphan: Callable[[], object] = lambda: None,
     ) -> None:
         self.service = service
-        self.elsewhere = Elsewhere(service, self, orphaned)
-        self.log = OpLog(self.elsewhere.watch)
-        self.questions = Questions(self.log)
-        self.decisions = Decisions(service, lambda: self._answers.values(), self._publish)
+        self.remote = RemoteRuns(service, self, on_orphan)
+        self.log = OpLog(self.remote.start_polling)
+        self.forms = ServerForms(self.log)
+        self.approvals = ToolApprovals(service, lambda: self._answers.values(), self._publish)
         self._on_change = on_change
         self._answers: dict[str, LiveAnswer] = {}
         self._footers: dict[str, Footer] = {}
-        self._turn = asyncio.Lock()
-        self._waiting = 0
+        self._round_lock = asyncio.Lock()
+        self._rounds = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._flush: asyncio.TimerHandle | None = None
-        self._called = asyncio.Event()
-        self._exchange = ""
+        self._tool_started = asyncio.Event()
+        self._exchange_id = ""
         self._is_sending = False
         self._is_closing = False
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
-            MessageSaved: self._message,
+            MessageSaved: self._message_saved,
             MessageFinished: lambda _event: [],
             RunStarted: self._run_started,
             RunResumed: self._run_resumed,
@@ -108,179 +113,181 @@ class Live:
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is going on."""
-        return self._waiting > 0 or self.elsewhere.is_answering
+        """Whether an answer is running or waiting to start."""
+        return self._rounds > 0 or self.remote.is_following
 
     @property
-    def is_looked_at(self) -> bool:
-        """Whether anybody looks."""
+    def has_readers(self) -> bool:
+        """Whether a page is open."""
         return self.log.readers > 0
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody looks and nothing is going on."""
-        return not self.is_busy and not self.is_looked_at
+        """Whether no page is open and no answer is running."""
+        return not self.is_busy and not self.has_readers
 
-    # What is shown.
+    # Pages.
 
-    async def picture(self, before: str | None = None) -> Picture:
+    async def snapshot(self, before: str | None = None) -> PageSnapshot:
         """The newest exchanges, or those before one."""
-        await self.elsewhere.look()
-        beside = await self._beside()
-        # From here on nothing waits: turns, answers and position belong together.
-        self._publish(self._flushed())
-        shown = self._shower(beside).exchanges(self.service.placed)
+        await self.remote.sync()
+        details = await self._read_details()
+        # No await from here on: turns, answers and position belong together.
+        self._publish(self._flush_answers())
+        shown = self._renderer(details).exchanges(self.service.placed)
         if before is not None:
             ids = [exchange.id for exchange in shown]
             shown = shown[: ids.index(before)] if before in ids else []
-        return Picture(
-            tuple(shown[-PAGE:]),
-            len(shown) > PAGE,
+        return PageSnapshot(
+            tuple(shown[-EXCHANGES_PER_PAGE:]),
+            len(shown) > EXCHANGES_PER_PAGE,
             self.log.position,
             self.is_busy,
-            self.questions.open,
+            self.forms.open,
         )
 
-    async def _beside(self) -> Beside:
+    async def _read_details(self) -> HistoryDetails:
         placed = self.service.placed
         if not placed:
-            return Beside()
-        return await self.service.store.arun(read_beside, self.service.conversation, forks(placed))
+            return HistoryDetails()
+        return await self.service.store.arun(
+            read_history_details, self.service.conversation, forks(placed)
+        )
 
-    def _shower(self, beside: Beside) -> Shower:
-        return Shower(
+    def _renderer(self, details: HistoryDetails) -> HistoryRenderer:
+        return HistoryRenderer(
             self.service.conversation,
             self.service.names,
-            beside,
+            details,
             live={run: answer.view for run, answer in self._answers.items()},
             footers=self._footers,
         )
 
-    # What is done.
+    # Actions.
 
-    async def proceed(self, stream: EventStream, *, resets: bool) -> None:
-        """Let something happen; return when it has begun, or when it waits for its turn.
+    async def start(self, stream: EventStream, *, resets: bool) -> None:
+        """Start a round of answers; return when it has started, or when it waits for the round before it.
 
         Raises:
-            MultiLLMChatError: It cannot begin.
+            MultiLLMChatError: The round cannot start.
         """
-        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if resets:
             self.stop()
         queued = (
             self.is_busy and not resets
-        )  # "continue" waits for its turn; messages wait in the outbox
-        self._waiting += 1
-        task = asyncio.create_task(self._run(stream, begun, resets=resets))
+        )  # "continue" waits for the lock; messages wait in the outbox
+        self._rounds += 1
+        task = asyncio.create_task(self._run(stream, started, resets=resets))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         if queued:
-            begun.add_done_callback(self._told_late)
+            started.add_done_callback(self._report_late_error)
             return
-        await begun
+        await started
 
-    async def say(self, text: str, media: Sequence[Media], to: Sequence[str] | None) -> None:
-        """Send a message now, or put it into the outbox while answers come."""
+    async def send(self, text: str, media: Sequence[Media], to: Sequence[str] | None) -> None:
+        """Send a message now, or put it into the outbox while answers are running."""
         if self.is_busy:
             await self.service.aqueue(text, media=media, to=to)
-            self.send_waiting()
+            self.send_queued()
             return
-        await self.proceed(self.service.process_message(text, media=media, to=to), resets=False)
+        await self.start(self.service.process_message(text, media=media, to=to), resets=False)
 
-    def send_waiting(self) -> None:
-        """Send the messages of the outbox, one after the other, when the answers before them are complete."""
+    def send_queued(self) -> None:
+        """Send the messages of the outbox one after the other, each when the answers before it are complete."""
         if not self._is_sending:
             self._is_sending = True
-            task = asyncio.create_task(self._send_waiting())
+            task = asyncio.create_task(self._send_outbox())
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _send_waiting(self) -> None:
+    async def _send_outbox(self) -> None:
         try:
             while not self._is_closing and (waiting := await self.service.aoutbox()):
-                await self.elsewhere.settle()
+                await self.remote.wait_until_settled()
                 if self._is_closing:
                     return
-                begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._waiting += 1
-                await self._run(self.service.send_queued(waiting[0]), begun, resets=False)
-                error = begun.exception()
-                if error is not None and await self._is_waiting(waiting[0].id):
+                started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                self._rounds += 1
+                await self._run(self.service.send_queued(waiting[0]), started, resets=False)
+                error = started.exception()
+                if error is not None and await self._is_in_outbox(waiting[0].id):
                     self.log.publish({"op": "notice", "text": str(error)})
-                    return  # it stays in the outbox, to be edited or withdrawn
+                    return  # the message stays in the outbox, to be edited or withdrawn
         except MultiLLMChatError as error:
             self.log.publish({"op": "notice", "text": str(error)})
         finally:
             self._is_sending = False
 
-    async def _is_waiting(self, message: str) -> bool:
-        """Whether a message waits still: another server may have sent it."""
+    async def _is_in_outbox(self, message: str) -> bool:
+        """Whether a message still waits: another server may have sent it."""
         return any(each.id == message for each in await self.service.aoutbox())
 
-    async def move(self, action: Callable[[], Awaitable[T]]) -> T:
-        """Go to another branch."""
+    async def change_branch(self, action: Callable[[], Awaitable[T]]) -> T:
+        """Stop all answers, then show another branch."""
         self.stop()
-        async with self._turn:
-            await self.elsewhere.over()
+        async with self._round_lock:
+            await self.remote.wait_until_ended()
             result = await action()
             self.log.publish({"op": "reset"})
         return result
 
     def stop(self, speaker: str | None = None) -> None:
-        """Stop the answers of a speaker, or all, wherever they are given."""
+        """Stop the answers of a speaker, or all, in every process."""
         self.service.stop(speaker, everywhere=True)
 
     async def close(self) -> None:
-        """Stop everything that was begun here and end all streams."""
+        """Stop the runs of this process and end all streams."""
         self._is_closing = True
-        await self.elsewhere.close()
+        await self.remote.close()
         self.service.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         self.log.close()
 
     async def _run(
-        self, stream: EventStream, begun: "asyncio.Future[None]", *, resets: bool
+        self, stream: EventStream, started: "asyncio.Future[None]", *, resets: bool
     ) -> None:
         try:
-            async with self._turn:
-                await self.elsewhere.over()
+            async with self._round_lock:
+                await self.remote.wait_until_ended()
                 async for event in stream:
                     if resets:
                         resets = False
-                        self.anew()
+                        self.on_history_changed()
                     changes = self._changes(event)
-                    if not begun.done():
+                    if not started.done():
                         changes.append({"op": "busy", "value": True})
-                        begun.set_result(None)
+                        started.set_result(None)
                     self._publish(changes)
         except MultiLLMChatError as error:
-            if begun.done():
+            if started.done():
                 self.log.publish({"op": "notice", "text": str(error)})
             else:
-                begun.set_exception(error)
+                started.set_exception(error)
         except Exception:
-            _LOGGER.exception("an answer failed")
+            _LOGGER.exception("a round of answers failed")
             self.log.publish({"op": "notice", "text": "internal error"})
-            if not begun.done():
-                begun.set_result(None)
+            if not started.done():
+                started.set_result(None)
         finally:
-            self._waiting -= 1
-            self._rest()
+            self._rounds -= 1
+            self._publish_idle()
 
-    def _rest(self) -> None:
-        """Tell when nothing is going on any more."""
+    def _publish_idle(self) -> None:
+        """Publish that no answer is running any more."""
         if not self.is_busy:
             self._answers = {}
             self.log.publish({"op": "busy", "value": False})
 
-    def _told_late(self, begun: "asyncio.Future[None]") -> None:
-        error = begun.exception()
+    def _report_late_error(self, started: "asyncio.Future[None]") -> None:
+        error = started.exception()
         if error is not None:
             self.log.publish({"op": "notice", "text": str(error)})
 
-    def anew(self) -> None:
-        """Other turns are shown from now on."""
-        self._exchange = self._last_message()
+    def on_history_changed(self) -> None:
+        """Make all pages load the turns again."""
+        self._exchange_id = self._last_message()
         self.log.publish({"op": "reset"})
 
     def _last_message(self) -> str:
@@ -288,48 +295,48 @@ class Live:
         last = next((turn for turn in reversed(turns) if turn.role == "user"), None)
         return (last or turns[0]).id or "" if turns else ""
 
-    # What others do.
+    # Runs of other processes.
 
-    def followed(self, run: str, speaker: str) -> None:
-        """An answer that is given elsewhere is shown while it comes."""
+    def on_follow_started(self, run: str, speaker: str) -> None:
+        """Show a run of another process while it streams."""
         hue = hue_of(speaker, self.service.names)
-        self._answers[run] = LiveAnswer(AnswerView(run, speaker, hue, is_live=True))
+        self._answers[run] = LiveAnswer(PageAnswer(run, speaker, hue, is_live=True))
 
-    def heard(self, event: Event) -> None:
-        """Something happens in an answer that is given elsewhere."""
+    def on_event(self, event: Event) -> None:
+        """Publish what an event of another process changes."""
         self._publish(self._changes(event))
 
-    def left(self, run: str) -> None:
-        """An answer that is given elsewhere is over, or cannot be followed."""
+    def on_follow_ended(self, run: str) -> None:
+        """Load the saved turns of a run that ended or cannot be followed."""
         if self._answers.pop(run, None) is not None:
-            self.anew()
-        self._rest()
+            self.on_history_changed()
+        self._publish_idle()
 
-    def asked(self, questions: Sequence[Question]) -> None:
-        """Those who give answers elsewhere ask about their tools: whoever looks here may decide."""
-        self.decisions.asked(questions)
+    def on_questions(self, questions: Sequence[Question]) -> None:
+        """Show the approval requests of other processes; a user of this server may decide."""
+        self.approvals.show_remote(questions)
 
-    def listed_anew(self) -> None:
-        """The list of conversations has changed."""
+    def on_list_changed(self) -> None:
+        """Make all pages load the list of conversations again."""
         self.log.publish({"op": "list"})
 
-    # What events change.
+    # Events.
 
     def _changes(self, event: Event) -> list[Change]:
-        """What an event changes on the page."""
+        """The changes of the page that an event causes."""
         return self._handlers.get(type(event), self._run_event)(event)
 
     def _run_event(self, event: Event) -> list[Change]:
         self._flush_soon()
-        changes = self._answers[event.run].take(event)
+        changes = self._answers[event.run].apply(event)
         if isinstance(event, ToolStarted):
-            self._called.set()
-            self._called = asyncio.Event()
+            self._tool_started.set()
+            self._tool_started = asyncio.Event()
         return changes
 
     def _run_resumed(self, event: RunResumed) -> list[Change]:
         answer = self._answers[event.run]
-        answer.resumed()
+        answer.reset_to_saved()
         return [{"op": "replace", "id": event.run, "html": answer.view}]
 
     def _run_waiting(self, event: RunWaiting) -> list[Change]:
@@ -339,21 +346,23 @@ class Live:
         return changes
 
     def _turn_finished(self, event: TurnFinished) -> list[Change]:
-        return self._answers[event.run].turn_saved()
+        return self._answers[event.run].end_turn()
 
     def _run_finished(self, event: RunFinished) -> list[Change]:
-        footer = Footer(event.usage, _told(event.cost), event.seconds, str(event.stop_reason))
-        return self._answer_over(event.run, footer)
+        footer = Footer(
+            event.usage, _format_cost(event.cost), event.seconds, str(event.stop_reason)
+        )
+        return self._end_answer(event.run, footer)
 
     def _run_failed(self, event: RunFailed) -> list[Change]:
-        footer = Footer(event.usage, _told(event.cost), event.seconds, error=event.error)
-        return self._answer_over(event.run, footer)
+        footer = Footer(event.usage, _format_cost(event.cost), event.seconds, error=event.error)
+        return self._end_answer(event.run, footer)
 
-    def _message(self, event: MessageSaved) -> list[Change]:
-        self._exchange = event.turn.id or ""
+    def _message_saved(self, event: MessageSaved) -> list[Change]:
+        self._exchange_id = event.turn.id or ""
         self._on_change()
-        shower = self._shower(Beside())
-        exchange = Exchange(self._exchange, shower.message(event.turn))
+        renderer = self._renderer(HistoryDetails())
+        exchange = PageExchange(self._exchange_id, renderer.message(event.turn))
         changes: list[Change] = [
             {"op": "append", "to": "messages", "html": exchange},
             {"op": "list"},
@@ -363,68 +372,68 @@ class Live:
         return changes
 
     def _run_started(self, event: RunStarted) -> list[Change]:
-        there = self._answers.get(event.run)
-        if there is not None:
-            there.named(event.model)
-            return [{"op": "replace", "id": event.run, "html": there.view}]
-        if not self._exchange:
-            self._exchange = self._last_message()
+        answer = self._answers.get(event.run)
+        if answer is not None:
+            answer.set_model(event.model)
+            return [{"op": "replace", "id": event.run, "html": answer.view}]
+        if not self._exchange_id:
+            self._exchange_id = self._last_message()
         hue = hue_of(event.speaker, self.service.names)
-        view = AnswerView(event.run, event.speaker, hue, event.model, is_live=True)
+        view = PageAnswer(event.run, event.speaker, hue, event.model, is_live=True)
         self._answers[event.run] = LiveAnswer(view)
-        return [{"op": "append", "to": f"{self._exchange}-answers", "html": view}]
+        return [{"op": "append", "to": f"{self._exchange_id}-answers", "html": view}]
 
-    def _answer_over(self, run: str, footer: Footer) -> list[Change]:
+    def _end_answer(self, run: str, footer: Footer) -> list[Change]:
         answer = self._answers.pop(run)
-        answer.turn_saved()
+        answer.end_turn()
         self._footers[run] = footer
         turns = [each.turn for each in self.service.placed if each.run_id == run]
         if turns:
-            view = self._shower(Beside()).answer(run, turns)
+            view = self._renderer(HistoryDetails()).answer(run, turns)
         else:
             live = answer.view
-            view = AnswerView(run, live.speaker, live.hue, live.model, live.segments, footer)
+            view = PageAnswer(run, live.speaker, live.hue, live.model, live.segments, footer)
         return [{"op": "replace", "id": run, "html": view}, {"op": "total"}]
 
     def _publish(self, changes: list[Change]) -> None:
         self.log.publish(*changes)
 
-    def _flushed(self) -> list[Change]:
+    def _flush_answers(self) -> list[Change]:
         return [change for answer in self._answers.values() for change in answer.flush()]
 
     def _flush_soon(self) -> None:
         if self._flush is None:
-            # A long list or table is sent as a whole each time: then more seldom.
-            heaviest = max((answer.weight for answer in self._answers.values()), default=0)
-            pace = FLUSH * min(SLOWEST, 1 + heaviest / HEAVY)
+            # A long list or table is sent as a whole each time: then less often.
+            heaviest = max((answer.tail_size for answer in self._answers.values()), default=0)
+            pace = FLUSH_SECONDS * min(LONGEST_DELAY, 1 + heaviest / HEAVY_TAIL)
             self._flush = asyncio.get_running_loop().call_later(pace, self._flush_now)
 
     def _flush_now(self) -> None:
         self._flush = None
-        self._publish(self._flushed())
+        self._publish(self._flush_answers())
 
-    # What the user is asked.
+    # Approvals.
 
-    async def decide(self, request: ApprovalRequest) -> Decision:
-        """Ask whether a tool may run, in its card, for as long as nobody decides."""
-        return await self.decisions.ask(await self._asked(request.call), request)
+    async def ask_approval(self, request: ApprovalRequest) -> Decision:
+        """Ask in the card of a call whether it may run, and wait for the decision."""
+        return await self.approvals.ask(await self._find_answer(request.call), request)
 
-    async def _asked(self, call: ToolCall) -> LiveAnswer:
-        """The answer that makes the call; one that was resumed tells of it through the store."""
+    async def _find_answer(self, call: ToolCall) -> LiveAnswer:
+        """The answer that makes the call; that of a resumed run arrives through the store."""
         while True:
-            called = self._called
+            tool_started = self._tool_started
             for answer in self._answers.values():
-                if answer.runs(call):
+                if answer.is_running(call):
                     return answer
             with contextlib.suppress(MultiLLMChatError, TimeoutError):
-                await self.elsewhere.look()
-                await asyncio.wait_for(called.wait(), PACE)
+                await self.remote.sync()
+                await asyncio.wait_for(tool_started.wait(), POLL_SECONDS)
 
     @property
     def running_tools(self) -> list[str]:
-        """The names of the tools that run here."""
+        """The names of the running tools."""
         return [name for answer in self._answers.values() for name in answer.running]
 
 
-def _told(cost: Decimal | None) -> str | None:
+def _format_cost(cost: Decimal | None) -> str | None:
     return None if cost is None else money(cost)

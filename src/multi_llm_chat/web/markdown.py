@@ -31,16 +31,16 @@ from multi_llm_chat.web.formulas import formulas
 # Code.
 
 #: Longer code is shown without colours.
-LONGEST: Final = 40_000
+LONGEST_CODE: Final = 40_000
 
 
 @lru_cache(maxsize=256)
 def highlight(code: str, language: str) -> str:
     """The code as HTML."""
-    lexer = _lexer(language) if language and len(code) <= LONGEST else None
+    lexer = _lexer(language) if language and len(code) <= LONGEST_CODE else None
     if lexer is None:
         return escape(code, quote=False)
-    from pygments import highlight as colour  # noqa: PLC0415  slow to load: only who writes code pays
+    from pygments import highlight as colour  # noqa: PLC0415  slow to load, and needed only for code
     from pygments.formatters.html import HtmlFormatter  # noqa: PLC0415  as above
 
     return colour(code, lexer, HtmlFormatter(nowrap=True))
@@ -101,7 +101,7 @@ _CLEANER: Final = nh3.Cleaner(
 
 
 def clean_html(html: str) -> str:
-    """The HTML with nothing in it that is not allowed."""
+    """Remove everything that is not on the allow-list."""
     return _CLEANER.clean(html)
 
 
@@ -111,15 +111,15 @@ _LANGUAGE: Final = re.compile(r"[\w+#.-]{1,30}")
 _ALIGNMENT: Final = re.compile(r"text-align:(\w+)")
 
 
-class Block(Struct, frozen=True):
-    """A top-level block: its lines and its HTML."""
+class MarkdownBlock(Struct, frozen=True):
+    """A top-level block: its first line and its HTML."""
 
     first_line: int
     html: str
 
 
 class _Renderer(RendererHTML):
-    """HTML as we want it: code with its language and a button, no pictures, no styles."""
+    """Renders code with its language and a copy button, pictures as links, and no styles."""
 
     def fence(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         """Code between fences."""
@@ -137,8 +137,8 @@ class _Renderer(RendererHTML):
         """A picture, as a link to it."""
         token = tokens[idx]
         address = str(token.attrs.get("src", ""))
-        words = self.renderInlineAsText(token.children, options, env) or address
-        return f'<a class="picture" href="{escape(address)}">{escape(words)}</a>'
+        text = self.renderInlineAsText(token.children, options, env) or address
+        return f'<a class="picture" href="{escape(address)}">{escape(text)}</a>'
 
     def th_open(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
         """A cell, with its alignment as a class."""
@@ -148,7 +148,7 @@ class _Renderer(RendererHTML):
     td_open = th_open
 
     def html_inline(self, tokens: Sequence[Token], idx: int, options: Any, env: Any) -> str:
-        """The box of a task; HTML of the text itself never comes here."""
+        """The box of a task; HTML in the text is never parsed as HTML."""
         del options, env
         return "☑" if "checked" in tokens[idx].content else "☐"
 
@@ -177,8 +177,8 @@ def _parser() -> MarkdownIt:
 _MARKDOWN: Final = _parser()
 
 
-def blocks(text: str, *, is_open: bool = False) -> list[Block]:
-    """The top-level blocks of a text; ``is_open`` tells that its last one still grows."""
+def blocks(text: str, *, is_open: bool = False) -> list[MarkdownBlock]:
+    """The top-level blocks of a text; ``is_open`` if the last one still grows."""
     tokens = _MARKDOWN.parse(text)
     groups: list[list[Token]] = []
     depth = 0
@@ -189,7 +189,7 @@ def blocks(text: str, *, is_open: bool = False) -> list[Block]:
         depth += token.nesting
     last = len(groups) - 1
     return [
-        Block(_first_line(group), _html(group, is_open=is_open and number == last))
+        MarkdownBlock(_first_line(group), _html(group, is_open=is_open and number == last))
         for number, group in enumerate(groups)
     ]
 
@@ -231,58 +231,58 @@ def _html(tokens: list[Token], *, is_open: bool) -> str:
 # Markdown that arrives in pieces.
 
 
-class Grown(Struct, frozen=True):
-    """HTML that is final from now on, and the HTML of the open end, which replaces the one before."""
+class RenderedPiece(Struct, frozen=True):
+    """New final HTML, and the HTML of the open end, which replaces the previous one."""
 
     final: str
     tail: str
 
 
-class Growing:
-    """A text while it comes."""
+class IncrementalMarkdown:
+    """Renders a text while it streams."""
 
     def __init__(self) -> None:
         self._tail = ""
-        self._held = ""
-        self._looked_at = 0
+        self._carriage_return = ""
+        self._checked = 0
         self._final: list[str] = []
         self._tail_html = ""
 
     @property
-    def html(self) -> Grown:
-        """Everything so far."""
-        return Grown("".join(self._final), self._tail_html)
+    def html(self) -> RenderedPiece:
+        """All HTML so far."""
+        return RenderedPiece("".join(self._final), self._tail_html)
 
-    def add(self, piece: str) -> Grown:
-        """Take more of the text."""
-        piece = self._held + piece
-        # The second half of a line's end may be on its way.
-        self._held = "\r" if piece.endswith("\r") else ""
+    def feed(self, piece: str) -> RenderedPiece:
+        """Receive more of the text."""
+        piece = self._carriage_return + piece
+        # The line feed of a CRLF may come with the next piece.
+        self._carriage_return = "\r" if piece.endswith("\r") else ""
         piece = piece.removesuffix("\r")
         self._tail += piece.replace("\r\n", "\n").replace("\r", "\n")
         final = self._settle()
         if final:
             self._final.append(final)
         self._tail_html = "".join(block.html for block in blocks(self._tail, is_open=True))
-        return Grown(final, self._tail_html)
+        return RenderedPiece(final, self._tail_html)
 
     def finish(self) -> str:
-        """The text is complete: all of its HTML."""
-        tail = self._tail + self._held
+        """The HTML of the complete text."""
+        tail = self._tail + self._carriage_return
         return "".join(self._final) + "".join(block.html for block in blocks(tail))
 
     def _settle(self) -> str:
-        """Take what is final from the tail."""
+        """Render and remove the blocks of the tail that are final."""
         complete = self._tail.rfind("\n") + 1
-        if complete <= self._looked_at:
+        if complete <= self._checked:
             return ""
-        self._looked_at = complete
+        self._checked = complete
         starts = first_lines(self._tail[:complete])
         if len(starts) < 2:
             return ""
         cut = _offset(self._tail, starts[-1])
         settled, self._tail = self._tail[:cut], self._tail[cut:]
-        self._looked_at = complete - cut
+        self._checked = complete - cut
         return "".join(block.html for block in blocks(settled))
 
 

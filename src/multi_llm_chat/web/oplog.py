@@ -1,10 +1,10 @@
-"""Everything that changes on a page, numbered, so that every page changes in the same way.
+"""The numbered changes of a conversation's page, which every open page applies in the same order.
 
 Rules:
-1. An entry is a few changes that are applied together. Numbers begin at 1 and have no gaps.
-2. A change holds views, not their HTML: each reader has them drawn in their own language, once for all who share it.
-3. The newest entries are kept. Who has missed older ones is told to load the page anew: ``after`` gives None.
-4. A number of another life of the server means nothing here: the ``epoch`` tells one life from another.
+1. An entry is a few changes that are applied together. Numbers start at 1 and have no gaps.
+2. A change holds views, not HTML: it is rendered once for each language that a reader uses.
+3. The newest entries are kept. A reader that has missed older ones has to load the page again: ``after`` returns None.
+4. A number of an earlier process of the server means nothing here: the ``epoch`` of the position tells them apart.
 """
 
 import asyncio
@@ -16,29 +16,29 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.web.templating import Drawing
-from multi_llm_chat.web.views import Drawable
+from multi_llm_chat.web.templating import HtmlRenderer
+from multi_llm_chat.web.views import Renderable
 
-#: How much is kept of what pages may have missed.
+#: How many entries, and how many bytes of them, are kept for readers that reconnect.
 MOST_ENTRIES: Final = 2_000
 MOST_BYTES: Final = 3_000_000
 
-#: Seconds of silence after which a sign of life is sent.
-SILENCE: Final = 15.0
+#: Seconds without an entry after which a comment keeps the connection open.
+KEEPALIVE_SECONDS: Final = 15.0
 
 Change = dict[str, Any]
-_LOAD_ANEW: Final = b'data: [{"op":"reset"}]\n\n'
-_EVERY_LANGUAGE: Final = ""
+_RESET: Final = b'data: [{"op":"reset"}]\n\n'
+_ANY_LANGUAGE: Final = ""
 
 
 class _Entry:
-    """A few changes, as text in each language that was asked for."""
+    """A few changes, encoded once for each language."""
 
     def __init__(self, position: str, changes: tuple[Change, ...]) -> None:
         self._position = position
         self._changes = changes
         self._texts: dict[str, bytes] = {}
-        self._is_drawn = any(
+        self._has_views = any(
             isinstance(value, Struct) for each in changes for value in each.values()
         )
 
@@ -46,19 +46,19 @@ class _Entry:
     def size(self) -> int:
         return sum(map(len, self._texts.values()))
 
-    def text(self, drawing: Drawing) -> bytes:
-        language = drawing.words.language if self._is_drawn else _EVERY_LANGUAGE
+    def text(self, renderer: HtmlRenderer) -> bytes:
+        language = renderer.translations.language if self._has_views else _ANY_LANGUAGE
         found = self._texts.get(language)
         if found is None:
-            data = msgspec.json.encode([_drawn(change, drawing) for change in self._changes])
+            data = msgspec.json.encode([_render(change, renderer) for change in self._changes])
             found = b"id: %s\ndata: %s\n\n" % (self._position.encode(), data)
             self._texts[language] = found
         return found
 
 
-def _drawn(change: Change, drawing: Drawing) -> Change:
+def _render(change: Change, renderer: HtmlRenderer) -> Change:
     return {
-        name: drawing.html(cast("Drawable", value)) if isinstance(value, Struct) else value
+        name: renderer.html(cast("Renderable", value)) if isinstance(value, Struct) else value
         for name, value in change.items()
     }
 
@@ -71,70 +71,70 @@ class OpLog:
         self.last = 0
         self.readers = 0
         self._on_reader = on_reader
-        self._kept: deque[_Entry] = deque()
+        self._entries: deque[_Entry] = deque()
         self._size = 0
-        self._closed = False
-        self._news = asyncio.Event()
+        self._is_closed = False
+        self._published = asyncio.Event()
 
     @property
     def position(self) -> str:
-        """Where a page stands that has seen everything."""
+        """The position of a page that has seen all entries."""
         return f"{self.epoch}-{self.last}"
 
     def publish(self, *changes: Change) -> None:
-        """Tell all pages."""
+        """Append an entry, and wake all readers."""
         if not changes:
             return
         self.last += 1
-        self._kept.append(_Entry(self.position, changes))
-        while len(self._kept) > MOST_ENTRIES or self._size > MOST_BYTES:
-            self._size -= self._kept.popleft().size
-        self._wake()
+        self._entries.append(_Entry(self.position, changes))
+        while len(self._entries) > MOST_ENTRIES or self._size > MOST_BYTES:
+            self._size -= self._entries.popleft().size
+        self._wake_readers()
 
     def close(self) -> None:
         """End all streams."""
-        self._closed = True
-        self._wake()
+        self._is_closed = True
+        self._wake_readers()
 
-    def after(self, number: int, drawing: Drawing) -> list[bytes] | None:
-        """The entries behind a number; None where they are not all there any more."""
+    def after(self, number: int, renderer: HtmlRenderer) -> list[bytes] | None:
+        """The entries after a number; None if some of them are not kept any more."""
         missed = self.last - number
-        if missed < 0 or missed > len(self._kept):
+        if missed < 0 or missed > len(self._entries):
             return None
         return [
-            self._text(self._kept[at], drawing)
-            for at in range(len(self._kept) - missed, len(self._kept))
+            self._text(self._entries[at], renderer)
+            for at in range(len(self._entries) - missed, len(self._entries))
         ]
 
-    async def stream(self, position: str, drawing: Drawing) -> AsyncGenerator[bytes]:
-        """Everything behind a position, now and from now on, as server-sent events."""
+    async def stream(self, position: str, renderer: HtmlRenderer) -> AsyncGenerator[bytes]:
+        """All entries after a position, those to come included, as server-sent events."""
         number = self._number(position)
         self.readers += 1
         self._on_reader()
         try:
             yield b"retry: 1000\n\n"
             while True:
-                entries = self.after(number, drawing)
+                entries = self.after(number, renderer)
                 if entries is None:
-                    yield _LOAD_ANEW
+                    yield _RESET
                     return
                 if entries:
                     number = self.last
                     yield b"".join(entries)
                     continue
-                if self._closed:
+                if self._is_closed:
                     return
-                news = self._news
+                published = self._published
                 try:
-                    await asyncio.wait_for(news.wait(), SILENCE)
+                    await asyncio.wait_for(published.wait(), KEEPALIVE_SECONDS)
                 except TimeoutError:
                     yield b": \n\n"
         finally:
             self.readers -= 1
 
-    def _text(self, entry: _Entry, drawing: Drawing) -> bytes:
+    def _text(self, entry: _Entry, renderer: HtmlRenderer) -> bytes:
         before = entry.size
-        text = entry.text(drawing)
+        text = entry.text(renderer)
         self._size += entry.size - before
         return text
 
@@ -142,6 +142,6 @@ class OpLog:
         epoch, _, number = position.partition("-")
         return int(number) if epoch == self.epoch and number.isdecimal() else self.last + 1
 
-    def _wake(self) -> None:
-        self._news.set()
-        self._news = asyncio.Event()
+    def _wake_readers(self) -> None:
+        self._published.set()
+        self._published = asyncio.Event()

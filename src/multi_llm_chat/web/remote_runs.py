@@ -1,14 +1,13 @@
-"""What of a conversation is in the store and not yet here.
+"""Brings the runs and turns of other processes to the pages that show a conversation.
 
-The store is where everybody meets: other servers, workers, a terminal, and the life of this server before the last
-crash. Rules:
-1. Whatever is said in the conversation by others comes to the pages that show it here, without a reload: turns by reading them,
-   answers that are being given by their persisted, numbered events, from the first to the last. So it is seen as if it
-   happened here: no character is lost or doubled, and half an answer whose process died is taken back.
-2. Looking is one small read, once each second, and only while somebody looks; nothing is read for a word. A page that is opened looks at
-   once.
-3. What was begun here is told here and is never followed.
-4. An answer that nobody gives any more is told to ``orphaned``: somebody should go on with it.
+Other servers, workers, terminals and an earlier process of this server write to the same store. Rules:
+1. Pages show what other processes do without a reload: saved turns by reading them, running answers by following their committed,
+   numbered events from the first to the last. So no character is lost or doubled, and the unsaved part of an answer whose process
+   died is removed.
+2. ``sync`` is one small read of the store. It runs once a second while a page is open, and at once when a page is opened; no delta
+   is read this way.
+3. A run that this process started is never followed: its events reach the page directly.
+4. A run without a living owner is reported to ``on_orphan``, which resumes it.
 """
 
 import asyncio
@@ -26,163 +25,168 @@ from multi_llm_chat.store.questions import Question
 if TYPE_CHECKING:
     from multi_llm_chat.chat.chat_service import ChatService
 
-#: Seconds between two looks.
-PACE: Final = 1.0
+#: Seconds between two reads of the store.
+POLL_SECONDS: Final = 1.0
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class Shown(Protocol):
-    """Who shows the conversation."""
+class RunObserver(Protocol):
+    """Receives what other processes do in a conversation."""
 
     @property
-    def is_looked_at(self) -> bool:
-        """Whether anybody looks."""
+    def has_readers(self) -> bool:
+        """Whether a page is open."""
         ...
 
     @property
     def is_busy(self) -> bool:
-        """Whether anything is going on."""
+        """Whether an answer is running or waiting to start."""
         ...
 
-    def followed(self, run: str, speaker: str) -> None:
-        """An answer is followed from now on."""
+    def on_follow_started(self, run: str, speaker: str) -> None:
+        """A run of another process is followed from now on."""
         ...
 
-    def heard(self, event: Event) -> None:
-        """Something happens in an answer that is followed."""
+    def on_event(self, event: Event) -> None:
+        """A followed run has emitted an event."""
         ...
 
-    def left(self, run: str) -> None:
-        """An answer is followed no more."""
+    def on_follow_ended(self, run: str) -> None:
+        """A run is not followed any more."""
         ...
 
-    def asked(self, questions: Sequence[Question]) -> None:
-        """What is asked in the conversation, here too."""
+    def on_questions(self, questions: Sequence[Question]) -> None:
+        """The open questions of the conversation, of all processes."""
         ...
 
-    def anew(self) -> None:
-        """The turns are others than before."""
+    def on_history_changed(self) -> None:
+        """The turns of the shown branch have changed."""
         ...
 
-    def listed_anew(self) -> None:
+    def on_list_changed(self) -> None:
         """The list of conversations has changed."""
         ...
 
 
-class Elsewhere:
-    """Brings what others do in a conversation to those who look at it here."""
+class RemoteRuns:
+    """Follows the runs of other processes in one conversation."""
 
     def __init__(
-        self, service: "ChatService", shown: Shown, orphaned: Callable[[], object] = lambda: None
+        self,
+        service: "ChatService",
+        observer: RunObserver,
+        on_orphan: Callable[[], object] = lambda: None,
     ) -> None:
         self._service = service
-        self._shown = shown
-        self._orphaned = orphaned
-        self._looking = asyncio.Lock()
-        self._watching: asyncio.Task[None] | None = None
+        self._observer = observer
+        self._on_orphan = on_orphan
+        self._sync_lock = asyncio.Lock()
+        self._polling: asyncio.Task[None] | None = None
         self._following: dict[str, asyncio.Task[None]] = {}
-        self._listed: tuple[object, ...] | None = None
+        self._list_entry: tuple[object, ...] | None = None
         self._is_closing = False
 
     @property
-    def is_answering(self) -> bool:
-        """Whether answers are followed."""
+    def is_following(self) -> bool:
+        """Whether a run of another process is followed."""
         return bool(self._following)
 
-    async def over(self) -> None:
-        """Wait until no answer is followed any more."""
+    async def wait_until_ended(self) -> None:
+        """Wait until no run is followed any more."""
         while self._following:
             await asyncio.wait(self._following.values())
 
-    async def settle(self) -> None:
-        """Wait until no answer is under way in another process, nor interrupted and still to be resumed.
+    async def wait_until_settled(self) -> None:
+        """Wait until no run of another process is running, nor interrupted and still to be resumed.
 
         Raises:
             StoreError: The store cannot be read.
         """
-        await self.look()
+        await self.sync()
         while self._following and not self._is_closing:
-            await self.over()
-            await self.look()
+            await self.wait_until_ended()
+            await self.sync()
 
     async def close(self) -> None:
-        """Look no more, and leave the answers to those who give them."""
+        """Stop polling and following; the runs continue in their processes."""
         self._is_closing = True
-        tasks = [*self._following.values(), *([self._watching] if self._watching else [])]
+        tasks = [*self._following.values(), *([self._polling] if self._polling else [])]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def watch(self) -> None:
-        """Look again and again, as long as anybody looks."""
-        if self._watching is None or self._watching.done():
-            self._watching = asyncio.create_task(self._watch())
+    def start_polling(self) -> None:
+        """Sync once a second while a page is open."""
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
 
-    async def _watch(self) -> None:
-        while self._shown.is_looked_at:
-            await asyncio.sleep(PACE)
-            # A store that is away comes back, and nothing is forgotten meanwhile.
+    async def _poll(self) -> None:
+        while self._observer.has_readers:
+            await asyncio.sleep(POLL_SECONDS)
+            # A store that refuses now is read again at the next poll.
             with contextlib.suppress(MultiLLMChatError):
-                await self.look()
+                await self.sync()
 
-    async def look(self) -> None:
-        """Bring here what is not here yet.
+    async def sync(self) -> None:
+        """Read the state of the conversation; follow new runs and reload new turns.
 
         Raises:
             StoreError: The store cannot be read.
         """
-        async with self._looking:
+        async with self._sync_lock:
             if self._is_closing:
                 return
             service = self._service
-            mark, here = service.mark, self._here
+            mark, known = service.mark, self._known_runs
             standing = await service.store.arun(read_standing, service.conversation)
             if standing is None or service.mark != mark:
-                return  # it is not saved yet, or something is just being said: the next look sees it
-            here |= self._here
-            new = [run for run in standing.running if run.id not in here]
-            self._tell_beside(standing)
-            self._shown.asked([each for each in standing.questions if not is_dead(each.asker)])
-            if not new and self._knows(standing, here):
+                return  # not saved yet, or just being written by this process: the next sync sees it
+            known |= self._known_runs
+            new = [run for run in standing.running if run.id not in known]
+            self._report_orphans_and_list(standing)
+            self._observer.on_questions(
+                [each for each in standing.questions if not is_dead(each.asker)]
+            )
+            if not new and self._is_current(standing, known):
                 return
             if await service.arefresh() and not self._is_closing:
                 for run in new:
                     self._follow(run)
-                self._shown.anew()
+                self._observer.on_history_changed()
 
     @property
-    def _here(self) -> frozenset[str]:
+    def _known_runs(self) -> frozenset[str]:
         return self._service.run_ids | frozenset(self._following)
 
-    def _knows(self, standing: Standing, here: frozenset[str]) -> bool:
-        """Whether everything that is said is here, or will be told by an answer that is here."""
+    def _is_current(self, standing: Standing, known: frozenset[str]) -> bool:
+        """Whether all turns are loaded, or will arrive with the events of a local or followed run."""
         placed = self._service.placed
-        if not here and not self._shown.is_busy:
+        if not known and not self._observer.is_busy:
             last = placed[-1].turn.id if placed else None
             return (standing.head, standing.turns) == (last, self._service.total)
-        return standing.head_run in here or any(
+        return standing.head_run in known or any(
             each.turn.id == standing.head for each in reversed(placed)
         )
 
-    def _tell_beside(self, standing: Standing) -> None:
+    def _report_orphans_and_list(self, standing: Standing) -> None:
         if any(run.is_free or is_dead(run.owner or "") for run in standing.running):
-            self._orphaned()
-        before, self._listed = self._listed, standing.listed
+            self._on_orphan()
+        before, self._list_entry = self._list_entry, standing.listed
         if before not in (None, standing.listed):
-            self._shown.listed_anew()
+            self._observer.on_list_changed()
 
     def _follow(self, run: UnderWay) -> None:
-        self._shown.followed(run.id, run.speaker)
-        self._following[run.id] = asyncio.create_task(self._listen(run))
+        self._observer.on_follow_started(run.id, run.speaker)
+        self._following[run.id] = asyncio.create_task(self._follow_run(run))
 
-    async def _listen(self, run: UnderWay) -> None:
+    async def _follow_run(self, run: UnderWay) -> None:
         try:
             async for event in self._service.follow(run.id, run.speaker):
-                self._shown.heard(event)
+                self._observer.on_event(event)
         except MultiLLMChatError as error:
-            # Its conversation was deleted, or the store is away: then the next look finds it again.
-            _LOGGER.info("an answer is not followed any more: %s", error)
+            # The conversation was deleted, or the store cannot be read: the next sync finds the run again.
+            _LOGGER.info("a run is not followed any more: %s", error)
         finally:
             del self._following[run.id]
-            self._shown.left(run.id)
+            self._observer.on_follow_ended(run.id)

@@ -23,7 +23,7 @@ from starlette.staticfiles import StaticFiles
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.secrets import FileSecrets, SecretStore
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
-from multi_llm_chat.web.access import Access, Proxy, is_loopback, read_password, read_secret
+from multi_llm_chat.web.access import AccessPolicy, Proxy, is_loopback, read_password, read_secret
 from multi_llm_chat.web.guard import Guard
 from multi_llm_chat.web.routes import conversations, pages, settings, tools
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 _ASSETS: Final = Path(__file__).parent / "assets"
 
 
-def make_app(hub: "Hub", access: Access) -> Starlette:
-    """The application that shows a hub's conversations to those who may come in."""
+def make_app(hub: "Hub", access: AccessPolicy) -> Starlette:
+    """The application that shows the conversations of a hub to the users that ``access`` lets in."""
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
@@ -47,7 +47,7 @@ def make_app(hub: "Hub", access: Access) -> Starlette:
     app = Starlette(
         routes=_routes(),
         middleware=[Middleware(Guard, access=access)],
-        exception_handlers={MultiLLMChatError: _told, ValueError: _told},
+        exception_handlers={MultiLLMChatError: _render_error, ValueError: _render_error},
         lifespan=lifespan,
     )
     app.state.hub = hub
@@ -68,13 +68,13 @@ def _routes() -> list[Route | Mount]:
         Route(f"{conversation}/export", conversations.export, methods=get),
         Route(f"{media}/{{position:int}}", conversations.media, methods=get),
         Route(f"{media}/{{position:int}}/{{number:int}}", conversations.media, methods=get),
-        Route(f"{conversation}/messages", conversations.say, methods=post),
-        Route(f"{conversation}/{{action}}", conversations.order, methods=post),
+        Route(f"{conversation}/messages", conversations.send_message, methods=post),
+        Route(f"{conversation}/{{action}}", conversations.run_action, methods=post),
         Route("/sidebar", pages.sidebar, methods=get),
         Route("/people", pages.people, methods=get),
         Route("/find", pages.find, methods=get),
         Route("/export", conversations.export, methods=get),
-        Route("/import", conversations.take_in, methods=post),
+        Route("/import", conversations.import_file, methods=post),
         Route("/tools", tools.panel, methods=get),
         Route("/tools/toggle", tools.toggle, methods=post),
         Route("/tools/add", tools.add, methods=post),
@@ -96,12 +96,12 @@ def _routes() -> list[Route | Mount]:
     ]
 
 
-async def _told(_request: Request, error: Exception) -> Response:
-    """An error in words, and whose fault it was."""
-    return JSONResponse({"error": str(error)}, _status(error))
+async def _render_error(_request: Request, error: Exception) -> Response:
+    """Render an error as JSON with its HTTP status."""
+    return JSONResponse({"error": str(error)}, _status_of(error))
 
 
-def _status(error: Exception) -> int:
+def _status_of(error: Exception) -> int:
     match error:
         case StoreError() if error.reason == "missing":
             return 404
@@ -118,63 +118,63 @@ def _status(error: Exception) -> int:
 # The server.
 
 
-class Address(Struct, frozen=True):
-    """Where to listen, and how browsers are let in."""
+class ServerOptions(Struct, frozen=True):
+    """Where to listen, and how browsers sign in."""
 
     host: str = "127.0.0.1"
     port: int = 8765
     hosts: tuple[str, ...] = ()
     proxy: Proxy | None = None
     is_encrypted: bool = False
-    figures_token: str = ""
+    metrics_token: str = ""
 
 
-class Server(uvicorn.Server):
-    """A server that ends its streams before it waits for connections to end."""
+class WebServer(uvicorn.Server):
+    """A server that ends its streams before it waits for connections to close."""
 
     def __init__(self, config: uvicorn.Config, hub: "Hub") -> None:
         super().__init__(config)
         self._hub = hub
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """End the streams, then the server."""
-        self._hub.hang_up()
+        """End the streams, then shut down."""
+        self._hub.close_streams()
         await super().shutdown(sockets)
 
 
 def web_secrets(folders: Folders) -> SecretStore:
-    """Where the password's hash and the secret of sessions are kept."""
+    """The store of the password's hash and the secret that signs sessions."""
     return FileSecrets(folders.data / "web.json")
 
 
-def open_access(address: Address, kept: SecretStore) -> Access:
-    """Who may come in at an address.
+def open_access(options: ServerOptions, secret_store: SecretStore) -> AccessPolicy:
+    """Make the access policy of a server.
 
     Raises:
-        UsageError: Others could reach it, and nothing would hold them off.
+        UsageError: Other machines could reach the server without a password or a proxy.
     """
-    password = read_password(kept)
-    if not is_loopback(address.host) and password is None and address.proxy is None:
+    password = read_password(secret_store)
+    if not is_loopback(options.host) and password is None and options.proxy is None:
         raise UsageError(
-            f"{address.host} can be reached by others: set a password first (mlc serve --set-password), "
-            "or name the header by which your proxy tells users (--auth-header)"
+            f"Other machines can reach {options.host}: set a password first (mlc serve --set-password), "
+            "or name the header in which your proxy names the user (--auth-header)"
         )
-    return Access(
-        read_secret(kept),
+    return AccessPolicy(
+        read_secret(secret_store),
         password_hash=password,
-        proxy=address.proxy,
-        hosts=address.hosts,
-        is_encrypted=address.is_encrypted,
-        figures_token=address.figures_token,
+        proxy=options.proxy,
+        hosts=options.hosts,
+        is_encrypted=options.is_encrypted,
+        metrics_token=options.metrics_token,
     )
 
 
-def make_server(hub: "Hub", access: Access, address: Address) -> Server:
-    """The server, ready to run."""
+def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> WebServer:
+    """Make the server, ready to run."""
     config = uvicorn.Config(
         make_app(hub, access),
-        host=address.host,
-        port=address.port,
+        host=options.host,
+        port=options.port,
         log_level="warning",
         access_log=False,
         proxy_headers=False,
@@ -182,4 +182,4 @@ def make_server(hub: "Hub", access: Access, address: Address) -> Server:
         ws="none",
         timeout_graceful_shutdown=3,
     )
-    return Server(config, hub)
+    return WebServer(config, hub)

@@ -1,8 +1,8 @@
-"""The MCP servers while the program runs: those that are configured, and those that are added.
+"""The MCP servers of the web app: configured ones, and those added while it runs.
 
 Rules:
-1. Starting takes as long as it takes, and nobody waits for it: the package, too, is loaded in a thread.
-2. What cannot be started is told in the panel, and hinders nothing else.
+1. Nothing waits for a server to start; the ``mcp`` package is loaded in a thread.
+2. A server that cannot start is reported in the panel and does not affect the others.
 """
 
 import asyncio
@@ -21,13 +21,13 @@ from multi_llm_chat.tools.registry import ToolListing
 if TYPE_CHECKING:
     from multi_llm_chat.chat.workspace import Workspace
 
-#: Seconds; the page shows which servers are still starting, and their tools are offered when they arrive.
-_PATIENCE: Final = 10.0
+#: Until then the page shows a server as starting; its tools are offered once it is ready.
+_START_SECONDS: Final = 10.0
 _MISSING: Final = "MCP servers need the package mcp: pip install 'multi_llm_chat[mcp]'"
 
 
 class ToolGroup(Struct, frozen=True):
-    """A server's tools, or those of this program."""
+    """The tools of a server, or those of this program."""
 
     source: str
     state: str
@@ -36,34 +36,34 @@ class ToolGroup(Struct, frozen=True):
 
     @property
     def enabled(self) -> int:
-        """How many are switched on."""
+        """How many tools are enabled."""
         return sum(tool.enabled for tool in self.tools)
 
 
 class ToolServers:
-    """The servers of a workspace; ``changed`` is called whenever something about them is new."""
+    """The servers of a workspace; ``on_change`` is called whenever a server or its tools change."""
 
     def __init__(
-        self, workspace: "Workspace", elicit: ElicitationCallback, changed: Callable[[], None]
+        self, workspace: "Workspace", elicit: ElicitationCallback, on_change: Callable[[], None]
     ) -> None:
         self._workspace = workspace
         self._elicit = elicit
-        self._changed = changed
+        self._on_change = on_change
         self._added: list[Any] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self) -> None:
-        """Start those that are configured, and wait until each is there or not."""
+        """Start the configured servers, and wait until each is ready or has failed."""
         self._loop = asyncio.get_running_loop()
         await self._start()
 
     def add(self, document: str) -> None:
-        """Start more of them, without waiting for them."""
-        self._soon(self._add(document))
+        """Start more servers in the background."""
+        self._start_task(self._add(document))
 
     async def stop(self) -> None:
-        """End those that were added; the configured ones end with the workspace."""
+        """Stop the added servers; the workspace stops the configured ones."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -71,7 +71,7 @@ class ToolServers:
             await servers.stop()
 
     def states(self) -> list[StateChanged]:
-        """How each server is doing."""
+        """The state of each server."""
         return [state for servers in self._all for state in servers.states()]
 
     def groups(self) -> list[ToolGroup]:
@@ -90,84 +90,84 @@ class ToolServers:
         ]
 
     def starting(self) -> list[str]:
-        """The servers that are still starting: an answer that begins now goes without their tools."""
+        """The servers that are still starting; an answer that starts now does not get their tools."""
         return [state.server for state in self.states() if state.state == "starting"]
 
     async def restart(self, name: str) -> None:
-        """Start a server again that was given up."""
-        await self._of(name).restart(name)
-        self._changed()
+        """Restart a server that has failed."""
+        await self._owner_of(name).restart(name)
+        self._on_change()
 
     async def prompts(self) -> list[Prompt]:
-        """The prompts of all servers that are there."""
+        """The prompts of all servers that are ready."""
         found: list[Prompt] = []
         for state in self.states():
             if state.state == "ready":
                 with contextlib.suppress(
                     Exception
-                ):  # most servers have none, and say so in many ways
-                    found += await self._of(state.server).prompts(state.server)
+                ):  # most servers have none, and report it in many ways
+                    found += await self._owner_of(state.server).prompts(state.server)
         return found
 
     async def prompt(self, server: str, name: str, arguments: Mapping[str, str]) -> list[Turn]:
-        """A prompt, filled in."""
-        return await self._of(server).get_prompt(server, name, arguments)
+        """A prompt with its arguments filled in."""
+        return await self._owner_of(server).get_prompt(server, name, arguments)
 
-    def _soon(self, work: Any) -> None:
+    def _start_task(self, work: Any) -> None:
         task: asyncio.Task[None] = asyncio.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _start(self) -> None:
         if self._workspace.configured_servers().servers:
-            await asyncio.to_thread(_load)
+            await asyncio.to_thread(_load_package)
         try:
             await self._workspace.astart_tools(
-                elicit=self._elicit, on_event=self._event, patience=_PATIENCE
+                elicit=self._elicit, on_event=self._on_event, patience=_START_SECONDS
             )
         except MultiLLMChatError as error:
             self._workspace.problems.append(str(error))
-        self._changed()
+        self._on_change()
 
     async def _add(self, document: str) -> None:
-        if await asyncio.to_thread(_load):
-            # The door to a heavy dependency: only who has servers needs it.
+        if await asyncio.to_thread(_load_package):
+            # A heavy dependency that only users of servers need.
             from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
 
-            more = McpServers(
+            servers_added = McpServers(
                 document,
                 self._workspace.tools,
                 elicit=self._elicit,
-                on_event=self._event,
-                patience=_PATIENCE,
+                on_event=self._on_event,
+                patience=_START_SECONDS,
             )
-            self._added.append(more)
-            await more.start()
+            self._added.append(servers_added)
+            await servers_added.start()
         else:
             self._workspace.problems.append(_MISSING)
-        self._changed()
+        self._on_change()
 
     @property
     def _all(self) -> list[Any]:
         first = self._workspace.servers
         return [*([first] if first is not None else []), *self._added]
 
-    def _of(self, name: str) -> Any:
+    def _owner_of(self, name: str) -> Any:
         for servers in self._all:
             if any(state.server == name for state in servers.states()):
                 return servers
         raise UsageError(f"There is no server {name!r}")
 
-    def _event(self, event: ServerEvent) -> None:
-        """A server came, went or changed; told in another thread."""
+    def _on_event(self, event: ServerEvent) -> None:
+        """A server or its tools have changed; called in the background loop's thread."""
         del event
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
-                self._loop.call_soon_threadsafe(self._changed)
+                self._loop.call_soon_threadsafe(self._on_change)
 
 
-def _load() -> bool:
-    """Load what servers need: a second that nobody should wait for. Tells whether it is there."""
+def _load_package() -> bool:
+    """Import the ``mcp`` package, which takes about a second; return whether it is installed."""
     try:
         import_module("multi_llm_chat.tools.mcp.servers")
     except ImportError:

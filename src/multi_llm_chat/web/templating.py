@@ -2,7 +2,7 @@
 
 Rules:
 1. Templates escape everything that is not HTML already. Only what ``render_markdown`` made is marked as HTML, with ``|safe``.
-2. Every word of ours comes from a catalogue. All catalogues have the same keys; English is the one others are compared with.
+2. Every text of the page comes from a catalogue. All catalogues have the same keys; English is the one others are compared with.
 3. The reader's choice decides the language, then what the browser accepts, then English.
 """
 
@@ -16,35 +16,42 @@ from typing import Any, Final
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from multi_llm_chat.web.views import AnswerView, Asked, Drawable, Exchange, Phrase, address_of
+from multi_llm_chat.web.views import (
+    PageAnswer,
+    PageExchange,
+    Phrase,
+    Renderable,
+    ServerForm,
+    address_of,
+)
 
 #: Languages by the name that their speakers give them.
 LANGUAGES: Final = {"en": "English", "ja": "日本語", "ko": "한국어", "it": "Italiano"}
 
 _CATALOGUES: Final = Path(__file__).parent / "catalogues"
 
-#: What the scripts say; the rest is said by templates.
+#: Keys with this prefix are used by scripts, all others by templates.
 _FOR_SCRIPTS: Final = "js_"
 
 
-class Words:
-    """One language's words."""
+class Translations:
+    """The texts of one language."""
 
     def __init__(self, language: str) -> None:
         self.language = language if language in LANGUAGES else "en"
         self._catalogue = catalogue(self.language)
 
     def text(self, key: str) -> str:
-        """The words for a key."""
+        """The text for a key."""
         return self._catalogue[key]
 
-    def maybe(self, key: str) -> str:
-        """The words for a key, or the key itself where it is none, as a month."""
+    def get(self, key: str) -> str:
+        """The text for a key, or the key itself if the catalogue has none, such as a month."""
         return self._catalogue.get(key, key)
 
     @property
     def for_scripts(self) -> str:
-        """The words that scripts need, as JSON."""
+        """The texts that scripts need, as JSON."""
         chosen = {
             key.removeprefix(_FOR_SCRIPTS): text
             for key, text in self._catalogue.items()
@@ -55,13 +62,13 @@ class Words:
 
 @cache
 def catalogue(language: str) -> dict[str, str]:
-    """All words of a language."""
+    """All texts of a language."""
     data = (_CATALOGUES / f"{language}.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, str])
 
 
 def chosen_language(choice: str, accepted: str) -> str:
-    """The language for a reader who chose one, or whose browser asks for some."""
+    """The language that the reader chose, or the first one the browser accepts."""
     if choice in LANGUAGES:
         return choice
     for wanted in re.findall(r"[a-z]{2,3}", accepted.lower()):
@@ -93,48 +100,48 @@ def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 100 else f"{value / 60:.0f} min"
 
 
-class Drawing:
-    """Draws in one language."""
+class HtmlRenderer:
+    """Renders views and templates in one language."""
 
-    def __init__(self, words: Words) -> None:
-        self.words = words
+    def __init__(self, translations: Translations) -> None:
+        self.translations = translations
 
-    def draw(self, template: str, **values: Any) -> str:
-        """A template, filled in."""
-        found = _environment().get_template(template)
-        return found.render(t=self.words.text, words=self.words, **values)
+    def render(self, template: str, **values: Any) -> str:
+        """Render a template."""
+        page = _environment().get_template(template)
+        return page.render(t=self.translations.text, translations=self.translations, **values)
 
-    def html(self, view: Drawable) -> str:
-        """What a change of a page holds; words of ours are plain text."""
+    def html(self, view: Renderable) -> str:
+        """Render a view; a ``Phrase`` becomes plain text."""
         match view:
             case Phrase():
-                return f"{self.words.text(view.key)} {view.names}".rstrip()
-            case AnswerView():
+                return f"{self.translations.text(view.key)} {view.names}".rstrip()
+            case PageAnswer():
                 return self._macro("answer", view, None)
-            case Exchange():
+            case PageExchange():
                 return self._macro("exchange", view)
-            case Asked():
+            case ServerForm():
                 return self._macro("question", view)
             case _:
                 return self._macro("segment", view)
 
-    def exchanges(self, exchanges: Sequence[Exchange]) -> str:
-        """Several messages, each with its answers."""
+    def exchanges(self, exchanges: Sequence[PageExchange]) -> str:
+        """Render several exchanges."""
         return "".join(map(self.html, exchanges))
 
     def _macro(self, name: str, *views: Any) -> str:
-        return str(getattr(_macros(self.words.language), name)(*views))
+        return str(getattr(_macros(self.translations.language), name)(*views))
 
 
 @cache
 def _macros(language: str) -> Any:
-    words = Words(language)
-    found = _environment().get_template("messages.html")
-    return found.make_module({"t": words.text, "words": words})
+    translations = Translations(language)
+    template = _environment().get_template("messages.html")
+    return template.make_module({"t": translations.text, "translations": translations})
 
 
 def day_of(milliseconds: int, today: datetime | None = None) -> str:
-    """The heading under which a conversation stands: a key of the catalogues, or a month."""
+    """The heading of a conversation in the list: a key of the catalogues, or a month."""
     now = today or datetime.now(UTC).astimezone()
     then = datetime.fromtimestamp(milliseconds / 1000, UTC).astimezone()
     days = (now.date() - then.date()).days

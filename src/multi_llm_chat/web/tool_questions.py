@@ -19,7 +19,7 @@ from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.oplog import Change, OpLog
-from multi_llm_chat.web.views import Asked
+from multi_llm_chat.web.views import ServerForm
 
 if TYPE_CHECKING:
     from multi_llm_chat.chat.chat_service import ChatService
@@ -34,8 +34,8 @@ DECISIONS: Final[dict[str, Decision]] = {
 }
 
 
-class Decisions:
-    """The open questions about the tools of one conversation."""
+class ToolApprovals:
+    """The open approval requests of one conversation."""
 
     def __init__(
         self,
@@ -46,57 +46,59 @@ class Decisions:
         self._service = service
         self._answers = answers
         self._publish = publish
-        self._here: dict[str, asyncio.Future[Decision]] = {}
-        self._elsewhere: set[str] = set()
+        self._local: dict[str, asyncio.Future[Decision]] = {}
+        self._remote: set[str] = set()
 
     async def ask(self, answer: LiveAnswer, request: ApprovalRequest) -> Decision:
-        """Ask about a call that is made here, until somebody decides."""
+        """Ask about a call of this process, and wait for the decision."""
         key, service = new_id(), self._service
-        here = self._here[key] = asyncio.get_running_loop().create_future()
-        elsewhere = asyncio.ensure_future(
+        local = self._local[key] = asyncio.get_running_loop().create_future()
+        remote = asyncio.ensure_future(
             decide_in_store(service.store, service.host.owner, service.conversation, key, request)
         )
         try:
-            self._publish(answer.ask(request, key))
-            await asyncio.wait((here, elsewhere), return_when=asyncio.FIRST_COMPLETED)
-            return (here if here.done() else elsewhere).result()
+            self._publish(answer.ask_approval(request, key))
+            await asyncio.wait((local, remote), return_when=asyncio.FIRST_COMPLETED)
+            return (local if local.done() else remote).result()
         finally:
-            elsewhere.cancel()
-            del self._here[key]
-            self._settle(key)
+            remote.cancel()
+            del self._local[key]
+            self._end_question(key)
 
-    def asked(self, questions: Sequence[Question]) -> None:
-        """Show what is asked about calls that are made elsewhere, and nothing that is not asked any more."""
+    def show_remote(self, questions: Sequence[Question]) -> None:
+        """Show the questions of other processes, and remove those that are answered."""
         own = self._service.host.owner
-        told = {each.id: each for each in questions if each.asker != own}
-        for key in self._elsewhere - set(told):
-            self._settle(key)
-        self._elsewhere &= set(told)
-        for key in [key for key in told if key not in self._elsewhere]:
-            request = read_request(told[key])
-            running = next((each for each in self._answers() if each.runs(request.call)), None)
-            if running is not None:  # else its beginning is not here yet: the next look shows it
-                self._elsewhere.add(key)
-                self._publish(running.ask(request, key))
+        others = {each.id: each for each in questions if each.asker != own}
+        for key in self._remote - set(others):
+            self._end_question(key)
+        self._remote &= set(others)
+        for key in [key for key in others if key not in self._remote]:
+            request = read_request(others[key])
+            answer = next((each for each in self._answers() if each.is_running(request.call)), None)
+            if (
+                answer is not None
+            ):  # else its first events are still to come: the next sync shows it
+                self._remote.add(key)
+                self._publish(answer.ask_approval(request, key))
 
-    async def decided(self, key: str, decision: Decision) -> bool:
-        """The user's decision; tells whether anybody waited for it."""
-        awaited = self._here.get(key)
-        if awaited is not None and not awaited.done():
-            awaited.set_result(decision)
+    async def decide(self, key: str, decision: Decision) -> bool:
+        """Apply the user's decision; return whether the question was open."""
+        waiting = self._local.get(key)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(decision)
             return True
-        if key not in self._elsewhere:
+        if key not in self._remote:
             return False
         store, conversation = self._service.store, self._service.conversation
         answer = write_decision(decision)
         is_first = await store.arun(answer_question, conversation, key, answer)
         if is_first:
-            self._settle(key)
+            self._end_question(key)
         return is_first
 
-    def _settle(self, key: str) -> None:
+    def _end_question(self, key: str) -> None:
         for answer in self._answers():
-            self._publish(answer.decided(key))
+            self._publish(answer.end_approval(key))
 
 
 # Forms of tool servers.
@@ -104,32 +106,32 @@ class Decisions:
 _NO: Final = {"decline": ElicitationAnswer("decline"), "cancel": ElicitationAnswer("cancel")}
 
 
-class Questions:
-    """The open questions of a conversation."""
+class ServerForms:
+    """The open forms of tool servers in one conversation."""
 
     def __init__(self, log: OpLog) -> None:
         self._log = log
         self._open: dict[str, tuple[Elicitation, asyncio.Future[ElicitationAnswer]]] = {}
 
     @property
-    def open(self) -> tuple[Asked, ...]:
-        """The questions that are not answered yet."""
-        return tuple(Asked(key, question) for key, (question, _) in self._open.items())
+    def open(self) -> tuple[ServerForm, ...]:
+        """The forms that are not answered yet."""
+        return tuple(ServerForm(key, question) for key, (question, _) in self._open.items())
 
     async def ask(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask what a server wants to know."""
+        """Show a form, and wait for the user's answer."""
         key = new_id()
-        awaited: asyncio.Future[ElicitationAnswer] = asyncio.get_running_loop().create_future()
-        self._open[key] = (question, awaited)
-        self._log.publish({"op": "append", "to": "questions", "html": Asked(key, question)})
+        waiting: asyncio.Future[ElicitationAnswer] = asyncio.get_running_loop().create_future()
+        self._open[key] = (question, waiting)
+        self._log.publish({"op": "append", "to": "questions", "html": ServerForm(key, question)})
         try:
-            return await awaited
+            return await waiting
         finally:
             del self._open[key]
             self._log.publish({"op": "remove", "id": f"question-{key}"})
 
-    def answered(self, key: str, action: str, content: JsonObject) -> bool:
-        """The user's answer; tells whether it was awaited."""
+    def answer(self, key: str, action: str, content: JsonObject) -> bool:
+        """Apply the user's answer; return whether the form was open."""
         found = self._open.get(key)
         if found is None or found[1].done():
             return False

@@ -1,7 +1,7 @@
-"""What a page shows, as values: no HTML, no words of ours.
+"""What a page shows, as values: no HTML, no translated text.
 
 Rules:
-1. An answer looks the same while it streams and after a reload: both are an ``AnswerView``.
+1. An answer looks the same while it streams and after a reload: both are a ``PageAnswer``.
 2. An exchange is a message and all answers to it; the answers of one exchange stand side by side.
 3. Ids in a page are made of the ids of turns and runs, so that changes find their place.
 4. In a URL every id is one path segment that browsers and proxies leave alone, and every segment names one id: ids of letters,
@@ -23,21 +23,21 @@ from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.tools.mcp import Elicitation
 
-# Ids in addresses.
+# Ids in URLs.
 
 _PLAIN: Final = re.compile(r"\w[\w.-]*")
 _MARK: Final = "~"
 
 
 def address_of(identifier: str) -> str:
-    """The segment of an address that names the id."""
+    """The path segment that names the id."""
     if _PLAIN.fullmatch(identifier):
         return quote(identifier)
     return _MARK + base64.urlsafe_b64encode(identifier.encode()).decode().rstrip("=")
 
 
 def id_of(segment: str) -> str:
-    """The id that a segment names, the segment's percent signs being read already."""
+    """The id that a percent-decoded segment names."""
     if not segment.startswith(_MARK):
         return segment
     encoded = segment.removeprefix(_MARK)
@@ -49,14 +49,14 @@ def id_of(segment: str) -> str:
 
 # Views.
 
-#: Longer results and arguments are cut in the page; the history has them whole.
-LONGEST: Final = 20_000
+#: Longer results and arguments are truncated in the page; the history has them whole.
+MOST_CHARACTERS: Final = 20_000
 
 ToolState: TypeAlias = Literal["writing", "waiting", "running", "done", "failed"]
 
 
-class Words(Struct, frozen=True):
-    """Markdown as HTML: what is final, and the open end."""
+class TextSegment(Struct, frozen=True):
+    """Text as HTML: the final part, and the open end."""
 
     id: str
     final: str
@@ -64,24 +64,24 @@ class Words(Struct, frozen=True):
     kind: Literal["words"] = "words"
 
 
-class Thoughts(Struct, frozen=True):
-    """What a model thought."""
+class ThinkingSegment(Struct, frozen=True):
+    """The thinking of a model."""
 
     id: str
     text: str
     kind: Literal["thoughts"] = "thoughts"
 
 
-class Note(Struct, frozen=True):
-    """Something told beside the answer."""
+class NoteSegment(Struct, frozen=True):
+    """A note of the run, such as a compression or a wait."""
 
     id: str
     text: str
     kind: Literal["note"] = "note"
 
 
-class Attachment(Struct, frozen=True):
-    """A picture or a file; ``source`` is where this server has it."""
+class PageAttachment(Struct, frozen=True):
+    """A picture or a file; ``source`` is its URL on this server."""
 
     id: str
     name: str
@@ -91,10 +91,10 @@ class Attachment(Struct, frozen=True):
     kind: Literal["attachment"] = "attachment"
 
 
-class Tool(Struct, frozen=True):
-    """A call of a tool, and what became of it.
+class ToolSegment(Struct, frozen=True):
+    """A tool call and its outcome.
 
-    ``question`` is the id under which the user's decision is awaited; ``interrupted`` tells that the call was begun before,
+    ``question`` is the id of an open approval request; ``interrupted`` says that the call was started before
     and may have done its work.
     """
 
@@ -105,18 +105,18 @@ class Tool(Struct, frozen=True):
     rows: tuple[tuple[str, str], ...] = ()
     raw: str = ""
     result: str = ""
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[PageAttachment, ...] = ()
     seconds: float | None = None
     question: str = ""
     interrupted: bool = False
     kind: Literal["tool"] = "tool"
 
 
-Segment: TypeAlias = Words | Thoughts | Note | Attachment | Tool
+Segment: TypeAlias = TextSegment | ThinkingSegment | NoteSegment | PageAttachment | ToolSegment
 
 
 class Footer(Struct, frozen=True):
-    """What an answer took; None where it is not known."""
+    """What an answer cost; None if unknown."""
 
     usage: Usage | None = None
     cost: str | None = None
@@ -134,8 +134,8 @@ class Switch(Struct, frozen=True):
     after: str | None
 
 
-class AnswerView(Struct, frozen=True):
-    """One speaker's answer; ``turn`` is its last turn, ``text`` its words as they were written."""
+class PageAnswer(Struct, frozen=True):
+    """One speaker's answer; ``turn`` is its last turn."""
 
     run: str
     speaker: str
@@ -149,75 +149,75 @@ class AnswerView(Struct, frozen=True):
     is_partial: bool = False
 
 
-class MessageView(Struct, frozen=True):
-    """The user's words; ``typed`` is what to edit."""
+class PageMessage(Struct, frozen=True):
+    """A message of the user; ``typed`` is the text to edit."""
 
     id: str
     html: str
     typed: str
     addressed: tuple[str, ...]
     is_memo: bool
-    attachments: tuple[Attachment, ...] = ()
+    attachments: tuple[PageAttachment, ...] = ()
     switch: Switch | None = None
 
 
-class Exchange(Struct, frozen=True):
+class PageExchange(Struct, frozen=True):
     """A message and the answers to it."""
 
     id: str
-    message: MessageView | None = None
-    answers: tuple[AnswerView, ...] = ()
+    message: PageMessage | None = None
+    answers: tuple[PageAnswer, ...] = ()
     switch: Switch | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
 
 
-class Asked(Struct, frozen=True):
-    """What a server of tools wants to know; ``key`` is the id under which the answer is awaited."""
+class ServerForm(Struct, frozen=True):
+    """A form of a tool server; ``key`` is the id to answer it with."""
 
     key: str
     question: Elicitation
 
 
 class Phrase(Struct, frozen=True):
-    """Words of ours, by their key in the catalogues; ``names`` are put at the end."""
+    """A translated text, by its key in the catalogues; ``names`` are appended."""
 
     key: str
     names: str = ""
 
 
-#: What a change of a page may hold: each reader has it drawn in their own language.
-Drawable: TypeAlias = Segment | AnswerView | Exchange | Asked | Phrase
+#: What a change of a page may hold; it is rendered in each reader's language.
+Renderable: TypeAlias = Segment | PageAnswer | PageExchange | ServerForm | Phrase
 
 
-def attachment(media: Media, identifier: str, source: str) -> Attachment:
-    """A picture or file as it is shown."""
-    is_picture = media.data is not None and media.mime in PICTURES
+def attachment(media: Media, identifier: str, source: str) -> PageAttachment:
+    """The view of a picture or file."""
+    is_picture = media.data is not None and media.mime in PICTURE_TYPES
     where = source if media.data is not None else (media.url or "")
-    return Attachment(identifier, media.name or media.mime, media.mime, where, is_picture)
+    return PageAttachment(identifier, media.name or media.mime, media.mime, where, is_picture)
 
 
-#: What a browser shows without running anything.
-PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
+#: Types that a browser shows without running anything.
+PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def argument_rows(call: ToolCall) -> tuple[tuple[str, str], ...]:
     """The arguments, each with its value as JSON."""
-    return tuple((name, cut(compact_json(value))) for name, value in call.arguments.items())
+    return tuple((name, truncate(compact_json(value))) for name, value in call.arguments.items())
 
 
 def result_text(result: ToolResult) -> tuple[str, tuple[Media, ...]]:
-    """A result's words, and its pictures and files."""
-    words, media = split_result(result.content)
-    return cut(words), media
+    """The text of a result, and its pictures and files."""
+    text, media = split_result(result.content)
+    return truncate(text), media
 
 
-def cut(text: str) -> str:
-    """The text, if it is not too long to look at."""
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+def truncate(text: str) -> str:
+    """Limit the length of a text."""
+    return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
 
 
 def hue_of(speaker: str, names: Any) -> int:
-    """Which colour a speaker has: the well-known ones their own, the others by their place."""
+    """The colour of a speaker: fixed for the well-known ones, by position for the others."""
     known = _HUES.get(speaker)
     if known is not None:
         return known

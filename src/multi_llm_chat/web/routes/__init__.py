@@ -1,1 +1,1 @@
-"""What can be asked of the server, by subject."""
+"""The routes, by subject."""

@@ -31,67 +31,71 @@ from multi_llm_chat.store import (
 from multi_llm_chat.store.conversations import Which
 from multi_llm_chat.web.guard import COOKIE, sign_in
 from multi_llm_chat.web.history_view import money
-from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
+from multi_llm_chat.web.routes.request_context import THEMES, RequestContext
 from multi_llm_chat.web.templating import LANGUAGES, day_of
 
 if TYPE_CHECKING:
-    from multi_llm_chat.web.live_conversation import Live, Picture
+    from multi_llm_chat.web.live_conversation import LiveConversation, PageSnapshot
 
-#: How many conversations a page lists at first, and how many hits.
-LISTED = 60
-HITS = 30
+#: How many conversations the list shows at first, and how many hits a search returns.
+CONVERSATIONS_PER_PAGE = 60
+MOST_HITS = 30
 
 
 async def new_page(request: Request) -> Response:
-    """An empty conversation."""
-    told = asking(request)
+    """The page of a new conversation."""
+    context = RequestContext(request)
     identifier = new_id()
-    live = told.hub.live(told.user, identifier, is_new=True)
-    return await _page(told, identifier, live, "")
+    live = context.hub.open_conversation(context.user, identifier, is_new=True)
+    return await _page(context, identifier, live, "")
 
 
 async def conversation_page(request: Request) -> Response:
-    """A conversation."""
-    told = asking(request)
+    """The page of a conversation."""
+    context = RequestContext(request)
     try:
-        summary = await told.store.arun(get, told.conversation)
+        summary = await context.store.arun(get, context.conversation)
     except StoreError as error:
         if error.reason == "missing":
             return RedirectResponse("/", 303)
         raise
-    return await _page(told, told.conversation, await told.live(), summary.title)
+    return await _page(
+        context, context.conversation, await context.open_conversation(), summary.title
+    )
 
 
-async def _page(told: Asking, conversation: str, live: "Live", title: str) -> Response:
-    picture = await live.picture()
-    listing = await told.store.arun(list_conversations, limit=LISTED)
-    spent = await _total(told, conversation) if title else Total()
-    hub = told.hub
-    html = told.drawing.draw(
+async def _page(
+    context: RequestContext, conversation: str, live: "LiveConversation", title: str
+) -> Response:
+    snapshot = await live.snapshot()
+    listing = await context.store.arun(list_conversations, limit=CONVERSATIONS_PER_PAGE)
+    spent = await _total(context, conversation) if title else Total()
+    hub = context.hub
+    html = context.renderer.render(
         "page.html",
         conversation=conversation,
         title=title,
-        picture=picture,
-        days=days(listing.conversations),
+        snapshot=snapshot,
+        days=group_by_day(listing.conversations),
         next_page=listing.after,
         which="open",
-        people=hub.people(),
+        people=hub.list_speakers(),
         groups=hub.workspace.settings.groups,
         tools=hub.servers.groups(),
         problems=hub.workspace.problems,
-        spent=total_words(told, spent),
-        form_token=told.form_token,
-        theme=told.theme,
+        spent=format_total(context, spent),
+        form_token=context.form_token,
+        theme=context.theme,
         languages=LANGUAGES,
-        may_change=told.access.may_change(told.user),
-        notices=_notices(told),
+        is_admin=context.access.is_admin(context.user),
+        notices=_notices(context),
     )
     return HTMLResponse(html)
 
 
-def _notices(told: Asking) -> list[str]:
-    """What speakers want to be told wherever they speak."""
-    speakers = told.hub.workspace.speakers
+def _notices(context: RequestContext) -> list[str]:
+    """The notice of the embedded model, if it is the only speaker."""
+    speakers = context.hub.workspace.speakers
     if tuple(speakers) != ("local",):
         return []
     try:
@@ -102,72 +106,78 @@ def _notices(told: Asking) -> list[str]:
 
 
 async def view(request: Request) -> Response:
-    """The messages of a conversation as they are now."""
-    told = asking(request)
-    live = await told.live()
-    picture = await live.picture()
-    title = await _title(told)
-    spent = await _total(told, told.conversation) if title is not None else Total()
+    """The current messages of a conversation."""
+    context = RequestContext(request)
+    live = await context.open_conversation()
+    snapshot = await live.snapshot()
+    title = await _title(context)
+    spent = await _total(context, context.conversation) if title is not None else Total()
     return JSONResponse(
         {
-            "html": _messages(told, picture),
-            "questions": "".join(map(told.drawing.html, picture.questions)),
-            "position": picture.position,
-            "busy": picture.busy,
+            "html": _messages(context, snapshot),
+            "questions": "".join(map(context.renderer.html, snapshot.forms)),
+            "position": snapshot.position,
+            "busy": snapshot.is_busy,
             "title": title or "",
-            "total": total_words(told, spent),
+            "total": format_total(context, spent),
         }
     )
 
 
 async def spent_total(request: Request) -> Response:
-    """What the conversation took so far."""
-    told = asking(request)
-    return JSONResponse({"total": total_words(told, await _total(told, told.conversation))})
+    """The tokens and the cost of the conversation so far."""
+    context = RequestContext(request)
+    return JSONResponse(
+        {"total": format_total(context, await _total(context, context.conversation))}
+    )
 
 
 async def earlier(request: Request) -> Response:
     """The exchanges before one."""
-    told = asking(request)
-    picture = await (await told.live()).picture(before=request.query_params.get("before", ""))
-    return JSONResponse({"html": _messages(told, picture)})
-
-
-def _messages(told: Asking, picture: "Picture") -> str:
-    earlier_button = (
-        told.drawing.draw("earlier.html", first=picture.exchanges[0].id) if picture.more else ""
+    context = RequestContext(request)
+    snapshot = await (await context.open_conversation()).snapshot(
+        before=request.query_params.get("before", "")
     )
-    return earlier_button + told.drawing.exchanges(picture.exchanges)
+    return JSONResponse({"html": _messages(context, snapshot)})
+
+
+def _messages(context: RequestContext, snapshot: "PageSnapshot") -> str:
+    earlier_button = (
+        context.renderer.render("earlier.html", first=snapshot.exchanges[0].id)
+        if snapshot.has_more
+        else ""
+    )
+    return earlier_button + context.renderer.exchanges(snapshot.exchanges)
 
 
 async def events(request: Request) -> Response:
-    """Everything that changes from now on, or from where the page was."""
-    told = asking(request)
-    live = await told.live()
+    """Stream the changes after the position of the page."""
+    context = RequestContext(request)
+    live = await context.open_conversation()
     position = request.headers.get("last-event-id") or request.query_params.get("after", "")
     return StreamingResponse(
-        live.log.stream(position, told.drawing),
+        live.log.stream(position, context.renderer),
         media_type="text/event-stream",
         headers={"cache-control": "no-store", "x-accel-buffering": "no"},
     )
 
 
-async def _title(told: Asking) -> str | None:
+async def _title(context: RequestContext) -> str | None:
     try:
-        return (await told.store.arun(get, told.conversation)).title
+        return (await context.store.arun(get, context.conversation)).title
     except StoreError:
         return None
 
 
-async def _total(told: Asking, conversation: str) -> Total:
+async def _total(context: RequestContext, conversation: str) -> Total:
     try:
-        return await told.store.arun(total, conversation)
+        return await context.store.arun(total, conversation)
     except StoreError:
         return Total()
 
 
-def total_words(told: Asking, spent: Total) -> str:
-    """What a conversation took, in a few words."""
+def format_total(context: RequestContext, spent: Total) -> str:
+    """Format the tokens and the cost of a conversation."""
     tokens = spent.tokens.input_tokens + spent.tokens.output_tokens
     if not tokens:
         return ""
@@ -175,29 +185,29 @@ def total_words(told: Asking, spent: Total) -> str:
     cost = spent.costs.get("USD")
     sign = "≥ " if spent.unknown_costs else ""
     price = f" · {sign}{money(cost)}" if cost is not None else ""
-    return f"{shown} {told.words.text('tokens_short')}{price}"
+    return f"{shown} {context.translations.text('tokens_short')}{price}"
 
 
 # The list of conversations.
 
 
-def days(conversations: Iterable[Summary]) -> list[tuple[str, list[Summary]]]:
-    """Conversations under the days on which something was last said in them."""
+def group_by_day(conversations: Iterable[Summary]) -> list[tuple[str, list[Summary]]]:
+    """Group conversations by the day of their last message."""
     grouped = groupby(conversations, key=lambda each: day_of(each.changed_ms))
     return [(day, list(group)) for day, group in grouped]
 
 
 async def sidebar(request: Request) -> Response:
     """The list of conversations, or its next page."""
-    told = asking(request)
+    context = RequestContext(request)
     which: Which = "archived" if request.query_params.get("which") == "archived" else "open"
-    after = _after(request.query_params.get("after", ""))
-    listing: Listing = await told.store.arun(
-        list_conversations, which=which, limit=LISTED, after=after
+    after = _read_cursor(request.query_params.get("after", ""))
+    listing: Listing = await context.store.arun(
+        list_conversations, which=which, limit=CONVERSATIONS_PER_PAGE, after=after
     )
-    html = told.drawing.draw(
+    html = context.renderer.render(
         "sidebar.html",
-        days=days(listing.conversations),
+        days=group_by_day(listing.conversations),
         next_page=listing.after,
         conversation=request.query_params.get("current", ""),
         which=which,
@@ -205,32 +215,36 @@ async def sidebar(request: Request) -> Response:
     return HTMLResponse(html)
 
 
-def _after(text: str) -> tuple[int, int] | None:
+def _read_cursor(text: str) -> tuple[int, int] | None:
     changed, _, key = text.partition(",")
     return (int(changed), int(key)) if changed.isdecimal() and key.isdecimal() else None
 
 
-class Found(Struct, frozen=True):
-    """A hit, its snippet in pieces: those that are marked and those between."""
+class SearchHit(Struct, frozen=True):
+    """A hit, and its snippet in marked and unmarked pieces."""
 
     hit: Hit
     pieces: tuple[tuple[str, bool], ...]
 
 
 async def find(request: Request) -> Response:
-    """Messages that hold all the words."""
-    told = asking(request)
+    """Search for messages that contain all words."""
+    context = RequestContext(request)
     words = request.query_params.get("words", "")[:500]
-    hits = await told.store.arun(search, words, archived=True, limit=HITS) if words.strip() else ()
-    # An answer that stays when another is given again is on both branches; it is found once.
-    once: dict[tuple[str, str, str], Hit] = {}
+    hits = (
+        await context.store.arun(search, words, archived=True, limit=MOST_HITS)
+        if words.strip()
+        else ()
+    )
+    # An answer may be on several branches (another one was regenerated); it is shown once.
+    distinct: dict[tuple[str, str, str], Hit] = {}
     for hit in hits:
-        once.setdefault((hit.conversation, hit.author, hit.snippet), hit)
-    found = [Found(hit, _pieces(hit)) for hit in once.values()]
-    return HTMLResponse(told.drawing.draw("hits.html", found=found, words_sought=words))
+        distinct.setdefault((hit.conversation, hit.author, hit.snippet), hit)
+    found = [SearchHit(hit, _split_snippet(hit)) for hit in distinct.values()]
+    return HTMLResponse(context.renderer.render("hits.html", found=found, words_sought=words))
 
 
-def _pieces(hit: Hit) -> tuple[tuple[str, bool], ...]:
+def _split_snippet(hit: Hit) -> tuple[tuple[str, bool], ...]:
     pieces: list[tuple[str, bool]] = []
     at = 0
     for begin, end in hit.marks:
@@ -240,43 +254,43 @@ def _pieces(hit: Hit) -> tuple[tuple[str, bool], ...]:
     return (*pieces, (hit.snippet[at:], False))
 
 
-# Signing in, and taste.
+# Signing in and preferences.
 
 
 async def login_page(request: Request) -> Response:
     """The page for signing in."""
-    told = asking(request)
-    if told.user:
+    context = RequestContext(request)
+    if context.user:
         return RedirectResponse("/", 303)
-    return _login(told, "", 200)
+    return _login(context, "", 200)
 
 
 async def login(request: Request) -> Response:
-    """Look at a password."""
-    told = asking(request)
+    """Check a password."""
+    context = RequestContext(request)
     form = await request.form(max_files=0, max_fields=4)
-    if told.access.wait:
-        return _login(told, "wait", 429)
-    if not told.access.check_password(str(form.get("password", ""))[:1000]):
-        return _login(told, "wrong", 403)
+    if context.access.wait:
+        return _login(context, "wait", 429)
+    if not context.access.check_password(str(form.get("password", ""))[:1000]):
+        return _login(context, "wrong", 403)
     response = RedirectResponse("/", 303)
-    sign_in(response, told.access)
+    sign_in(response, context.access)
     return response
 
 
-def _login(told: Asking, problem: str, status: int) -> Response:
-    html = told.drawing.draw(
+def _login(context: RequestContext, problem: str, status: int) -> Response:
+    html = context.renderer.render(
         "login.html",
         problem=problem,
-        by_password=told.access.password_hash is not None,
-        by_proxy=told.access.proxy is not None,
-        theme=told.theme,
+        by_password=context.access.password_hash is not None,
+        by_proxy=context.access.proxy is not None,
+        theme=context.theme,
     )
     return HTMLResponse(html, status)
 
 
 async def logout(request: Request) -> Response:
-    """Forget this browser."""
+    """Sign this browser out."""
     del request
     response = JSONResponse({})
     response.delete_cookie(COOKIE)
@@ -284,23 +298,23 @@ async def logout(request: Request) -> Response:
 
 
 async def new_link(request: Request) -> Response:
-    """A link that opens another browser, once."""
-    told = asking(request)
-    told.require_admin()
-    return JSONResponse({"link": f"{request.base_url}?token={told.access.new_link()}"})
+    """Make a link that signs in another browser, once."""
+    context = RequestContext(request)
+    context.require_admin()
+    return JSONResponse({"link": f"{request.base_url}?token={context.access.new_link()}"})
 
 
 class Preferences(Struct):
-    """What a reader likes."""
+    """The preferences of a reader."""
 
     theme: str | None = None
     language: str | None = None
 
 
 async def preferences(request: Request) -> Response:
-    """Keep what a reader likes, in this browser."""
-    told = asking(request)
-    wanted = await told.body(Preferences)
+    """Store the preferences in this browser."""
+    context = RequestContext(request)
+    wanted = await context.read_body(Preferences)
     response = JSONResponse({})
     if wanted.theme in THEMES:
         response.set_cookie("mlc_theme", wanted.theme, max_age=10**8, samesite="strict")
@@ -310,13 +324,13 @@ async def preferences(request: Request) -> Response:
 
 
 async def people(request: Request) -> Response:
-    """Everybody who can be asked."""
-    told = asking(request)
-    return HTMLResponse(told.drawing.draw("people.html", people=told.hub.people()))
+    """The speakers."""
+    context = RequestContext(request)
+    return HTMLResponse(context.renderer.render("people.html", people=context.hub.list_speakers()))
 
 
 async def health(request: Request) -> Response:
-    """A sign of life."""
+    """Whether the server responds."""
     del request
     return JSONResponse({"status": "ok"})
 
@@ -325,11 +339,11 @@ async def health(request: Request) -> Response:
 
 
 async def probe(request: Request) -> Response:
-    """Whether the server lives, whether it can work, and what it counts."""
-    told = asking(request)
+    """Liveness, readiness and metrics, as on the health port of a worker."""
+    context = RequestContext(request)
     address = request.client.host if request.client else ""
     path = request.url.path
-    if path == "/metrics" and not told.access.tells_figures(address, request.headers):
-        return PlainTextResponse("show the token: Authorization: Bearer …\n", 401)
-    status, text = await answer(told.hub.workspace.store, path)
+    if path == "/metrics" and not context.access.may_read_metrics(address, request.headers):
+        return PlainTextResponse("send the token: Authorization: Bearer …\n", 401)
+    status, text = await answer(context.hub.workspace.store, path)
     return PlainTextResponse(text, status, media_type="text/plain; version=0.0.4")

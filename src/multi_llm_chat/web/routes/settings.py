@@ -1,6 +1,6 @@
-"""The settings: who speaks, with which keys, and who is asked first.
+"""The settings dialog: speakers, keys, groups and the default speaker.
 
-Keys go in and never come out: a page learns where one is and its last characters.
+Keys are write-only: a page shows where a key is stored and its last characters.
 """
 
 from typing import Any
@@ -14,34 +14,34 @@ from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.web.config_editor import change_settings
-from multi_llm_chat.web.routes.request_body import THEMES, Asking, asking
+from multi_llm_chat.web.routes.request_context import THEMES, RequestContext
 from multi_llm_chat.web.templating import LANGUAGES
 
-#: Providers without a row of their own.
-_ELSEWHERE = ("local", "simulated")
+#: Providers without a row in the table of providers.
+_WITHOUT_ROW = ("local", "simulated")
 
 
 async def panel(request: Request) -> Response:
-    """The dialog."""
-    told = asking(request)
-    workspace = told.hub.workspace
+    """The settings dialog."""
+    context = RequestContext(request)
+    workspace = context.hub.workspace
     variables: dict[str, str] = {}
     for row in ROWS.values():
         if row.key_variable and row.name != "openai-chat":
             variables.setdefault(row.key_variable, row.name)
     found = {key.variable: key for key in workspace.keys.list(variables)}
-    html = told.drawing.draw(
+    html = context.renderer.render(
         "settings.html",
         settings=workspace.settings,
         speakers=workspace.settings.speakers,
-        people=told.hub.people(),
-        providers=[*sorted(ROWS), *_ELSEWHERE],
+        people=context.hub.list_speakers(),
+        providers=[*sorted(ROWS), *_WITHOUT_ROW],
         keys=[(variable, name, found.get(variable)) for variable, name in variables.items()],
         languages=LANGUAGES,
-        language=told.words.language,
+        language=context.translations.language,
         themes=THEMES,
-        theme=told.theme,
-        may_change=told.access.may_change(told.user),
+        theme=context.theme,
+        is_admin=context.access.is_admin(context.user),
         options=_as_json,
     )
     return HTMLResponse(html)
@@ -52,7 +52,7 @@ def _as_json(options: dict[str, Any]) -> str:
 
 
 class SpeakerForm(Struct):
-    """A speaker as the form has it; empty fields are not set."""
+    """The form of a speaker; empty fields are not set."""
 
     name: str
     provider: str = ""
@@ -65,8 +65,8 @@ class SpeakerForm(Struct):
 
 async def speaker(request: Request) -> Response:
     """Add, change or remove a speaker."""
-    told = asking(request)
-    form = await told.body(SpeakerForm)
+    context = RequestContext(request)
+    form = await context.read_body(SpeakerForm)
 
     def change(document: Any, _settings: Settings) -> None:
         speakers = document.setdefault("speakers", {})
@@ -84,7 +84,7 @@ async def speaker(request: Request) -> Response:
         if form.options.strip():
             entry["options"] = _options(form.options)
 
-    return _changed(told, change)
+    return _apply(context, change)
 
 
 def _options(text: str) -> dict[str, Any]:
@@ -95,7 +95,7 @@ def _options(text: str) -> dict[str, Any]:
 
 
 class GeneralForm(Struct):
-    """What holds for all conversations; ``groups`` has one line each: ``name: member, member``."""
+    """Settings of all conversations; ``groups`` has one line for each: ``name: member, member``."""
 
     default_speaker: str = ""
     system_prompt: str = ""
@@ -103,9 +103,9 @@ class GeneralForm(Struct):
 
 
 async def general(request: Request) -> Response:
-    """Change what holds for all conversations."""
-    told = asking(request)
-    form = await told.body(GeneralForm)
+    """Change the settings of all conversations."""
+    context = RequestContext(request)
+    form = await context.read_body(GeneralForm)
 
     def change(document: Any, _settings: Settings) -> None:
         for field in ("default_speaker", "system_prompt"):
@@ -118,40 +118,40 @@ async def general(request: Request) -> Response:
         if form.groups.strip():
             document["groups"] = dict(map(_group, form.groups.strip().splitlines()))
 
-    return _changed(told, change)
+    return _apply(context, change)
 
 
 def _group(line: str) -> tuple[str, list[str]]:
     name, colon, members = line.partition(":")
     if not colon:
-        raise UsageError(f"A group is written so: name: member, member (not: {line})")
+        raise UsageError(f"Write a group as: name: member, member (not: {line})")
     return name.strip(), [member.strip() for member in members.split(",") if member.strip()]
 
 
-def _changed(told: Asking, change: Any) -> Response:
-    told.require_admin()
-    change_settings(told.hub.workspace.folders, change)
-    told.hub.reload()
+def _apply(context: RequestContext, change: Any) -> Response:
+    context.require_admin()
+    change_settings(context.hub.workspace.folders, change)
+    context.hub.reload()
     return JSONResponse({})
 
 
 class KeyForm(Struct):
-    """A key to keep; without a value it is forgotten."""
+    """A key to store; without a value it is removed."""
 
     variable: str
     value: str = ""
 
 
 async def key(request: Request) -> Response:
-    """Keep a key."""
-    told = asking(request)
-    told.require_admin()
-    form = await told.body(KeyForm)
+    """Store or remove a key."""
+    context = RequestContext(request)
+    context.require_admin()
+    form = await context.read_body(KeyForm)
     if form.variable not in {row.key_variable for row in ROWS.values()}:
-        raise UsageError("No provider has a key of that name")
+        raise UsageError("No provider uses a key with that name")
     if form.value.strip():
-        told.hub.workspace.keys.set(form.variable, form.value)
+        context.hub.workspace.keys.set(form.variable, form.value)
     else:
-        told.hub.workspace.keys.remove(form.variable)
-    told.hub.reload()
+        context.hub.workspace.keys.remove(form.variable)
+    context.hub.reload()
     return JSONResponse({})

@@ -1,4 +1,4 @@
-"""The tools' panel: what there is, and its switches."""
+"""The panel of tools and tool servers, and the prompts of servers."""
 
 from typing import Any
 
@@ -9,35 +9,35 @@ from starlette.responses import HTMLResponse, JSONResponse, Response
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
-from multi_llm_chat.web.config_editor import change_settings, keep_servers
-from multi_llm_chat.web.routes.request_body import asking
+from multi_llm_chat.web.config_editor import add_servers, change_settings
+from multi_llm_chat.web.routes.request_context import RequestContext
 
 
 async def panel(request: Request) -> Response:
-    """The panel."""
-    told = asking(request)
-    html = told.drawing.draw(
+    """The panel of tools."""
+    context = RequestContext(request)
+    html = context.renderer.render(
         "tools.html",
-        tools=told.hub.servers.groups(),
-        problems=told.hub.workspace.problems,
-        may_change=told.access.may_change(told.user),
+        tools=context.hub.servers.groups(),
+        problems=context.hub.workspace.problems,
+        is_admin=context.access.is_admin(context.user),
     )
     return HTMLResponse(html)
 
 
-class Toggle(Struct):
-    """A switch."""
+class ToggleBody(Struct):
+    """Tools to enable or disable."""
 
     names: list[str]
     enabled: bool
 
 
 async def toggle(request: Request) -> Response:
-    """Switch tools on or off, now and from now on."""
-    told = asking(request)
-    told.require_admin()
-    wanted = await told.body(Toggle)
-    registry = told.hub.workspace.tools
+    """Enable or disable tools, and save it in the settings."""
+    context = RequestContext(request)
+    context.require_admin()
+    wanted = await context.read_body(ToggleBody)
+    registry = context.hub.workspace.tools
     (registry.enable if wanted.enabled else registry.disable)(*wanted.names)
 
     def change(document: Any, settings: Settings) -> None:
@@ -45,29 +45,29 @@ async def toggle(request: Request) -> Response:
         disabled |= set() if wanted.enabled else set(wanted.names)
         document.setdefault("tools", {})["disabled"] = sorted(disabled)
 
-    change_settings(told.hub.workspace.folders, change)
-    told.hub.tell_all({"op": "tools"})
+    change_settings(context.hub.workspace.folders, change)
+    context.hub.publish_to_all({"op": "tools"})
     return JSONResponse({})
 
 
-class Added(Struct):
+class AddServersBody(Struct):
     """The ``mcpServers`` JSON of servers to add."""
 
     text: str
 
 
 async def add(request: Request) -> Response:
-    """Add servers, and start them."""
-    told = asking(request)
-    told.require_admin()
-    added = await told.body(Added)
-    names = keep_servers(told.hub.workspace.folders, added.text)
-    told.hub.servers.add(added.text)
+    """Add servers and start them."""
+    context = RequestContext(request)
+    context.require_admin()
+    added = await context.read_body(AddServersBody)
+    names = add_servers(context.hub.workspace.folders, added.text)
+    context.hub.servers.add(added.text)
     return JSONResponse({"servers": names})
 
 
-class Server(Struct):
-    """One of the servers, or one of its prompts."""
+class ServerBody(Struct):
+    """A server, or one of its prompts."""
 
     server: str
     name: str = ""
@@ -75,16 +75,16 @@ class Server(Struct):
 
 
 async def restart(request: Request) -> Response:
-    """Start a server again that was given up."""
-    told = asking(request)
-    told.require_admin()
-    await told.hub.servers.restart((await told.body(Server)).server)
+    """Restart a server that has failed."""
+    context = RequestContext(request)
+    context.require_admin()
+    await context.hub.servers.restart((await context.read_body(ServerBody)).server)
     return JSONResponse({})
 
 
 async def prompts(request: Request) -> Response:
-    """The prompts that servers offer."""
-    found = await asking(request).hub.servers.prompts()
+    """The prompts of all servers."""
+    found = await RequestContext(request).hub.servers.prompts()
     return JSONResponse(
         [
             {
@@ -99,11 +99,11 @@ async def prompts(request: Request) -> Response:
 
 
 async def prompt(request: Request) -> Response:
-    """A prompt, filled in, as text for the composer."""
-    told = asking(request)
-    wanted = await told.body(Server)
-    turns = await told.hub.servers.prompt(wanted.server, wanted.name, wanted.arguments)
-    words = [part.content for turn in turns for part in turn.parts if isinstance(part, Text)]
-    if not words:
-        raise UsageError(f"The prompt {wanted.name!r} has no words")
-    return JSONResponse({"text": "\n\n".join(words)})
+    """A prompt with its arguments filled in, as text for the composer."""
+    context = RequestContext(request)
+    wanted = await context.read_body(ServerBody)
+    turns = await context.hub.servers.prompt(wanted.server, wanted.name, wanted.arguments)
+    texts = [part.content for turn in turns for part in turn.parts if isinstance(part, Text)]
+    if not texts:
+        raise UsageError(f"The prompt {wanted.name!r} has no text")
+    return JSONResponse({"text": "\n\n".join(texts)})
