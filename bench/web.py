@@ -145,10 +145,10 @@ def serve_here(folder: str, address: str, port_file: str) -> None:
     hub = Hub(lambda approve: Workspace(folders, keys=keys, approve=approve))
     access = AccessPolicy(b"secret of the benchmark")
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    told = {"port": listening.getsockname()[1], "tokens": [access.new_link() for _ in range(4)]}
-    beside = Path(port_file + ".new")
-    beside.write_text(json.dumps(told), encoding="utf-8")
-    beside.rename(port_file)
+    report = {"port": listening.getsockname()[1], "tokens": [access.new_link() for _ in range(4)]}
+    temporary = Path(port_file + ".new")
+    temporary.write_text(json.dumps(report), encoding="utf-8")
+    temporary.rename(port_file)
     make_server(hub, access, ServerOptions()).run(sockets=[listening])
 
 
@@ -156,16 +156,16 @@ def serve_here(folder: str, address: str, port_file: str) -> None:
 def server(address: str) -> Generator[tuple[str, list[str], int]]:
     """A running server: its address, tokens of links, and its process."""
     with tempfile.TemporaryDirectory() as folder:
-        told_in = f"{folder}/told.json"
+        port_file = f"{folder}/port.json"
         program = (
-            f"from bench.web import serve_here; serve_here({folder!r}, {address!r}, {told_in!r})"
+            f"from bench.web import serve_here; serve_here({folder!r}, {address!r}, {port_file!r})"
         )
         process = subprocess.Popen([sys.executable, "-c", program], cwd=Path(__file__).parents[1])
-        while not Path(told_in).exists():
+        while not Path(port_file).exists():
             time.sleep(0.02)
-        told = json.loads(Path(told_in).read_text(encoding="utf-8"))
+        report = json.loads(Path(port_file).read_text(encoding="utf-8"))
         try:
-            yield f"http://127.0.0.1:{told['port']}", told["tokens"], process.pid
+            yield f"http://127.0.0.1:{report['port']}", report["tokens"], process.pid
         finally:
             process.terminate()
             process.wait()
@@ -225,16 +225,16 @@ def _while_streaming(page: Page) -> dict[str, float]:
     page.locator("#text").press_sequentially(
         "typing while three models answer, as people do", delay=90
     )
-    told: Any = page.evaluate(
+    report: Any = page.evaluate(
         "() => ({ delays, typing, frames, seconds: (performance.now() - began) / 1000 })"
     )
-    delays, typing = sorted(told["delays"]), sorted(told["typing"])
+    delays, typing = sorted(report["delays"]), sorted(report["typing"])
     return {
         "token to screen, p50": statistics.median(delays),
         "token to screen, p95": delays[int(len(delays) * 0.95)],
         "typing, p50": statistics.median(typing),
         "typing, p95": typing[int(len(typing) * 0.95)],
-        "frames a second": told["frames"] / told["seconds"],
+        "frames a second": report["frames"] / report["seconds"],
     }
 
 

@@ -1,4 +1,4 @@
-"""The thread in which the browser lives.
+"""The thread that runs Playwright.
 
 Rules:
 1. Playwright's synchronous API keeps an event loop running in its thread from start to stop, and all its objects belong to
@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class BrowserThread:
-    """One thread that takes work until it is closed."""
+    """One thread that runs functions until it is closed."""
 
     def __init__(self) -> None:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="browser")

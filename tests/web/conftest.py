@@ -56,7 +56,7 @@ def browser_thread() -> Generator[BrowserThread]:
 
 @pytest.fixture(scope="package")
 def browser(browser_thread: BrowserThread) -> Generator[Browser]:
-    """One browser for all tests here."""
+    """One browser for all tests of the package."""
     if CHROMIUM is None:
         pytest.skip("no Chromium on this machine")
 
@@ -77,33 +77,33 @@ def server(tmp_path: Path) -> Generator[RunningServer]:
 
 
 class Visitor:
-    """Pages of one visitor, and everything that must not happen in them."""
+    """The pages of one browser context; records script errors and requests to other servers."""
 
     def __init__(self, server: RunningServer, browser: Browser, **settings: Any) -> None:
         self._server = server
         self._context = browser.new_context(viewport={"width": 1400, "height": 860}, **settings)
         self._context.set_default_timeout(PATIENCE)
-        self._context.on("request", self._requested)
+        self._context.on("request", self._on_request)
         self.foreign: list[str] = []
         self.errors: list[str] = []
         self._context.add_cookies(
             [{"name": COOKIE, "value": server.access.new_session(), "url": server.url}]
         )
 
-    def _requested(self, request: Request) -> None:
+    def _on_request(self, request: Request) -> None:
         if not request.url.startswith((self._server.url, "blob:", "data:,")):
             self.foreign.append(request.url)
 
-    def _said(self, message: ConsoleMessage) -> None:
+    def _on_console(self, message: ConsoleMessage) -> None:
         refused = (
             "responded with a status of 4" in message.text
-        )  # told to the reader, not a mistake
+        )  # the page shows it to the reader; it is no mistake of the script
         if (message.type == "error" and not refused) or "Content Security Policy" in message.text:
             self.errors.append(message.text)
 
     def open(self, path: str | None = None) -> Page:
         page = self._context.new_page()
-        page.on("console", self._said)
+        page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         if path is not None:
             page.goto(self._server.url + path)
@@ -118,14 +118,14 @@ class Visitor:
 def new_visitor(
     server: RunningServer, browser: Browser, browser_thread: BrowserThread
 ) -> Generator[Callable[..., Visitor]]:
-    """Visitors; at the end none of their pages may have met an error or asked anybody else."""
+    """Makes visitors; at the end none of their pages may have had an error or sent a request to another server."""
     visitors: list[Visitor] = []
 
-    def come(**settings: Any) -> Visitor:
+    def make(**settings: Any) -> Visitor:
         visitors.append(Visitor(server, browser, **settings))
         return visitors[-1]
 
-    yield come
+    yield make
     for visitor in visitors:
         browser_thread.run(visitor.close)
     assert [error for visitor in visitors for error in visitor.errors] == []
@@ -134,5 +134,5 @@ def new_visitor(
 
 @pytest.fixture
 def page(new_visitor: Callable[..., Visitor], browser_thread: BrowserThread) -> Page:
-    """One page of one visitor, an empty conversation."""
+    """A page with a new conversation."""
     return browser_thread.run(lambda: new_visitor().open("/"))

@@ -1,4 +1,4 @@
-"""Words that try to become more than words, wherever they are shown."""
+"""Texts that try to run scripts or fetch something when they are shown."""
 
 EVIL = "http://evil.example"
 

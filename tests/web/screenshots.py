@@ -1,4 +1,4 @@
-"""``python -m tests.web.screenshots`` takes the pictures of docs/screenshots/ anew."""
+"""``python -m tests.web.screenshots`` takes the pictures of docs/screenshots/ again."""
 
 import tempfile
 from pathlib import Path
@@ -10,7 +10,7 @@ from tests.web.server_process import RunningServer, run_server
 from multi_llm_chat.testing.simulator import Call, Gate, Say
 
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
-EVERYBODY = ("gemini", "chatgpt", "claude")
+ALL_SPEAKERS = ("gemini", "chatgpt", "claude")
 
 COMPARISON = """## Threads and tasks
 
@@ -43,27 +43,27 @@ def send(page: Page, text: str) -> None:
     page.locator("#text").press("Enter")
 
 
-def idle(page: Page) -> None:
+def wait_until_idle(page: Page) -> None:
     page.locator('body[data-busy="false"]').wait_for()
 
 
-def shot(page: Page, name: str) -> None:
+def take(page: Page, name: str) -> None:
     page.screenshot(path=FOLDER / f"{name}.png")
 
 
-def conversation(server: RunningServer, page: Page) -> None:
-    """Formulas, then several answers while they come."""
+def take_conversation(server: RunningServer, page: Page) -> None:
+    """Formulas, then several answers while they stream."""
     for title in ("Trip to Kyoto in spring", "SQL tuning", "Release notes"):
         server.add_replies("chatgpt", Say("Gladly."))
         page.goto(server.url)
         send(page, f"@chatgpt {title}")
         page.locator(".answer:not(.live)").wait_for()
     page.goto(server.url)
-    for name in EVERYBODY:
+    for name in ALL_SPEAKERS:
         server.add_replies(name, Say(FORMULA))
     send(page, "@all How do I add the first n numbers?")
     page.locator(".answer:not(.live)").nth(2).wait_for()
-    shot(page, "formulas")
+    take(page, "formulas")
     weather = Call("get_weather", {"city": "Paris", "days": 3})
     gate = Gate(9)
     server.add_replies(
@@ -77,41 +77,41 @@ def conversation(server: RunningServer, page: Page) -> None:
     page.locator(".tool.waiting").wait_for()
     gate.wait_reached()
     page.locator(".answer:not(.live)").nth(3).wait_for()
-    shot(page, "light")
+    take(page, "light")
     page.get_by_role("button", name="Allow once").click()
     gate.open()
-    idle(page)
+    wait_until_idle(page)
 
 
-def surroundings(server: RunningServer, page: Page) -> None:
+def take_dialogs(server: RunningServer, page: Page) -> None:
     """Menus, dialogs, search, and a phone."""
     page.locator("#text").press_sequentially("and now @")
     page.emulate_media(color_scheme="dark")
-    shot(page, "dark")
+    take(page, "dark")
     page.keyboard.press("Escape")
     page.locator("#text").fill("")
     page.keyboard.press("Control+k")
-    shot(page, "palette")
+    take(page, "palette")
     page.keyboard.press("Escape")
     page.emulate_media(color_scheme="light")
     page.keyboard.press("Control+,")
     page.locator("#settings .keys").wait_for()
-    shot(page, "settings")
+    take(page, "settings")
     page.keyboard.press("Escape")
     server.add_replies("claude", Say("In short: tasks wait, threads block, processes compute."))
     page.locator(".answer[data-speaker=claude]").last.get_by_role(
         "button", name="Answer again"
     ).click()
     page.locator(".answer:not(.live) .body", has_text="In short").wait_for()
-    idle(page)
+    wait_until_idle(page)
     page.locator("#search").fill("threads block")
     page.locator("#hits a").first.wait_for()
-    shot(page, "search-and-branches")
+    take(page, "search-and-branches")
     page.locator("#search").fill("")
     page.set_viewport_size({"width": 400, "height": 820})
     page.emulate_media(color_scheme="dark")
     page.locator(".answer").last.scroll_into_view_if_needed()
-    shot(page, "phone")
+    take(page, "phone")
 
 
 def main() -> None:
@@ -136,8 +136,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 1400, "height": 860})
         page.goto(server.link())
-        conversation(server, page)
-        surroundings(server, page)
+        take_conversation(server, page)
+        take_dialogs(server, page)
         browser.close()
 
 

@@ -1,4 +1,4 @@
-"""A real server with real conversations: models are simulated over HTTP, everything else is what users get."""
+"""Servers for tests: models are simulated over HTTP, everything else is what users run."""
 
 import multiprocessing
 import os
@@ -28,12 +28,12 @@ from multi_llm_chat.web.access import AccessPolicy, Proxy
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.server import ServerOptions, make_server
 
-#: Who speaks, and as which provider.
+#: The speakers, and the provider of each.
 SPEAKERS = {"gemini": "gemini", "chatgpt": "openai", "claude": "anthropic"}
 
 PATIENCE = 20.0
 
-# Processes are forked from one that has loaded what they need, and nothing else: no thread, no connection.
+# Processes are forked from a server that has imported what they need and has no threads or connections.
 _FORKING = multiprocessing.get_context("forkserver")
 _FORKING.set_forkserver_preload(
     [
@@ -62,7 +62,7 @@ class RunningServer:
         return self.hub.workspace.tools
 
     def add_replies(self, speaker: str, *replies: Any) -> None:
-        """What a speaker will say next."""
+        """Script the next replies of a speaker."""
         self.simulator.script.add(*replies, provider=SPEAKERS[speaker])
 
     def link(self, path: str = "/") -> str:
@@ -70,7 +70,7 @@ class RunningServer:
 
     @contextmanager
     def signed_in_client(self, **settings: Any) -> Generator[httpx2.Client]:
-        """A browser without a screen that is signed in."""
+        """An HTTP client that is signed in."""
         with httpx2.Client(base_url=self.url, timeout=PATIENCE, **settings) as client:
             page = client.get(self.link(), follow_redirects=True)
             client.headers |= {"x-form-token": form_token(page.text), "origin": self.url}
@@ -102,7 +102,7 @@ def run_server(
     metrics_token: str = "",
     prepare: Callable[[Hub], object] = lambda _hub: None,
 ) -> Generator[RunningServer]:
-    """A server in a thread; everything it keeps is below the folder. ``prepare`` is called before it serves."""
+    """Run a server in a thread; its files are below the folder. ``prepare`` is called before it serves."""
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)
     with Simulator(script) as simulator:
@@ -146,7 +146,7 @@ def environment(folder: Path, **more: str) -> dict[str, str]:
 
 @contextmanager
 def mlc_process(folder: Path, *words: str) -> Generator[tuple[BaseProcess, TextIO]]:
-    """``mlc`` as a process of its own, and what it prints; killed in the end."""
+    """Run ``mlc`` as a process, and yield it with its output; killed at the end."""
     reading, writing = os.pipe()
     with os.fdopen(reading, encoding="utf-8") as printed:
         process = _FORKING.Process(
@@ -163,13 +163,13 @@ def mlc_process(folder: Path, *words: str) -> Generator[tuple[BaseProcess, TextI
 
 @contextmanager
 def serve_process(folder: Path, port: int = 0) -> Generator[tuple[BaseProcess, str]]:
-    """``mlc serve`` as a process of its own, and the link that it tells; killed in the end."""
+    """Run ``mlc serve`` as a process, and yield it with the link it prints; killed at the end."""
     with mlc_process(folder, "serve", "--port", str(port), "--no-open") as (process, printed):
         yield process, printed.readline().split()[-1]
 
 
 def _run_mlc(words: Sequence[str], settings: Mapping[str, str], output: Any) -> None:
-    """Be ``mlc`` from here on."""
+    """Run ``mlc`` in this process."""
     os.environ.clear()
     os.environ.update(settings)
     os.dup2(output.detach(), 1)
@@ -179,14 +179,14 @@ def _run_mlc(words: Sequence[str], settings: Mapping[str, str], output: Any) -> 
 
 
 def write_config(folder: Path, simulator: Simulator, config: str = "") -> None:
-    """Write the settings of a server that is not started here."""
+    """Write the settings of a server that runs as a process."""
     (folder / "config").mkdir(parents=True, exist_ok=True)
     text = config + config_of(simulator, SPEAKERS)
     (folder / "config" / "config.toml").write_text(text, encoding="utf-8")
 
 
 def install_npm_package(config: pytest.Config, package: str) -> Path:
-    """The ``node_modules`` with a package that only tests need; once taken it is kept in pytest's own cache."""
+    """Install a package that only tests need into pytest's cache; return its ``node_modules``."""
     npm = shutil.which("npm")
     if npm is None:
         pytest.skip("no npm on this machine")

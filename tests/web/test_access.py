@@ -1,4 +1,4 @@
-"""Who may come in, and what a foreign page cannot do."""
+"""Signing in, permissions, and protection against other sites."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ def conversation_of(html: str) -> str:
     return html.partition('data-conversation="')[2].partition('"')[0]
 
 
-def test_a_stranger_sees_nothing_but_the_way_in(server: RunningServer):
+def test_without_a_session_only_the_login_page_is_shown(server: RunningServer):
     with httpx2.Client(base_url=server.url) as stranger:
         assert stranger.get("/", headers={"accept": "text/html"}).headers["location"] == "/login"
         for path in (
@@ -47,7 +47,7 @@ def test_a_stranger_sees_nothing_but_the_way_in(server: RunningServer):
         assert stranger.get("/assets/%2e%2e/app.py").status_code == 404
 
 
-def test_probes_are_answered_and_figures_are_told_to_this_machine_or_for_the_token(tmp_path: Path):
+def test_probes_are_public_and_metrics_need_this_machine_or_the_token(tmp_path: Path):
     bearer = {"authorization": "Bearer the token"}
     with run_server(tmp_path, metrics_token="the token") as server, httpx2.Client(base_url=server.url) as probe:  # fmt: skip
         assert probe.get("/healthz").text == "ok\n"
@@ -58,15 +58,15 @@ def test_probes_are_answered_and_figures_are_told_to_this_machine_or_for_the_tok
         assert probe.get("/metrics", headers=passed_on | bearer).status_code == 200
         for path in ("/healthzz", "/metrics/x", "/readyz/"):
             assert probe.get(path).status_code == 401
-    elsewhere = AccessPolicy(b"secret", metrics_token="the token")
-    assert not elsewhere.may_read_metrics("203.0.113.9", {})
-    assert not elsewhere.may_read_metrics("203.0.113.9", {"authorization": "Bearer another"})
-    assert elsewhere.may_read_metrics("203.0.113.9", bearer)
+    with_token = AccessPolicy(b"secret", metrics_token="the token")
+    assert not with_token.may_read_metrics("203.0.113.9", {})
+    assert not with_token.may_read_metrics("203.0.113.9", {"authorization": "Bearer another"})
+    assert with_token.may_read_metrics("203.0.113.9", bearer)
     assert not AccessPolicy(b"secret").may_read_metrics("203.0.113.9", {"authorization": "Bearer "})
     assert not AccessPolicy(b"secret", proxy=Proxy("x-user")).may_read_metrics("127.0.0.1", {})
 
 
-def test_a_link_opens_one_browser_once(server: RunningServer):
+def test_a_link_signs_in_one_browser_once(server: RunningServer):
     link = server.link()
     with httpx2.Client() as first, httpx2.Client() as second:
         answer = first.get(link)
@@ -83,13 +83,13 @@ def test_a_link_opens_one_browser_once(server: RunningServer):
     "host",
     ["evil.example", "evil.example:80", "localhost.evil.example", "", "127.0.0.1.evil.example"],
 )
-def test_a_name_that_is_not_ours_is_refused(server: RunningServer, host: str):
+def test_an_unknown_host_name_is_refused(server: RunningServer, host: str):
     with server.signed_in_client() as visitor:
         assert visitor.get("/", headers={"host": host}).status_code == 421
 
 
 @pytest.mark.parametrize("host", ["localhost:8765", "127.0.0.1", "[::1]:8765", "192.168.1.20:8765"])
-def test_addresses_and_localhost_are_ours(server: RunningServer, host: str):
+def test_addresses_and_localhost_are_known_hosts(server: RunningServer, host: str):
     with server.signed_in_client() as visitor:
         assert visitor.get("/", headers={"host": host}).status_code == 200
 
@@ -104,9 +104,7 @@ def test_addresses_and_localhost_are_ours(server: RunningServer, host: str):
         {"x-form-token": "0" * 64},
     ],
 )
-def test_what_changes_something_must_come_from_our_own_page(
-    server: RunningServer, headers: dict[str, str]
-):
+def test_a_change_must_come_from_our_own_page(server: RunningServer, headers: dict[str, str]):
     with server.signed_in_client() as visitor:
         before = visitor.get("/sidebar").text
         refused = visitor.post("/c/one/messages", data={"text": "memo"}, headers=headers)
@@ -115,14 +113,14 @@ def test_what_changes_something_must_come_from_our_own_page(
         assert visitor.post("/c/one/messages", data={"text": "memo"}).status_code == 200
 
 
-def test_a_form_token_of_another_browser_is_no_good(server: RunningServer):
+def test_a_form_token_of_another_browser_is_refused(server: RunningServer):
     with server.signed_in_client() as one, server.signed_in_client() as other:
         token = other.headers["x-form-token"]
         answer = one.post("/preferences", json={"theme": "dark"}, headers={"x-form-token": token})
         assert answer.status_code == 403
 
 
-def test_every_answer_forbids_what_pages_do_not_need(server: RunningServer):
+def test_every_response_forbids_what_pages_do_not_need(server: RunningServer):
     with server.signed_in_client() as visitor:
         for path in ("/", "/login", "/assets/main.js", "/nowhere", "/settings"):
             headers = visitor.get(path).headers
@@ -134,7 +132,7 @@ def test_every_answer_forbids_what_pages_do_not_need(server: RunningServer):
             assert headers["x-frame-options"] == "DENY"
 
 
-def test_pages_are_not_kept_by_browsers_and_scripts_only_while_they_are_the_same(
+def test_browsers_do_not_cache_pages_and_revalidate_scripts(
     server: RunningServer,
 ):
     with server.signed_in_client() as visitor:
@@ -151,7 +149,7 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(server: RunningServer):
         assert answer.status_code == 413
 
 
-def test_a_changed_session_is_nobodys():
+def test_a_changed_session_is_invalid():
     access = AccessPolicy(b"secret")
     session = access.new_session("anna")
     assert access.user_of(session) == "anna"
@@ -165,7 +163,7 @@ def test_a_changed_session_is_nobodys():
         assert access.user_of(wrong) is None
 
 
-def test_a_session_ends():
+def test_a_session_expires():
     now = 1000.0
     access = AccessPolicy(b"secret", clock=lambda: now)
     session = access.new_session()
@@ -175,7 +173,7 @@ def test_a_session_ends():
     assert access.user_of(session) is None
 
 
-def test_others_are_not_let_in_without_a_password_or_a_proxy():
+def test_other_addresses_need_a_password_or_a_proxy():
     kept = MemorySecrets()
     with pytest.raises(UsageError, match="set-password"):
         open_access(ServerOptions("0.0.0.0"), kept)
@@ -189,7 +187,7 @@ def test_others_are_not_let_in_without_a_password_or_a_proxy():
     assert not is_loopback("evil.example")
 
 
-def test_a_password_is_kept_as_a_hash_and_ends_all_sessions(tmp_path: Path):
+def test_a_password_is_stored_as_a_hash_and_ends_all_sessions(tmp_path: Path):
     kept = FileSecrets(tmp_path / "web.json")
     before = read_secret(kept)
     assert read_secret(kept) == before
@@ -201,7 +199,7 @@ def test_a_password_is_kept_as_a_hash_and_ends_all_sessions(tmp_path: Path):
     assert read_secret(kept) != before
 
 
-def test_who_knows_the_password_comes_in(tmp_path: Path):
+def test_the_password_signs_in(tmp_path: Path):
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
     with (
         run_server(tmp_path, password_hash=quick) as server,
@@ -218,7 +216,7 @@ def test_who_knows_the_password_comes_in(tmp_path: Path):
         assert foreign.status_code == 403
 
 
-def test_many_wrong_passwords_make_everybody_wait():
+def test_many_wrong_passwords_delay_the_next_try():
     now = 0.0
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
     access = AccessPolicy(b"secret", password_hash=quick, clock=lambda: now)
@@ -233,7 +231,7 @@ def test_many_wrong_passwords_make_everybody_wait():
     assert access.wait == 0
 
 
-def test_users_of_a_proxy_see_only_their_own(tmp_path: Path):
+def test_users_of_a_proxy_see_only_their_own_conversations(tmp_path: Path):
     proxy = Proxy("x-user", ("127.0.0.1",), admins=("root",))
     with run_server(tmp_path, proxy=proxy) as server, httpx2.Client(base_url=server.url) as client:
 
@@ -257,14 +255,14 @@ def test_users_of_a_proxy_see_only_their_own(tmp_path: Path):
         assert client.post("/settings/general", json={}, headers=headers("root")).status_code == 200
 
 
-def test_a_header_from_elsewhere_is_not_believed(tmp_path: Path):
+def test_the_header_is_ignored_from_other_addresses(tmp_path: Path):
     proxy = Proxy("x-user", ("10.9.8.7",))
     with run_server(tmp_path, proxy=proxy) as server, httpx2.Client(base_url=server.url) as client:
         assert client.get("/", headers={"x-user": "anna"}).status_code == 401
         assert client.get(server.link()).status_code == 303  # the link signs a cookie …
         assert (
             client.get("/").status_code == 401
-        )  # … which is nobody's where a proxy knows the users
+        )  # … which is not valid where a proxy names the users
 
 
 def test_keys_never_leave_the_server(server: RunningServer):
@@ -284,7 +282,7 @@ def test_keys_never_leave_the_server(server: RunningServer):
         )
 
 
-def test_the_server_ends_although_pages_are_open(tmp_path: Path):
+def test_the_server_shuts_down_while_pages_are_open(tmp_path: Path):
     with run_server(tmp_path) as server, server.signed_in_client() as visitor:
         identifier = conversation_of(visitor.get("/").text)
         with visitor.stream("GET", f"/c/{identifier}/events") as stream:

@@ -1,4 +1,4 @@
-"""The page by the rules of axe-core, which is taken from npm for the test and is no part of the repository."""
+"""Checks the page with axe-core, which the test installs from npm."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +14,7 @@ from multi_llm_chat.testing.simulator import Call, Say
 ANSWER = "# T\n\n[link](http://x.example) `code`\n\n```python\ndef f(): return 'a'  # c\n```\n\n|a|b|\n|-|-|\n|1|2|\n\n- [x] t\n\n$x$"
 
 
-#: Which rules are looked at in which colours; None for all.
+#: Which rules are checked in which colour scheme; None for all.
 SCHEMES: tuple[tuple[Literal["light", "dark"], list[str] | None], ...] = (
     ("light", None),
     ("dark", ["color-contrast"]),
@@ -28,7 +28,7 @@ def axe(pytestconfig: pytest.Config) -> str:
 
 
 def findings(page: Page, axe: str) -> list[str]:
-    """What is wrong in the light, and which colours are wrong in the dark: the rest does not depend on it."""
+    """All serious violations in light colours, and those of contrast in dark colours."""
     page.evaluate(axe)
     found: list[str] = []
     for scheme, rules in SCHEMES:
@@ -51,7 +51,7 @@ def test_axe_finds_nothing_serious(
         return city
 
     del get_weather
-    # The rules must be let into the page, which the policy would forbid.
+    # The content security policy would forbid to inject the rules.
     page = new_visitor(bypass_csp=True, reduced_motion="reduce").open("/")
     assert findings(page, axe) == []
     server.add_replies("gemini", Say(ANSWER, thinking="hm"))
@@ -69,17 +69,17 @@ def test_axe_finds_nothing_serious(
     assert findings(page, axe) == []
 
 
-def test_landmarks_and_live_regions_are_there(server: RunningServer, page: Page):
+def test_landmarks_and_live_regions_exist(server: RunningServer, page: Page):
     for role in ("navigation", "main", "complementary", "log", "form"):
         assert page.get_by_role(role).count() == 1
     assert page.locator("#spoken").get_attribute("aria-live") == "polite"
-    server.add_replies("gemini", Say("Heard by all."))
+    server.add_replies("gemini", Say("Read aloud."))
     page.locator("#text").fill("@gemini hi")
     page.keyboard.press("Enter")
-    page.locator("#spoken", has_text="gemini: Heard by all.").wait_for(state="attached")
+    page.locator("#spoken", has_text="gemini: Read aloud.").wait_for(state="attached")
 
 
-def test_nothing_moves_for_those_who_want_no_motion(
+def test_nothing_moves_with_reduced_motion(
     server: RunningServer, new_visitor: Callable[..., Visitor], tmp_path: Path
 ):
     page = new_visitor(reduced_motion="reduce").open("/")

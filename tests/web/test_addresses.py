@@ -1,4 +1,4 @@
-"""Conversations whose ids are names that somebody gave, in whatever characters."""
+"""Conversations whose ids contain arbitrary characters, in URLs."""
 
 import re
 from urllib.parse import unquote
@@ -26,7 +26,7 @@ def test_every_id_has_an_address_of_one_segment_that_names_it(identifier: str):
     assert id_of(unquote(address)) == identifier
 
 
-def test_it_is_opened_renamed_and_exported(server: RunningServer):
+def test_conversations_with_odd_ids_are_opened_renamed_and_exported(server: RunningServer):
     with server.signed_in_client() as visitor:
         for identifier in ODD:
             server.add_replies("claude", Say(f"An answer in {identifier}."))
@@ -43,7 +43,7 @@ def test_it_is_opened_renamed_and_exported(server: RunningServer):
             assert f"An answer in {identifier}." in visitor.get(f"{link}/export?form=text").text
 
 
-def test_it_is_used_in_the_page(server: RunningServer, page: Page):
+def test_a_conversation_with_an_odd_id_works_in_the_page(server: RunningServer, page: Page):
     server.add_replies("claude", Say("An answer."))
     server.hub.workspace.store.run(create, "Given", identifier="plans/2026 ?#")
     page.reload()

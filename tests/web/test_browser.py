@@ -1,4 +1,4 @@
-"""What people do with the page, in a real browser."""
+"""The page in a real browser, as users work with it."""
 
 import base64
 import json
@@ -47,7 +47,7 @@ def test_a_message_is_answered_in_markdown(server: RunningServer, page: Page):
     expect(page).to_have_url(re.compile("/c/"))
 
 
-def test_the_link_of_the_terminal_opens_the_page(server: RunningServer, browser: Browser):
+def test_the_link_of_the_terminal_signs_in(server: RunningServer, browser: Browser):
     with browser.new_context() as context:
         page = context.new_page()
         page.goto(server.link())
@@ -58,7 +58,7 @@ def test_the_link_of_the_terminal_opens_the_page(server: RunningServer, browser:
         expect(page.get_by_text("Open the link that the terminal shows")).to_be_visible()
 
 
-def test_the_password_opens_the_page(tmp_path: Path, browser: Browser):
+def test_the_password_signs_in(tmp_path: Path, browser: Browser):
     quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
     with run_server(tmp_path, password_hash=quick) as locked, browser.new_context() as context:
         page = context.new_page()
@@ -82,7 +82,7 @@ def test_all_answer_side_by_side(server: RunningServer, page: Page):
     assert sorted(answers(page)) == ["I am chatgpt.", "I am claude.", "I am gemini."]
 
 
-def test_one_who_fails_does_not_stop_the_others_and_can_be_asked_again(
+def test_a_failed_speaker_does_not_stop_the_others_and_can_be_retried(
     server: RunningServer, page: Page
 ):
     server.add_replies("gemini", Say("Fine."), Say("Now fine."))
@@ -98,9 +98,7 @@ def test_one_who_fails_does_not_stop_the_others_and_can_be_asked_again(
     assert sorted(answers(page)) == ["Fine.", "Here I am."]
 
 
-def test_words_appear_while_they_come_and_a_reload_in_the_middle_loses_none(
-    server: RunningServer, page: Page
-):
+def test_text_streams_and_a_reload_loses_nothing(server: RunningServer, page: Page):
     first, second = Gate(6), Gate(12)
     server.add_replies("claude", Say(WORDS, delta_size=40, faults=[first, second]))
     send(page, "@claude count")
@@ -188,7 +186,7 @@ def test_a_tool_that_is_denied_does_not_run(server: RunningServer, page: Page):
     assert asked == []
 
 
-def test_what_is_allowed_in_this_chat_is_not_asked_again_here_but_elsewhere(
+def test_an_approval_for_this_chat_does_not_hold_in_another_chat(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
     asked = offer_weather(server)
@@ -208,7 +206,7 @@ def test_what_is_allowed_in_this_chat_is_not_asked_again_here_but_elsewhere(
     assert asked == ["Oslo"] * 3
 
 
-def test_a_stopped_answer_awaits_no_decision(server: RunningServer, page: Page):
+def test_a_stopped_answer_waits_for_no_approval(server: RunningServer, page: Page):
     asked = offer_weather(server)
     server.add_replies("gemini", Say(calls=[Call("get_weather", {"city": "Oslo"})]))
     send(page, "@gemini weather?")
@@ -236,7 +234,7 @@ def test_an_edited_message_is_another_branch(server: RunningServer, page: Page):
     expect(page.locator(".message .switch span")).to_have_text("1/2")
 
 
-def test_an_answer_can_be_given_again_and_the_old_one_stays(server: RunningServer, page: Page):
+def test_an_answer_is_regenerated_and_the_old_one_stays(server: RunningServer, page: Page):
     server.add_replies("claude", Say("First try."), Say("Second try."))
     send(page, "@claude poem")
     expect(page.locator(".answer .body")).to_have_text("First try.")
@@ -248,7 +246,7 @@ def test_an_answer_can_be_given_again_and_the_old_one_stays(server: RunningServe
     expect(page.locator(".answer .body")).to_have_text("First try.")
 
 
-def test_a_conversation_goes_on_from_an_earlier_answer(server: RunningServer, page: Page):
+def test_a_conversation_continues_from_an_earlier_answer(server: RunningServer, page: Page):
     server.add_replies("claude", Say("One."), Say("Two."), Say("Another two."))
     send(page, "@claude first")
     expect(page.locator(".answer:not(.live)")).to_have_count(1)
@@ -263,7 +261,7 @@ def test_a_conversation_goes_on_from_an_earlier_answer(server: RunningServer, pa
     expect(page.locator(".message .switch span")).to_have_text("2/2")
 
 
-def test_the_last_speaker_goes_on_by_a_command(server: RunningServer, page: Page):
+def test_a_command_lets_the_last_speaker_continue(server: RunningServer, page: Page):
     server.add_replies("gemini", Say("Once upon a time"), Say("there was a mouse."))
     send(page, "@gemini a story")
     expect(page.locator(".answer:not(.live)")).to_have_count(1)
@@ -290,12 +288,12 @@ def test_earlier_messages_are_shown_on_demand(server: RunningServer, page: Page)
     expect(page.get_by_text("turn 199.")).to_be_in_viewport()
     page.get_by_role("button", name="Show earlier messages").click()
     expect(page.locator(".exchange")).to_have_count(100)
-    # What is far away is not drawn: its text is there, but not its layout.
+    # The browser does not lay out what is far away; its text is in the document.
     shown = [text.strip() for text in page.locator(".message .words").all_text_contents()]
     assert shown == [f"turn {number}." for number in range(0, 200, 2)]
 
 
-def test_words_are_found_in_all_conversations(
+def test_search_finds_messages_in_all_conversations(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
     visitor = new_visitor()
@@ -310,9 +308,7 @@ def test_words_are_found_in_all_conversations(
     expect(page.locator(".answer .body")).to_have_text("The aardvark sleeps.")
 
 
-def test_conversations_are_renamed_deleted_brought_back_and_archived(
-    server: RunningServer, page: Page
-):
+def test_conversations_are_renamed_deleted_restored_and_archived(server: RunningServer, page: Page):
     server.add_replies("gemini", Say("Yes."))
     send(page, "@gemini first")
     entry = page.locator(".entry")
@@ -336,7 +332,7 @@ def test_conversations_are_renamed_deleted_brought_back_and_archived(
     expect(page.locator(".entry a")).to_have_text("名前 & <b>")
 
 
-def test_conversations_of_other_programs_are_taken_in(server: RunningServer, page: Page):
+def test_conversations_of_other_programs_are_imported(server: RunningServer, page: Page):
     history = [
         {"role": "user", "content": "old question"},
         {"role": "gemini", "content": "old **answer**"},
@@ -351,7 +347,7 @@ def test_conversations_of_other_programs_are_taken_in(server: RunningServer, pag
     expect(page.locator(".answer strong").nth(1)).to_have_text("answer")
 
 
-def test_a_picture_goes_with_a_message(server: RunningServer, page: Page):
+def test_a_picture_is_sent_with_a_message(server: RunningServer, page: Page):
     server.add_replies("claude", Say("A pixel."))
     page.locator("#file").set_input_files(
         {"name": "pixel.png", "mimeType": "image/png", "buffer": PIXEL}
@@ -385,7 +381,7 @@ def test_pasted_and_dropped_files_are_attached(server: RunningServer, page: Page
     assert answers(page) == ["I have read it."]
 
 
-def test_a_picture_that_a_tool_gives_is_shown(server: RunningServer, page: Page):
+def test_a_picture_that_a_tool_returns_is_shown(server: RunningServer, page: Page):
     @server.tools.tool
     def draw() -> ToolOutput:
         """A pixel."""
@@ -397,9 +393,7 @@ def test_a_picture_that_a_tool_gives_is_shown(server: RunningServer, page: Page)
     expect(page.locator(".tool .attached img")).to_have_js_property("naturalWidth", 1)
 
 
-def test_a_file_that_no_model_reads_is_refused_and_the_words_stay(
-    server: RunningServer, page: Page
-):
+def test_an_unsupported_file_is_refused_and_the_text_stays(server: RunningServer, page: Page):
     page.locator("#file").set_input_files(
         {"name": "x.exe", "mimeType": "image/png", "buffer": b"MZ\x00\x01"}
     )
@@ -409,9 +403,7 @@ def test_a_file_that_no_model_reads_is_refused_and_the_words_stay(
     expect(page.locator("#files span")).to_contain_text("x.exe")
 
 
-def test_words_to_nobody_are_a_memo_and_it_is_said_how_to_get_an_answer(
-    server: RunningServer, page: Page
-):
+def test_a_message_without_a_speaker_is_a_memo_with_a_hint(server: RunningServer, page: Page):
     send(page, "remember the milk")
     expect(page.locator(".message .badge")).to_have_text("memo")
     expect(page.locator("#notices")).to_contain_text("@name or @all")
@@ -425,7 +417,7 @@ def test_a_draft_survives_a_reload(server: RunningServer, page: Page):
     expect(page.locator("#text")).to_have_value("half a thou")
 
 
-def test_everything_is_done_by_keyboard(server: RunningServer, page: Page):
+def test_the_page_works_by_keyboard(server: RunningServer, page: Page):
     server.add_replies("chatgpt", Say("Typed."))
     page.keyboard.type("@ch")
     expect(page.locator("#menu [aria-selected=true]")).to_contain_text("@chatgpt")
@@ -449,7 +441,7 @@ def test_everything_is_done_by_keyboard(server: RunningServer, page: Page):
     expect(page.locator("#welcome")).to_be_visible()
 
 
-def test_commands_are_offered_behind_a_slash(server: RunningServer, page: Page):
+def test_a_slash_offers_commands(server: RunningServer, page: Page):
     page.keyboard.type("/se")
     expect(page.locator("#menu li")).to_have_count(2)
     page.keyboard.press("Enter")
@@ -484,7 +476,9 @@ def test_on_a_phone_answers_are_stacked_and_nothing_is_wider_than_the_screen(
     expect(page.locator("#sidebar")).to_be_visible()
 
 
-def test_the_language_is_the_readers(server: RunningServer, new_visitor: Callable[..., Visitor]):
+def test_the_page_is_in_the_language_of_the_reader(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
     page = new_visitor(locale="ja-JP").open("/")
     expect(page.locator(".new")).to_contain_text("新しいチャット")
     page.keyboard.press("Control+,")
@@ -492,7 +486,7 @@ def test_the_language_is_the_readers(server: RunningServer, new_visitor: Callabl
     expect(page.locator(".new")).to_contain_text("Nuova chat")
 
 
-def test_a_speaker_is_added_and_a_key_is_kept_but_never_shown(server: RunningServer, page: Page):
+def test_a_speaker_is_added_and_a_key_is_stored_but_never_shown(server: RunningServer, page: Page):
     page.keyboard.press("Control+,")
     page.get_by_text("New speaker").click()
     form = page.locator("form[data-form=speaker]").last
@@ -515,7 +509,7 @@ def test_a_speaker_is_added_and_a_key_is_kept_but_never_shown(server: RunningSer
     assert server.simulator.requests[-1].headers["x-api-key"] == "sk-ant-0123456789abcdef"
 
 
-def test_settings_that_change_while_somebody_answers_hold_from_the_next_message_on(
+def test_settings_changed_during_an_answer_apply_to_the_next_message(
     server: RunningServer, page: Page
 ):
     gate = Gate(4)
@@ -535,7 +529,7 @@ def test_settings_that_change_while_somebody_answers_hold_from_the_next_message_
     expect(page.locator(".answer .body").last).to_have_text("Default.")
 
 
-def test_a_tool_is_switched_off_and_not_offered_any_more(server: RunningServer, page: Page):
+def test_a_disabled_tool_is_not_offered(server: RunningServer, page: Page):
     offer_weather(server)
     page.reload()
     page.locator("#tools").get_by_label("get_weather").click()
@@ -546,9 +540,7 @@ def test_a_tool_is_switched_off_and_not_offered_any_more(server: RunningServer, 
     assert "tools" not in server.simulator.requests[-1].body
 
 
-def test_a_message_that_comes_while_others_answer_waits_for_its_turn(
-    server: RunningServer, page: Page
-):
+def test_a_message_sent_during_an_answer_waits(server: RunningServer, page: Page):
     gate = Gate(4)
     server.add_replies("gemini", Say("One.", delta_size=1, faults=[gate]), Say("Two."))
     send(page, "@gemini first")

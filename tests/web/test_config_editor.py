@@ -1,4 +1,4 @@
-"""Changes of the user's own files keep what the user wrote."""
+"""Edits of the user's files keep what the user wrote; uploads are checked by their bytes."""
 
 import json
 from pathlib import Path
@@ -36,19 +36,19 @@ def test_comments_and_order_stay(folders: Folders):
     assert set(read_settings(folders.config_file).speakers) == {"claude", "gpt"}
 
 
-def test_what_would_make_no_sense_is_not_written(folders: Folders):
+def test_an_invalid_change_is_not_written(folders: Folders):
     write(folders, "# mine\n")
     with pytest.raises(UsageError, match="all"):
         change_settings(folders, lambda document, _: document.update({"groups": {"all": ["x"]}}))
     assert folders.config_file.read_text(encoding="utf-8") == "# mine\n"
 
 
-def test_a_file_that_is_not_there_is_made(folders: Folders):
+def test_a_missing_file_is_created(folders: Folders):
     change_settings(folders, lambda document, _: document.update({"default_speaker": "claude"}))
     assert read_settings(folders.config_file).default_speaker == "claude"
 
 
-def test_servers_are_added_to_those_that_are_there(folders: Folders):
+def test_servers_are_added_to_existing_ones(folders: Folders):
     folders.config.mkdir(parents=True)
     folders.servers_file.write_text(
         '{"other": 1, "mcpServers": {"a": {"command": "x"}}}', encoding="utf-8"
@@ -65,7 +65,7 @@ def test_servers_are_added_to_those_that_are_there(folders: Folders):
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"mcpServers": {"odd": {}}}', "no json"])
-def test_what_is_no_server_is_refused(folders: Folders, text: str):
+def test_an_invalid_server_is_refused(folders: Folders, text: str):
     with pytest.raises(UsageError):
         add_servers(folders, text)
     assert not folders.servers_file.exists()
@@ -84,7 +84,7 @@ def test_what_is_no_server_is_refused(folders: Folders, text: str):
         ("日本語".encode(), "", "text/plain"),
     ],
 )
-def test_the_bytes_of_a_file_decide_what_it_is(data: bytes, declared: str, mime: str):
+def test_the_bytes_of_a_file_decide_its_type(data: bytes, declared: str, mime: str):
     media = check_upload(data, "name", declared)
     assert isinstance(media, Media)
     assert media.mime == mime

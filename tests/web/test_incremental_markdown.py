@@ -1,11 +1,11 @@
-"""Markdown that comes in pieces looks as if it had come at once."""
+"""Markdown rendered in pieces equals Markdown rendered at once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from multi_llm_chat.web.markdown import IncrementalMarkdown, render_markdown
 
-#: Beginnings, ends and insides of everything that has a meaning.
+#: Starts, ends and insides of all constructs.
 PIECES = [
     "\n", "\n\n", " ", "    ", "\t", "# ", "##", "- ", "-", "* ", "1.", "2. ", "1", "> ", ">", "```", "```python\n", "~~~", "`",
     "|", "|a|b|\n|-|-:|\n", "|-|", "---", "***", "===", "**", "*", "_", "~~", "[x]", "- [ ] ", "[a](http://b)", "[a]: /b", "![i](http://j/k.png)",
@@ -16,7 +16,7 @@ TEXTS = st.lists(st.sampled_from(PIECES) | st.text(max_size=4), max_size=30).map
 
 
 @given(TEXTS, st.data())
-def test_text_in_pieces_becomes_what_the_whole_becomes(text: str, data: st.DataObject):
+def test_pieces_render_as_the_whole(text: str, data: st.DataObject):
     markdown = IncrementalMarkdown()
     whole = render_markdown(text)
     rest = text
@@ -29,7 +29,7 @@ def test_text_in_pieces_becomes_what_the_whole_becomes(text: str, data: st.DataO
 
 
 @given(TEXTS)
-def test_text_that_comes_letter_by_letter_becomes_what_the_whole_becomes(text: str):
+def test_single_characters_render_as_the_whole(text: str):
     markdown = IncrementalMarkdown()
     shown = ""
     for letter in text:
@@ -45,7 +45,7 @@ def test_a_paragraph_is_final_when_the_next_block_has_begun():
     assert markdown.html.tail == "<p>Two.</p>\n"
 
 
-def test_numbers_of_a_loose_list_do_not_tear_it_apart():
+def test_a_loose_list_stays_one_list():
     markdown = IncrementalMarkdown()
     for piece in ("1. a\n\n", "2", ". b\n"):
         markdown.feed(piece)

@@ -1,4 +1,4 @@
-"""Whatever models, tools and users write stays words: nothing runs, and nobody else is asked for anything."""
+"""What models, tools and users write stays text: nothing runs, and nothing is fetched."""
 
 import json
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from multi_llm_chat.web.markdown import IncrementalMarkdown, render_markdown
 
 
 def assert_harmless(html: str) -> None:
-    """Nothing in it that could run or fetch, looked at as plainly as possible."""
+    """Check without a parser that nothing in the HTML could run or fetch."""
     lowered = html.lower()
     for beginning in (
         "<script",
@@ -41,19 +41,19 @@ def assert_harmless(html: str) -> None:
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_what_is_rendered_can_do_nothing(payload: str):
+def test_rendered_payloads_are_harmless(payload: str):
     assert_harmless(render_markdown(payload))
     markdown = IncrementalMarkdown()
     for letter in payload:
         assert_harmless(markdown.feed(letter).tail)
 
 
-def test_there_are_enough_tricks():
+def test_there_are_enough_payloads():
     assert len(set(PAYLOADS)) >= 60
 
 
 def assert_untouched(page: Page) -> None:
-    """The page is still ours."""
+    """Check that the page is intact."""
     assert "pwned" not in page.title()
     assert page.locator("#messages").count() == 1
     assert (
@@ -79,7 +79,7 @@ def test_nothing_a_model_writes_runs_or_fetches(server: RunningServer, page: Pag
     assert "noreferrer" in (picture.get_attribute("rel") or "")
 
 
-def test_nothing_a_tool_gets_or_gives_runs_or_fetches(server: RunningServer, page: Page):
+def test_nothing_a_tool_receives_or_returns_runs_or_fetches(server: RunningServer, page: Page):
     everything = "\n".join(PAYLOADS)
 
     @server.tools.tool(approval="ask")
@@ -100,7 +100,7 @@ def test_nothing_a_tool_gets_or_gives_runs_or_fetches(server: RunningServer, pag
     assert_untouched(page)
 
 
-def test_titles_names_and_files_of_others_run_nothing(
+def test_imported_titles_and_names_run_nothing(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
     page = new_visitor().open("/")
@@ -126,7 +126,7 @@ def test_titles_names_and_files_of_others_run_nothing(
     assert page.locator("#sidebar script, #sidebar img").count() == 0
 
 
-def test_a_file_that_could_run_is_only_saved(server: RunningServer):
+def test_a_file_that_could_run_is_only_offered_for_saving(server: RunningServer):
     with server.signed_in_client() as visitor:
         html = b"<script>document.title='pwned'</script>"
         answer = visitor.post(

@@ -1,4 +1,4 @@
-"""Answers that are given elsewhere: by a server before it died, by another server, at a terminal."""
+"""Pages show the runs of other processes: a killed server, another server, a worker, a terminal."""
 
 import json
 import re
@@ -46,9 +46,7 @@ def expect_idle(*pages: Page) -> None:
         expect(page.locator("body")).to_have_attribute("data-busy", "false")
 
 
-def test_the_page_that_was_open_goes_on_after_the_server_was_killed(
-    browser: Browser, tmp_path: Path
-):
+def test_an_open_page_continues_after_the_server_was_killed(browser: Browser, tmp_path: Path):
     first, second = Gate(40), Gate(60)
     script = [Say("Earlier.", thinking="Hm."), Say(WORDS, faults=[first]), Say(WORDS, faults=[second])]  # fmt: skip
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
@@ -79,9 +77,7 @@ def test_the_page_that_was_open_goes_on_after_the_server_was_killed(
             expect(page.locator(".thoughts pre")).to_be_visible()
 
 
-def test_what_a_resumed_answer_asks_waits_until_somebody_opens_the_conversation(
-    browser: Browser, tmp_path: Path
-):
+def test_an_approval_of_a_resumed_run_waits_for_an_open_page(browser: Browser, tmp_path: Path):
     gate = Gate(3)
     with Simulator({"anthropic": [Say("half an answer", delta_size=2, faults=[gate])]}) as simulator:  # fmt: skip
         write_config(tmp_path, simulator)
@@ -108,7 +104,7 @@ def test_what_a_resumed_answer_asks_waits_until_somebody_opens_the_conversation(
         ]
     }
     with run_server(tmp_path, script, prepare=offer) as server:
-        server.simulator.requests.wait_for(1)  # the answer is gone on with, and nobody looks
+        server.simulator.requests.wait_for(1)  # the run is resumed without an open page
         visitor = Visitor(server, browser)
         page = visitor.open(f"/c/{conversation}")
         page.get_by_role("button", name="Allow once").click()
@@ -120,9 +116,7 @@ def test_what_a_resumed_answer_asks_waits_until_somebody_opens_the_conversation(
         visitor.close()
 
 
-def test_a_tool_that_was_interrupted_is_asked_about_again_in_the_same_page(
-    browser: Browser, tmp_path: Path
-):
+def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_path: Path):
     script = [Say(calls=[Call("erase", {"path": "/old"})]), Say("It is gone.")]
     entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
@@ -146,13 +140,13 @@ def test_a_tool_that_was_interrupted_is_asked_about_again_in_the_same_page(
 
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.fault)])
 def place(request: pytest.FixtureRequest) -> str:
-    """How the settings name the place of the conversations."""
+    """The settings line that names the store."""
     if request.param == "sqlite":
         return ""
     return f'store = "{request.getfixturevalue("postgres")}"\n'
 
 
-def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
+def test_two_servers_show_one_conversation_and_resume_runs_of_each_other(
     browser: Browser, tmp_path: Path, place: str
 ):
     gate, late, last = Gate(40), Gate(40), Gate(40)
@@ -165,10 +159,10 @@ def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
         send(there, "@gemini first")
         gate.wait_reached()
         expect(there).to_have_url(re.compile("/c/"))
-        # One that is opened while the other answers shows what was said so far, and goes on.
+        # A page that is opened during an answer shows the text so far, and follows it.
         here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")
         expect(here.locator(".answer.live .words")).to_contain_text("word5")
-        # What is said meanwhile waits, as if the answer were given here.
+        # A message sent meanwhile waits, as for a run of its own server.
         send(here, "@gemini second")
         expect(here.locator("#notices")).to_contain_text("Sent when")
         gate.open()
@@ -178,14 +172,14 @@ def test_two_servers_show_the_same_conversation_and_one_goes_on_for_the_other(
                 ["@gemini first", "@gemini second"]
             )
             expect(page.locator(".answer.live .words")).to_contain_text("word5")
-        # Whoever looks may stop it.
+        # Every page may stop the run.
         there.keyboard.press("Escape")
         expect_idle(here, there)
         server.simulator.requests[-1].disconnected.wait()
         for page in (here, there):
             expect(page.locator(".answer .note")).to_have_count(1)
             expect(page.locator(".answer .body").last).to_contain_text("word5")
-        # One of them dies in the middle of an answer: the other goes on with it.
+        # One server dies in the middle of an answer: the other resumes the run.
         send(there, "@gemini third")
         expect(here.locator(".answer.live .words")).to_contain_text("word5")
         process.kill()
@@ -202,14 +196,14 @@ ERASING = [Say(calls=[Call("erase", {"path": "/old"})])]
 
 
 def offer_erasing(folder: Path) -> None:
-    """A server of tools one of which must be approved, for the servers that read their settings in this folder."""
+    """Configure a tool server with a tool that needs approval."""
     entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
     (folder / "config").mkdir(parents=True, exist_ok=True)
     servers = json.dumps({"mcpServers": {"daily": entry}})
     (folder / "config" / "mcp.json").write_text(servers, encoding="utf-8")
 
 
-def test_what_one_server_asks_may_be_decided_in_the_page_of_another(
+def test_an_approval_is_decided_in_the_page_of_another_server(
     browser: Browser, tmp_path: Path, place: str
 ):
     offer_erasing(tmp_path)
@@ -228,7 +222,7 @@ def test_what_one_server_asks_may_be_decided_in_the_page_of_another(
         for page in (here, there):
             expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
             expect(page.locator(".tool.done")).to_contain_text("erased /old")
-        # Decided where it is asked, it is no question elsewhere any more.
+        # A decision in one page removes the question from the other.
         send(there, "@claude once more")
         expect(here.get_by_role("button", name="Deny")).to_have_count(1)
         there.get_by_role("button", name="Deny").click()
@@ -243,7 +237,7 @@ def test_what_one_server_asks_may_be_decided_in_the_page_of_another(
 
 
 @pytest.mark.fault
-def test_what_a_worker_asks_is_decided_in_the_page(
+def test_an_approval_of_a_worker_is_decided_in_the_page(
     browser: Browser, tmp_path: Path, postgres: str, postgres_server: str
 ):
     engine = new_engine(postgres_server)
@@ -261,7 +255,7 @@ def test_what_a_worker_asks_is_decided_in_the_page(
             page.get_by_role("button", name="Allow once").click()
             expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
             expect(page.locator(".tool.done")).to_contain_text("erased /old")
-            # Who stops the answer is not asked any more.
+            # Stopping the answer removes the question.
             send(page, "@claude once more")
             page.get_by_role("button", name="Allow once").wait_for()
             page.keyboard.press("Escape")
@@ -269,7 +263,7 @@ def test_what_a_worker_asks_is_decided_in_the_page(
             expect(page.get_by_role("button", name="Allow once")).to_have_count(0)
 
 
-def test_what_is_said_at_a_terminal_is_seen_in_the_page_without_a_reload(
+def test_messages_of_a_terminal_appear_without_a_reload(
     server: RunningServer, new_visitor: Callable[..., Visitor], tmp_path: Path
 ):
     gate = Gate(40)

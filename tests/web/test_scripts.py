@@ -1,4 +1,4 @@
-"""The scripts, as TypeScript's checker reads their comments; it is taken from npm for the test."""
+"""Checks the scripts with TypeScript, which the test installs from npm."""
 
 import subprocess
 from pathlib import Path
@@ -11,7 +11,7 @@ import multi_llm_chat.web
 ASSETS = Path(multi_llm_chat.web.__file__ or "").parent / "assets"
 
 
-def test_the_types_in_the_scripts_hold(pytestconfig: pytest.Config):
+def test_the_scripts_pass_the_type_checker(pytestconfig: pytest.Config):
     checker = install_npm_package(pytestconfig, "typescript@5") / ".bin" / "tsc"
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext --moduleResolution bundler --lib es2023,dom,dom.iterable"
     command = [str(checker), *options.split(), str(ASSETS / "main.js")]
@@ -19,7 +19,7 @@ def test_the_types_in_the_scripts_hold(pytestconfig: pytest.Config):
     assert done.stdout == ""
 
 
-def test_scripts_and_pages_hold_nothing_of_others_and_nothing_inline():
+def test_scripts_and_pages_load_nothing_from_other_sites_and_nothing_inline():
     for script in ASSETS.glob("*.js"):
         text = script.read_text(encoding="utf-8")
         assert "http://" not in text

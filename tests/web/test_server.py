@@ -1,4 +1,4 @@
-"""``mlc serve`` as its users run it."""
+"""``mlc serve`` as a process."""
 
 import json
 import signal
@@ -11,7 +11,7 @@ from tests.web.server_process import command, environment, form_token
 from multi_llm_chat.testing.simulator import Say, Simulator
 
 
-def test_it_tells_its_link_serves_and_ends_when_told_to(tmp_path: Path):
+def test_it_prints_its_link_serves_and_ends_on_sigint(tmp_path: Path):
     with Simulator({"anthropic": [Say("From afar.")]}) as simulator:
         settings = environment(
             tmp_path,
@@ -38,7 +38,7 @@ def test_it_tells_its_link_serves_and_ends_when_told_to(tmp_path: Path):
                     assert process.wait(20) == 0
 
 
-def test_it_does_not_let_others_in_without_a_password(tmp_path: Path):
+def test_another_address_needs_a_password(tmp_path: Path):
     settings = environment(tmp_path, OPENAI_API_KEY="key-without-value")
     refused = subprocess.run(
         command("serve", "--host", "0.0.0.0", "--port", "0"),
@@ -65,7 +65,7 @@ def test_it_does_not_let_others_in_without_a_password(tmp_path: Path):
     assert (tmp_path / "data" / "web.json").stat().st_mode & 0o077 == 0
 
 
-def test_a_port_that_is_taken_is_told(tmp_path: Path):
+def test_a_port_in_use_is_reported(tmp_path: Path):
     with Simulator() as other:
         done = subprocess.run(
             command("serve", "--port", str(other.port)),

@@ -1,4 +1,4 @@
-"""MCP servers in the page: added by pasting, switched, asked; and what they ask."""
+"""MCP servers in the page: adding them, their tools, their forms and their errors."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def paste(page: Page, text: str) -> None:
     page.locator("#tools").get_by_role("button", name="Add", exact=True).click()
 
 
-def test_a_pasted_server_is_started_kept_and_may_ask_the_user(server: RunningServer, page: Page):
+def test_a_pasted_server_is_started_saved_and_shows_its_form(server: RunningServer, page: Page):
     entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
     paste(page, json.dumps({"mcpServers": {"daily": entry}}))
     expect(page.locator("#tools .server", has_text="daily")).to_contain_text("paint")
@@ -41,13 +41,13 @@ def test_a_pasted_server_is_started_kept_and_may_ask_the_user(server: RunningSer
     expect(page.locator("#menu li")).to_contain_text("/greet")
 
 
-def test_a_server_that_cannot_start_is_told(server: RunningServer, page: Page):
+def test_a_server_that_cannot_start_is_reported(server: RunningServer, page: Page):
     paste(page, '{"mcpServers": {"broken": {"command": "/nonexistent/program"}}}')
     expect(page.locator("#tools .status")).to_have_text(re.compile("restarting|failed"))
     expect(page.locator("#tools .note")).to_contain_text("/nonexistent/program")
 
 
-def test_what_is_no_server_is_refused(server: RunningServer, page: Page):
+def test_an_invalid_server_is_refused(server: RunningServer, page: Page):
     paste(page, '{"mcpServers": {"odd": {}}}')
     expect(page.locator("#notices")).to_contain_text("odd")
     assert not server.hub.workspace.folders.servers_file.exists()

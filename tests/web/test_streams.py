@@ -1,4 +1,4 @@
-"""Numbered changes: whoever has missed some gets exactly those."""
+"""The stream of numbered changes: a reader that reconnects gets exactly what it missed."""
 
 import asyncio
 import json
@@ -37,7 +37,7 @@ def changes(lines: Iterator[str]) -> Iterator[tuple[str, list[dict[str, Any]]]]:
 
 
 def new_conversation(visitor: httpx2.Client) -> tuple[str, str]:
-    """A new conversation, and where its page stands."""
+    """A new conversation, and the position of its page."""
     html = visitor.get("/").text
     names = ("data-conversation", "data-position")
     return tuple(html.partition(f'{name}="')[2].partition('"')[0] for name in names)  # type: ignore[return-value]
@@ -54,7 +54,7 @@ def read_until_idle(
     raise AssertionError("the stream has ended")
 
 
-def test_a_stream_goes_on_exactly_where_it_was(server: RunningServer):
+def test_a_stream_continues_exactly_where_it_ended(server: RunningServer):
     server.add_replies("claude", Say(WORDS, delta_size=10))
     with server.signed_in_client() as visitor:
         identifier, position = new_conversation(visitor)
@@ -73,8 +73,8 @@ def test_a_stream_goes_on_exactly_where_it_was(server: RunningServer):
         )
 
 
-def test_everybody_reads_the_changes_in_their_own_language(server: RunningServer):
-    """The first who opened the conversation does not decide for the others."""
+def test_each_reader_gets_the_changes_in_their_language(server: RunningServer):
+    """The language of the first reader does not decide that of the others."""
 
     @server.tools.tool
     def look() -> str:
@@ -102,8 +102,8 @@ def test_everybody_reads_the_changes_in_their_own_language(server: RunningServer
     assert len({html.count("<article") for html in seen.values()}) == 1
 
 
-def test_what_is_said_here_is_known_here_and_not_read_again(server: RunningServer):
-    """Looking for what others have said finds nothing, whatever was done here."""
+def test_own_turns_are_not_read_again_from_the_store(server: RunningServer):
+    """After any action of this server a sync finds nothing new."""
 
     @server.tools.tool
     def look() -> str:
@@ -121,7 +121,7 @@ def test_what_is_said_here_is_known_here_and_not_read_again(server: RunningServe
         path = f"/c/{identifier}"
 
         def after(action: str, turn: str = "", **body: str) -> str:
-            """Do something, and give the page when nothing goes on any more."""
+            """Run an action, and return the page when no answer is running any more."""
             nonlocal position
             request = {"data": body} if action == "messages" else {"json": body | {"turn": turn}}
             assert visitor.post(f"{path}/{action}", **request).status_code == 200  # type: ignore[arg-type]
@@ -143,7 +143,7 @@ def test_what_is_said_here_is_known_here_and_not_read_again(server: RunningServe
 
         html = after("messages", text="@claude @gemini first")
         after("regenerate", turns(html, "regenerate")[0])
-        # The answer that stays is on two branches now, and is found once.
+        # The other answer is on two branches now, and is found once.
         assert visitor.get("/find", params={"words": "Eins"}).text.count("<li>") == 1
         html = after("messages", text="@chatgpt second")  # which fails
         after("edit", turns(html, "edit")[-1], text="@claude @gemini second again")
@@ -153,7 +153,7 @@ def test_what_is_said_here_is_known_here_and_not_read_again(server: RunningServe
         assert "What was said so far is kept" in html
 
 
-def test_how_long_a_tool_took_is_known_after_a_restart(tmp_path: Path):
+def test_the_duration_of_a_tool_is_known_after_a_restart(tmp_path: Path):
     def offer(hub: Hub) -> None:
         hub.workspace.tools.tool(look)
 
@@ -175,12 +175,12 @@ def test_how_long_a_tool_took_is_known_after_a_restart(tmp_path: Path):
     assert before.partition("<footer>")[0] == after.partition("<footer>")[0]
 
 
-def test_with_one_speaker_nobody_is_told_to_choose(tmp_path: Path):
+def test_with_one_speaker_the_composer_names_it(tmp_path: Path):
     with run_server(tmp_path, speakers=["claude"]) as server, server.signed_in_client() as visitor:
         assert 'placeholder="Ask claude…"' in visitor.get("/").text
 
 
-def test_a_call_that_is_begun_anew_keeps_its_card():
+def test_a_call_that_starts_again_keeps_its_card():
     one, two = ToolCall("look", {}, "one"), ToolCall("look", {}, "two")
     answer = LiveAnswer(PageAnswer("run", "claude", 0))
     for at, call in enumerate((one, two)):
@@ -202,7 +202,7 @@ def test_a_call_that_is_begun_anew_keeps_its_card():
     assert "half" not in str(answer.view)
 
 
-def test_a_position_of_another_life_of_the_server_loads_anew(tmp_path: Path):
+def test_a_position_of_an_earlier_process_reloads_the_page(tmp_path: Path):
     with run_server(tmp_path) as server, server.signed_in_client() as visitor:
         server.add_replies("gemini", Say("Before."))
         identifier, position = new_conversation(visitor)
@@ -219,7 +219,7 @@ def test_a_position_of_another_life_of_the_server_loads_anew(tmp_path: Path):
         assert not view["busy"]
 
 
-def test_what_was_said_before_a_failure_is_kept_and_marked(server: RunningServer):
+def test_the_text_before_a_stop_is_kept_and_marked(server: RunningServer):
     gate = Gate(5)
     server.add_replies("gemini", Say(WORDS, delta_size=10, faults=[gate]))
     with server.signed_in_client() as visitor:
@@ -278,7 +278,7 @@ def test_many_clients_of_one_conversation_see_the_same(server: RunningServer):
         assert any("word59" in change.get("html", "") for change in seen[0])
 
 
-def test_a_log_keeps_the_newest_entries_and_says_when_others_are_gone():
+def test_a_log_keeps_the_newest_entries_and_reports_missing_ones():
     async def check() -> None:
         log = OpLog()
         english = HtmlRenderer(Translations("en"))
@@ -323,7 +323,7 @@ def test_long_conversations_are_shown_page_by_page(server: RunningServer):
             assert together.count(f"<p>turn-{number}.</p>") == 1
 
 
-def test_an_export_can_be_taken_in_again(server: RunningServer):
+def test_an_export_can_be_imported_again(server: RunningServer):
     server.add_replies("gemini", Say("An answer."))
     with server.signed_in_client() as visitor:
         identifier, position = new_conversation(visitor)
@@ -344,7 +344,7 @@ def test_an_export_can_be_taken_in_again(server: RunningServer):
         assert visitor.post("/import", content=b"not a conversation").status_code == 400
 
 
-def test_an_answer_without_the_tools_of_a_slow_server_says_so(tmp_path: Path):
+def test_an_answer_without_the_tools_of_a_slow_server_shows_a_notice(tmp_path: Path):
     script = Path(__file__).parents[1] / "tools" / "servers" / "slow.py"
     os.mkfifo(tmp_path / "pipe")
     entry = {"command": sys.executable, "args": [str(script), str(tmp_path / "pipe")]}

@@ -1,4 +1,4 @@
-"""Every word of the page exists in every language."""
+"""Every text of the page exists in every language."""
 
 import re
 from pathlib import Path
@@ -13,12 +13,12 @@ HERE = Path(multi_llm_chat.web.__file__ or "").parent
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-def test_catalogues_have_the_same_keys_and_no_empty_words(language: str):
+def test_catalogues_have_the_same_keys_and_no_empty_texts(language: str):
     assert list(catalogue(language)) == list(catalogue("en"))
     assert all(text.strip() for text in catalogue(language).values())
 
 
-def test_templates_and_scripts_use_words_that_exist_and_all_are_used():
+def test_all_used_keys_exist_and_all_keys_are_used():
     templates = "".join(
         path.read_text(encoding="utf-8") for path in (HERE / "templates").glob("*.html")
     )
@@ -39,12 +39,12 @@ def test_templates_and_scripts_use_words_that_exist_and_all_are_used():
     assert {key for key in catalogue("en") if key not in used and not re.match(made, key)} == set()
 
 
-def test_every_ending_of_an_answer_has_words():
+def test_every_stop_reason_has_a_text():
     endings = set(StopReason.__args__) - {"answered"}
     assert {f"stop_{ending}" for ending in endings} <= set(catalogue("en"))
 
 
-def test_the_choice_comes_first_then_the_browser_then_english():
+def test_the_language_is_chosen_by_the_reader_then_by_the_browser():
     assert chosen_language("ko", "ja-JP,ja;q=0.9") == "ko"
     assert chosen_language("", "ja-JP,ja;q=0.9") == "ja"
     assert chosen_language("xx", "de-DE,de;q=0.9,it;q=0.5") == "it"
