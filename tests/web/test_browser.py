@@ -252,7 +252,7 @@ def test_a_conversation_continues_from_an_earlier_answer(server: RunningServer, 
     expect(page.locator(".answer:not(.live)")).to_have_count(1)
     send(page, "@claude second")
     expect(page.locator(".answer:not(.live)")).to_have_count(2)
-    page.get_by_role("button", name="Go on from here").first.click()
+    page.get_by_role("button", name="Continue from here").first.click()
     expect(page.locator(".exchange")).to_have_count(1)
     send(page, "@claude something else")
     expect(page.locator(".answer .body").last).to_have_text("Another two.")

@@ -207,10 +207,8 @@ class Hub:
     def _model(self, name: str) -> str:
         try:
             return self.workspace.speakers[name].provider.model or ""
-        except (
-            MultiLLMChatError,
-            ValueError,
-        ):  # a mistake in the settings of one speaker does not hide the others
+        except (MultiLLMChatError, ValueError):
+            # A mistake in the settings of one speaker does not hide the others.
             return ""
 
     # Questions to the user.

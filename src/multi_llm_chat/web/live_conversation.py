@@ -174,9 +174,8 @@ class LiveConversation:
         started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if resets:
             self.stop()
-        queued = (
-            self.is_busy and not resets
-        )  # "continue" waits for the lock; messages wait in the outbox
+        # "continue" waits for the lock; messages wait in the outbox.
+        queued = self.is_busy and not resets
         self._rounds += 1
         task = asyncio.create_task(self._run(stream, started, resets=resets))
         self._tasks.add(task)

@@ -103,9 +103,8 @@ class ToolServers:
         found: list[Prompt] = []
         for state in self.states():
             if state.state == "ready":
-                with contextlib.suppress(
-                    Exception
-                ):  # most servers have none, and report it in many ways
+                # Most servers have none, and report it in many ways.
+                with contextlib.suppress(Exception):
                     found += await self._owner_of(state.server).prompts(state.server)
         return found
 

@@ -75,9 +75,8 @@ class ToolApprovals:
         for key in [key for key in others if key not in self._remote]:
             request = read_request(others[key])
             answer = next((each for each in self._answers() if each.is_running(request.call)), None)
-            if (
-                answer is not None
-            ):  # else its first events are still to come: the next sync shows it
+            # Without an answer its first events are still to come: the next sync shows the question.
+            if answer is not None:
                 self._remote.add(key)
                 self._publish(answer.ask_approval(request, key))
 

@@ -1,6 +1,6 @@
-// Writing: the text, its draft, files, and the menus of @ and /.
+// The composer: text, draft, files, and the menus of @ and /.
 // @ts-check
-import { attempt, byId, get, notice, order, post, state, word } from "./page.js";
+import { attempt, byId, get, notice, postAction, post, state, word } from "./page.js";
 import { toEnd } from "./stream.js";
 
 /** @type {HTMLTextAreaElement} */
@@ -28,10 +28,10 @@ export function mention(name) {
 }
 
 async function send() {
-  const said = text.value;
-  if (!said.trim() && !files.length) return;
+  const written = text.value;
+  if (!written.trim() && !files.length) return;
   const body = new FormData();
-  body.append("text", said);
+  body.append("text", written);
   for (const file of files) body.append("files", file, file.name);
   const sent = files;
   const key = draftKey();
@@ -47,7 +47,7 @@ async function send() {
     if (location.pathname === "/") history.replaceState(null, "", state.path);
     if (queued) notice(word("queued"));
   } catch (error) {
-    text.value = said; // nothing that was written is lost
+    text.value = written; // keep the text and the files
     files = sent;
     showFiles();
     notice(error instanceof Error ? error.message : String(error));
@@ -122,9 +122,9 @@ function complete(typed, put) {
 /** @type {Record<string, () => void>} */
 const COMMANDS = {
   new: () => location.assign("/"),
-  retry: () => void attempt(() => order("retry")),
-  continue: () => void attempt(() => order("continue")),
-  stop: () => void attempt(() => order("stop")),
+  retry: () => void attempt(() => postAction("retry")),
+  continue: () => void attempt(() => postAction("continue")),
+  stop: () => void attempt(() => postAction("stop")),
   export: () => location.assign(`${state.path}/export?form=markdown`),
   settings: () => /** @type {any} */ (document.querySelector('[data-action="settings"]'))?.click(),
   search: () => byId("search").focus(),
@@ -146,7 +146,7 @@ function findChoices() {
   const before = text.value.slice(0, text.selectionStart);
   const name = /(?:^|\s)@([\p{L}\p{N}_.-]*)$/u.exec(before);
   if (name) {
-    const all = [{ name: "all", note: word("everybody") }, ...people(), ...groups().map((/** @type {string} */ group) => ({ name: group, note: word("group") }))];
+    const all = [{ name: "all", note: word("all_speakers") }, ...people(), ...groups().map((/** @type {string} */ group) => ({ name: group, note: word("group") }))];
     return all.filter((each) => each.name.toLowerCase().startsWith(name[1].toLowerCase()))
       .map((each) => ({ label: `@${each.name}`, note: each.note, choose: () => complete(/@[\p{L}\p{N}_.-]*$/u, `@${each.name} `) }));
   }

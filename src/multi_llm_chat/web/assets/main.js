@@ -1,12 +1,12 @@
-// Buttons and keys: what each does.
+// Actions of buttons and keys.
 // @ts-check
-import { attempt, byId, copy, get, label, order, post, state, trusted, word } from "./page.js";
+import { attempt, byId, copy, get, label, postAction, post, state, trusted, word } from "./page.js";
 import { earlier, listen, listeners, load, toEnd } from "./stream.js";
 import * as composer from "./composer.js";
 import * as sidebar from "./sidebar.js";
 import * as panels from "./panels.js";
 
-/** The words of an article as they are read. @param {HTMLElement} button */
+/** The text of an article. @param {HTMLElement} button */
 function wordsOf(button) {
   const article = button.closest("article");
   const typed = article?.querySelector("template.typed");
@@ -14,7 +14,7 @@ function wordsOf(button) {
   return [...(article?.querySelectorAll(".body > .words") ?? [])].map((each) => /** @type {HTMLElement} */ (each).innerText.trim()).join("\n\n");
 }
 
-/** Write a message anew in its place. @param {HTMLElement} button */
+/** Edit a message in place. @param {HTMLElement} button */
 function edit(button) {
   const article = /** @type {HTMLElement} */ (button.closest("article"));
   if (article.querySelector("form")) return;
@@ -34,7 +34,7 @@ function edit(button) {
     if (event.key === "Escape") { event.stopPropagation(); end(); byId("text").focus(); }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   };
-  form.onsubmit = (event) => { event.preventDefault(); const text = field.value; end(); void attempt(() => order("edit", { turn: button.dataset.turn, text })); };
+  form.onsubmit = (event) => { event.preventDefault(); const text = field.value; end(); void attempt(() => postAction("edit", { turn: button.dataset.turn, text })); };
   form.append(field, send, " ", cancel);
   const words = /** @type {HTMLElement} */ (article.querySelector(".words"));
   words.hidden = true;
@@ -57,15 +57,15 @@ function lastAnswer() {
 const ACTIONS = {
   copy: (button) => copy(wordsOf(button)),
   "copy-code": (button) => copy(button.closest("figure").querySelector("code").textContent),
-  regenerate: (button) => attempt(() => order("regenerate", { turn: button.dataset.turn })),
-  retry: () => attempt(() => order("retry")),
-  branch: (button) => attempt(async () => { await order("branch", { turn: button.dataset.turn }); byId("text").focus(); }),
-  switch: (button) => attempt(() => order("switch", { turn: button.dataset.turn })),
+  regenerate: (button) => attempt(() => postAction("regenerate", { turn: button.dataset.turn })),
+  retry: () => attempt(() => postAction("retry")),
+  branch: (button) => attempt(async () => { await postAction("branch", { turn: button.dataset.turn }); byId("text").focus(); }),
+  switch: (button) => attempt(() => postAction("switch", { turn: button.dataset.turn })),
   edit,
-  stop: (button) => attempt(() => order("stop", button.dataset.speaker ? { speaker: button.dataset.speaker } : {})),
+  stop: (button) => attempt(() => postAction("stop", button.dataset.speaker ? { speaker: button.dataset.speaker } : {})),
   decide: (button) => {
     for (const each of button.parentElement.children) each.disabled = true;
-    return attempt(() => order("decide", { question: button.dataset.question, decision: button.dataset.decision }));
+    return attempt(() => postAction("decide", { question: button.dataset.question, decision: button.dataset.decision }));
   },
   mention: (button) => composer.mention(button.dataset.name),
   attach: composer.pick,
@@ -90,7 +90,7 @@ document.addEventListener("click", (event) => {
   if (action) void action(button, event);
 });
 
-// What servers want to know.
+// Forms of tool servers.
 document.addEventListener("submit", (/** @type {any} */ event) => {
   const question = event.target.dataset.question;
   if (!question) return;
@@ -101,7 +101,7 @@ document.addEventListener("submit", (/** @type {any} */ event) => {
     if (field.dataset.kind === "boolean") content[field.name] = field.checked;
     else if (field.value !== "") content[field.name] = field.dataset.kind === "number" ? Number(field.value) : field.value;
   }
-  void attempt(() => order("answer", { question, decision: event.submitter?.value ?? "accept", content }));
+  void attempt(() => postAction("answer", { question, decision: event.submitter?.value ?? "accept", content }));
 });
 
 const COMMANDS = () => [
@@ -109,8 +109,8 @@ const COMMANDS = () => [
   { label: word("search"), note: "Ctrl Shift F", act: () => byId("search").focus() },
   { label: word("focus_composer"), note: "Ctrl J", act: () => byId("text").focus() },
   { label: word("last_answer"), note: "Alt ↑", act: lastAnswer },
-  { label: word("command_stop"), note: "Esc", act: () => void attempt(() => order("stop")) },
-  { label: word("command_retry"), note: "", act: () => void attempt(() => order("retry")) },
+  { label: word("command_stop"), note: "Esc", act: () => void attempt(() => postAction("stop")) },
+  { label: word("command_retry"), note: "", act: () => void attempt(() => postAction("retry")) },
   { label: word("tools"), note: "", act: toggleTools },
   { label: word("settings"), note: "Ctrl ,", act: () => void panels.openSettings() },
   { label: word("import"), note: "", act: sidebar.pickImport },
@@ -130,7 +130,7 @@ const KEYS = {
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     if (document.querySelector("dialog[open]") || composer.closeMenu() || sidebar.closePopup()) return;
-    if (state.busy) void attempt(() => order("stop"));
+    if (state.busy) void attempt(() => postAction("stop"));
     return;
   }
   const key = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.altKey ? "alt+" : ""}${event.shiftKey && event.ctrlKey ? "shift+" : ""}${event.key.toLowerCase()}`;
@@ -138,7 +138,7 @@ document.addEventListener("keydown", (event) => {
   if (act) { event.preventDefault(); act(); }
 });
 
-// Changes that concern more than the messages.
+// Changes outside the messages.
 let planned = 0;
 listeners.list = () => { clearTimeout(planned); planned = setTimeout(() => void sidebar.refresh(), 100); };
 listeners.tools = () => void panels.refreshTools();
@@ -147,7 +147,7 @@ listeners.total = () => void attempt(async () => {
   const view = await fetch(`${state.path}/total`);
   if (view.ok) byId("total").textContent = (await view.json()).total;
 });
-// A page from the browser's own memory is an old one.
+// A page from the back/forward cache is outdated.
 addEventListener("pageshow", (event) => { if (event.persisted) void load(); });
 
 label(document);

@@ -1,4 +1,4 @@
-// What every other module needs: finding, asking the server, telling the reader.
+// Helpers of all modules: elements, requests, notices.
 // @ts-check
 
 /** @param {string} id @returns {any} */
@@ -14,15 +14,15 @@ export const state = {
 const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
 const WORDS = JSON.parse(meta("words") || "{}");
 
-/** The words for a key, in the reader's language. @param {string} key @returns {string} */
+/** The text for a key, in the reader's language. @param {string} key @returns {string} */
 export const word = (key) => WORDS[key] ?? key;
 
-// The only way in for HTML: it comes from our own server, which has escaped or cleaned all of it.
+// The only way to insert HTML: it comes from our own server, which has escaped or sanitized all of it.
 const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("multi-llm-chat", { createHTML: (/** @type {string} */ html) => html });
 /** @param {string} html @returns {any} */
 export const trusted = (html) => (policy ? policy.createHTML(html) : html);
 
-/** Buttons in code have no words of their own: the reader's language gives them. @param {ParentNode} root */
+/** Label the copy buttons of code in the reader's language. @param {ParentNode} root */
 export function label(root) {
   for (const button of root.querySelectorAll('[data-action="copy-code"]:empty')) button.textContent = word("copy_code");
 }
@@ -32,7 +32,7 @@ async function checked(response) {
   if (response.ok) return response;
   if (response.status === 401) location.assign("/login");
   let text = `${response.status}`;
-  try { text = (await response.json()).error ?? text; } catch { /* the status must do */ }
+  try { text = (await response.json()).error ?? text; } catch { /* the body is no JSON: show the status */ }
   throw new Error(text);
 }
 
@@ -46,15 +46,15 @@ export async function post(path, body) {
   return checked(await fetch(path, { method: "POST", headers, body: plain ? JSON.stringify(body) : body }));
 }
 
-/** Something done in this conversation. @param {string} action @param {object} [body] */
-export const order = (action, body = {}) => post(`${state.path}/${action}`, body);
+/** Run an action of this conversation. @param {string} action @param {object} [body] */
+export const postAction = (action, body = {}) => post(`${state.path}/${action}`, body);
 
-/** Do it, and tell what went wrong. @param {() => Promise<any>} work */
+/** Run work, and show its error as a notice. @param {() => Promise<any>} work */
 export async function attempt(work) {
   try { return await work(); } catch (error) { notice(error instanceof Error ? error.message : String(error)); return undefined; }
 }
 
-/** Tell the reader something for a while. @param {string} text @param {string} [action] @param {() => void} [act] */
+/** Show a notice for some seconds. @param {string} text @param {string} [action] @param {() => void} [act] */
 export function notice(text, action, act) {
   const box = document.createElement("div");
   box.append(text);
@@ -69,8 +69,8 @@ export function notice(text, action, act) {
   setTimeout(() => box.remove(), action ? 10000 : 6000);
 }
 
-/** Tell those who listen instead of looking. @param {string} text */
-export const say = (text) => { byId("spoken").textContent = text; };
+/** Announce a text to screen readers. @param {string} text */
+export const announce = (text) => { byId("spoken").textContent = text; };
 
 /** @param {string} text */
 export async function copy(text) {

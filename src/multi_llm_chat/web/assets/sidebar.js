@@ -1,4 +1,4 @@
-// The list of conversations: search, and what can be done with each.
+// The list of conversations, search, and the menu of each conversation.
 // @ts-check
 import { attempt, byId, get, notice, post, state, trusted, word } from "./page.js";
 
@@ -7,14 +7,14 @@ const hits = byId("hits");
 const search = byId("search");
 
 let wanted = 0;
-let drawn = "";
+let rendered = "";
 export const refresh = () => attempt(async () => {
   const number = ++wanted;
   const path = `/sidebar?which=${list.dataset.which}&current=${encodeURIComponent(state.conversation)}`;
   const html = await (await get(path)).text();
-  // An older answer is not shown; and what has not changed is not drawn anew, for a click under way would lose its target.
-  if (number !== wanted || html === drawn) return;
-  drawn = html;
+  // Ignore outdated responses. Leave an unchanged list alone: replacing it during a click would lose the target.
+  if (number !== wanted || html === rendered) return;
+  rendered = html;
   list.innerHTML = trusted(html);
   const title = list.querySelector(".current a")?.textContent;
   if (title) { byId("title").textContent = title; document.title = `${title} · multi·llm·chat`; }
@@ -42,7 +42,7 @@ search.addEventListener("input", () => attempt(async () => {
   list.hidden = !!words;
   if (!words) return;
   const html = await (await get(`/find?words=${encodeURIComponent(words)}`)).text();
-  if (number === asked) hits.innerHTML = trusted(html); // a slow answer to an older question is not shown
+  if (number === asked) hits.innerHTML = trusted(html); // ignore outdated responses
 }));
 search.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
   if (event.key === "Escape") { search.value = ""; search.dispatchEvent(new Event("input")); event.stopPropagation(); }
@@ -54,7 +54,7 @@ hits.addEventListener("click", (/** @type {any} */ event) => {
   if (link && new URL(link.href).pathname === location.pathname) { event.preventDefault(); show(link.dataset.turn); }
 });
 
-/** Bring a message into view. @param {string} turn */
+/** Scroll a message into view. @param {string} turn */
 export function show(turn) {
   const button = document.querySelector(`[data-turn="${CSS.escape(turn)}"]`);
   const place = button?.closest("article") ?? byId(turn);
@@ -64,7 +64,7 @@ export function show(turn) {
   setTimeout(() => place.classList.remove("flash"), 1500);
 }
 
-// What can be done with a conversation.
+// The menu of a conversation.
 
 const popup = byId("popup");
 /** @type {HTMLElement | null} */

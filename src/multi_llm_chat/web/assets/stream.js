@@ -1,6 +1,6 @@
-// One stream of numbered changes for each conversation; every page that shows it changes in the same way.
+// The stream of numbered changes of a conversation; every page applies them in the same order.
 // @ts-check
-import { attempt, byId, get, label, notice, say, state, trusted, word } from "./page.js";
+import { attempt, byId, get, label, notice, announce, state, trusted, word } from "./page.js";
 
 /** @type {EventSource | null} */
 let source = null;
@@ -13,7 +13,7 @@ export const listeners = {};
 
 const scroll = byId("scroll");
 let pinned = true;
-/** Whether the reader is at the end, and wants to stay there. */
+/** Whether the reader is at the end and wants to stay there. */
 const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
 scroll.addEventListener("scroll", () => { pinned = atEnd(); byId("latest").hidden = pinned; }, { passive: true });
 export function toEnd() { pinned = true; scroll.scrollTop = scroll.scrollHeight; byId("latest").hidden = true; }
@@ -33,41 +33,41 @@ function elements(html) {
   return [...made.content.children];
 }
 
-/** What was opened or closed in an element, by the ids around it. @param {Element} root */
+/** The details elements in an element, by the ids around them. @param {Element} root */
 const details = (root) => [...(root.matches("details") ? [root] : []), ...root.querySelectorAll("details")]
   .map((each) => ({ key: `${each.closest("[id]")?.id} ${each.className}`, each: /** @type {HTMLDetailsElement} */ (each) }));
 
-/** Put an element in the place of an older one; what is the same stays, and so does what the reader has opened in it.
+/** Replace an element unless it is equal; details that the reader has opened stay open.
  * @param {Element | null} old @param {Element | null} fresh */
-function settle(old, fresh) {
+function update(old, fresh) {
   if (!old || !fresh) { if (fresh === null) old?.remove(); return; }
   const open = new Map(details(old).map(({ key, each }) => [key, each.open]));
   for (const { key, each } of details(fresh)) each.open = open.get(key) ?? each.open;
   if (!old.isEqualNode(fresh)) old.replaceWith(fresh);
 }
 
-/** Bring the messages to the state of the server. @param {Element} place @param {Element[]} wanted */
-function settleAll(place, wanted) {
+/** Update the messages to the state of the server. @param {Element} place @param {Element[]} wanted */
+function updateMessages(place, wanted) {
   const exchanges = wanted.filter((each) => each.matches(".exchange"));
-  // What came before a message never changes: earlier ones that were loaded stay.
+  // Earlier messages never change: those that were loaded stay.
   let kept = exchanges.length ? place.querySelector(`#${CSS.escape(exchanges[0].id)}`) : null;
   if (!kept) { place.replaceChildren(...wanted); return; }
   for (const fresh of exchanges) {
     if (kept?.id !== fresh.id) { kept ? kept.before(fresh) : place.append(fresh); continue; }
     const next = /** @type {Element | null} */ (kept.nextElementSibling);
-    settleExchange(kept, fresh);
+    updateExchange(kept, fresh);
     kept = next;
   }
   while (kept) { const next = kept.nextElementSibling; kept.remove(); kept = /** @type {Element | null} */ (next); }
 }
 
 /** @param {Element} old @param {Element} fresh */
-function settleExchange(old, fresh) {
-  const [said, newly] = [old, fresh].map((each) => each.querySelector(":scope > .message"));
-  if (!said?.querySelector("form")) settle(said, newly); // unless the reader is editing it
+function updateExchange(old, fresh) {
+  const [message, wantedMessage] = [old, fresh].map((each) => each.querySelector(":scope > .message"));
+  if (!message?.querySelector("form")) update(message, wantedMessage); // unless the reader is editing it
   const [answers, wanted] = [old, fresh].map((each) => [...each.querySelectorAll(":scope > .answers > *")]);
-  if (answers.map((each) => each.id).join(" ") === wanted.map((each) => each.id).join(" ")) answers.forEach((each, at) => settle(each, wanted[at]));
-  else settle(old.querySelector(":scope > .answers"), fresh.querySelector(":scope > .answers"));
+  if (answers.map((each) => each.id).join(" ") === wanted.map((each) => each.id).join(" ")) answers.forEach((each, at) => update(each, wanted[at]));
+  else update(old.querySelector(":scope > .answers"), fresh.querySelector(":scope > .answers"));
 }
 
 /** @type {Record<string, (change: any) => void>} */
@@ -81,9 +81,9 @@ const APPLY = {
     const old = byId(change.id);
     if (!old) return;
     const [fresh] = /** @type {any} */ (elements(change.html));
-    settle(old, fresh);
-    if (fresh.matches(".answer:not(.live)")) say(`${fresh.dataset.speaker}: ${fresh.querySelector(".words")?.textContent?.slice(0, 500) ?? ""}`);
-    if (fresh.matches(".tool.waiting")) { say(`${word("needs_approval")}: ${fresh.querySelector(".name")?.textContent}`); toEnd(); }
+    update(old, fresh);
+    if (fresh.matches(".answer:not(.live)")) announce(`${fresh.dataset.speaker}: ${fresh.querySelector(".words")?.textContent?.slice(0, 500) ?? ""}`);
+    if (fresh.matches(".tool.waiting")) { announce(`${word("needs_approval")}: ${fresh.querySelector(".name")?.textContent}`); toEnd(); }
   },
   stream(change) {
     const words = byId(change.id);
@@ -117,18 +117,18 @@ function flush() {
   waiting = [];
   for (const change of changes) {
     APPLY[change.op]?.(change);
-    if (loading) return; // what comes behind a reset is in what is loaded
+    if (loading) return; // the reload contains all changes after a reset
   }
   if (pinned) scroll.scrollTop = scroll.scrollHeight;
 }
 
 /** @param {MessageEvent} event */
-function heard(event) {
+function onMessage(event) {
   if (event.lastEventId) state.position = event.lastEventId;
   waiting.push(...JSON.parse(event.data));
   if (planned) return;
   planned = true;
-  // A page that is not looked at draws no frames.
+  // A hidden page gets no animation frames.
   if (document.hidden) queueMicrotask(flush);
   else requestAnimationFrame(flush);
 }
@@ -136,22 +136,22 @@ function heard(event) {
 export function listen() {
   source?.close();
   source = new EventSource(`${state.path}/events?after=${encodeURIComponent(state.position)}`);
-  source.onmessage = heard;
+  source.onmessage = onMessage;
   source.onopen = () => { document.body.dataset.stream = "open"; };
-  // The browser comes back by itself after a cut, but not after an answer it cannot use, as of a proxy whose server is away.
+  // The browser reconnects by itself, but not after an error response, such as one of a proxy whose server is down.
   source.onerror = () => { if (source?.readyState === EventSource.CLOSED) void load(); };
 }
 
-// Browsers allow few connections to one server: a page that nobody looks at gives its own back, and catches up later.
+// Browsers allow few connections to one server: a hidden page closes its own, and catches up later.
 /** @type {number | undefined} */
-let leaving;
+let closing;
 document.addEventListener("visibilitychange", () => {
-  clearTimeout(leaving);
-  if (document.hidden) leaving = setTimeout(() => { source?.close(); source = null; }, 10000);
+  clearTimeout(closing);
+  if (document.hidden) closing = setTimeout(() => { source?.close(); source = null; }, 10000);
   else if (!source) listen();
 });
 
-/** Load all messages anew, and go on from there. */
+/** Load all messages again, then continue the stream from there. */
 export async function load() {
   if (loading) return;
   loading = true;
@@ -163,7 +163,7 @@ export async function load() {
         show(await (await get(`${state.path}/view`)).json());
         break;
       } catch {
-        // The server may be starting again: nothing is lost by waiting.
+        // The server may be restarting: wait and retry.
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
@@ -176,7 +176,7 @@ function show(view) {
   if (view.html) byId("welcome")?.remove();
   const top = document.elementFromPoint(scroll.getBoundingClientRect().left + 40, scroll.getBoundingClientRect().top + 8)?.closest("[id]");
   const height = top?.getBoundingClientRect().top ?? 0;
-  settleAll(byId("messages"), elements(view.html));
+  updateMessages(byId("messages"), elements(view.html));
   byId("questions").replaceChildren(...elements(view.questions));
   if (!pinned && top?.id && byId(top.id)) scroll.scrollTop += byId(top.id).getBoundingClientRect().top - height;
   state.position = view.position;

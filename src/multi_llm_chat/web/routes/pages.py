@@ -17,7 +17,7 @@ from starlette.responses import (
 
 from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.runs.health import answer
+from multi_llm_chat.runs.health import answer as answer_probe
 from multi_llm_chat.store import (
     Hit,
     Listing,
@@ -345,5 +345,5 @@ async def probe(request: Request) -> Response:
     path = request.url.path
     if path == "/metrics" and not context.access.may_read_metrics(address, request.headers):
         return PlainTextResponse("send the token: Authorization: Bearer …\n", 401)
-    status, text = await answer(context.hub.workspace.store, path)
+    status, text = await answer_probe(context.hub.workspace.store, path)
     return PlainTextResponse(text, status, media_type="text/plain; version=0.0.4")
