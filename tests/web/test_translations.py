@@ -7,15 +7,15 @@ import pytest
 
 import multi_llm_chat.web
 from multi_llm_chat.events import StopReason
-from multi_llm_chat.web.templating import LANGUAGES, Translations, catalogue, chosen_language
+from multi_llm_chat.web.templating import LANGUAGES, Translations, choose_language, read_catalogue
 
 HERE = Path(multi_llm_chat.web.__file__ or "").parent
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_catalogues_have_the_same_keys_and_no_empty_texts(language: str):
-    assert list(catalogue(language)) == list(catalogue("en"))
-    assert all(text.strip() for text in catalogue(language).values())
+    assert list(read_catalogue(language)) == list(read_catalogue("en"))
+    assert all(text.strip() for text in read_catalogue(language).values())
 
 
 def test_all_used_keys_exist_and_all_keys_are_used():
@@ -32,23 +32,25 @@ def test_all_used_keys_exist_and_all_keys_are_used():
         for key in pair
     }
     used |= set(re.findall(r"""(?:text|Phrase)\(["'](\w+)["'][,)]""", code))
-    assert used - set(catalogue("en")) == set()
+    assert used - set(read_catalogue("en")) == set()
     made = (
         r"tool_|server_|theme_|stop_|password_|today|yesterday|last_|js_command_|js_theme_|branch"
     )
-    assert {key for key in catalogue("en") if key not in used and not re.match(made, key)} == set()
+    assert {
+        key for key in read_catalogue("en") if key not in used and not re.match(made, key)
+    } == set()
 
 
 def test_every_stop_reason_has_a_text():
     endings = set(StopReason.__args__) - {"answered"}
-    assert {f"stop_{ending}" for ending in endings} <= set(catalogue("en"))
+    assert {f"stop_{ending}" for ending in endings} <= set(read_catalogue("en"))
 
 
 def test_the_language_is_chosen_by_the_reader_then_by_the_browser():
-    assert chosen_language("ko", "ja-JP,ja;q=0.9") == "ko"
-    assert chosen_language("", "ja-JP,ja;q=0.9") == "ja"
-    assert chosen_language("xx", "de-DE,de;q=0.9,it;q=0.5") == "it"
-    assert chosen_language("", "*") == "en"
+    assert choose_language("ko", "ja-JP,ja;q=0.9") == "ko"
+    assert choose_language("", "ja-JP,ja;q=0.9") == "ja"
+    assert choose_language("xx", "de-DE,de;q=0.9,it;q=0.5") == "it"
+    assert choose_language("", "*") == "en"
     assert Translations("tlh").text("send") == "Send"
 
 

@@ -30,7 +30,7 @@ _INLINE: Final = re.compile(
 )
 
 
-def formulas(markdown: MarkdownIt) -> None:
+def add_formulas(markdown: MarkdownIt) -> None:
     """Add formulas to a parser."""
     markdown.block.ruler.before(
         "fence",

@@ -32,8 +32,8 @@ from multi_llm_chat.web.views import (
     ThinkingSegment,
     ToolSegment,
     address_of,
-    argument_rows,
     attachment,
+    format_arguments,
     hue_of,
     result_text,
 )
@@ -62,7 +62,7 @@ def read_history_details(
     )
 
 
-def forks(placed: Sequence[Placed]) -> list[str]:
+def find_forks(placed: Sequence[Placed]) -> list[str]:
     """The turns at which branches are offered: messages, and the first turn after each."""
     return [
         each.turn.id or ""
@@ -228,7 +228,7 @@ class HistoryRenderer:
             cost = None if cost is None or known is None or each.unknown_costs else cost + known
         return Footer(
             usage if usage != Usage() else None,
-            None if cost is None else money(cost),
+            None if cost is None else format_money(cost),
             _seconds(record) if record else None,
             "cancelled" if record and record.status == "cancelled" else "",
             record.error if record else None,
@@ -263,7 +263,7 @@ def tool_view(
         identifier,
         call.name,
         state,
-        rows=argument_rows(call),
+        rows=format_arguments(call),
         raw=call.raw_arguments or "" if call.error else "",
         result=text,
         seconds=seconds,
@@ -275,7 +275,7 @@ def media_source(conversation: str, turn: str, position: int) -> str:
     return f"/c/{address_of(conversation)}/media/{address_of(turn)}/{position}"
 
 
-def money(cost: Decimal) -> str:
+def format_money(cost: Decimal) -> str:
     """Format US dollars with the significant digits."""
     if not cost:
         return "$0"

@@ -42,8 +42,8 @@ from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.history_view import (
     HistoryDetails,
     HistoryRenderer,
-    forks,
-    money,
+    find_forks,
+    format_money,
     read_history_details,
 )
 from multi_llm_chat.web.oplog import Change, OpLog
@@ -151,7 +151,7 @@ class LiveConversation:
         if not placed:
             return HistoryDetails()
         return await self.service.store.arun(
-            read_history_details, self.service.conversation, forks(placed)
+            read_history_details, self.service.conversation, find_forks(placed)
         )
 
     def _renderer(self, details: HistoryDetails) -> HistoryRenderer:
@@ -435,4 +435,4 @@ class LiveConversation:
 
 
 def _format_cost(cost: Decimal | None) -> str | None:
-    return None if cost is None else money(cost)
+    return None if cost is None else format_money(cost)

@@ -26,7 +26,7 @@ from markdown_it.token import Token
 from mdit_py_plugins.tasklists import tasklists_plugin
 from msgspec import Struct
 
-from multi_llm_chat.web.formulas import formulas
+from multi_llm_chat.web.formulas import add_formulas
 
 # Code.
 
@@ -170,14 +170,14 @@ def _code(code: str, language: str, *, is_open: bool) -> str:
 def _parser() -> MarkdownIt:
     markdown = MarkdownIt("commonmark", {"html": False}, renderer_cls=_Renderer)
     markdown.enable(["table", "strikethrough"]).disable(["reference", "html_block", "html_inline"])
-    markdown.use(tasklists_plugin).use(formulas)
+    markdown.use(tasklists_plugin).use(add_formulas)
     return markdown
 
 
 _MARKDOWN: Final = _parser()
 
 
-def blocks(text: str, *, is_open: bool = False) -> list[MarkdownBlock]:
+def render_blocks(text: str, *, is_open: bool = False) -> list[MarkdownBlock]:
     """The top-level blocks of a text; ``is_open`` if the last one still grows."""
     tokens = _MARKDOWN.parse(text)
     groups: list[list[Token]] = []
@@ -194,7 +194,7 @@ def blocks(text: str, *, is_open: bool = False) -> list[MarkdownBlock]:
     ]
 
 
-def first_lines(text: str) -> list[int]:
+def find_first_lines(text: str) -> list[int]:
     """Where each top-level block begins."""
     lines: list[int] = []
     depth = 0
@@ -217,7 +217,7 @@ _BLOCKS_ONLY: Final = _without_inline()
 @lru_cache(maxsize=4096)
 def render_markdown(text: str) -> str:
     """The whole text as HTML."""
-    return "".join(block.html for block in blocks(text))
+    return "".join(block.html for block in render_blocks(text))
 
 
 def _first_line(tokens: Sequence[Token]) -> int:
@@ -263,13 +263,13 @@ class IncrementalMarkdown:
         final = self._settle()
         if final:
             self._final.append(final)
-        self._tail_html = "".join(block.html for block in blocks(self._tail, is_open=True))
+        self._tail_html = "".join(block.html for block in render_blocks(self._tail, is_open=True))
         return RenderedPiece(final, self._tail_html)
 
     def finish(self) -> str:
         """The HTML of the complete text."""
         tail = self._tail + self._carriage_return
-        return "".join(self._final) + "".join(block.html for block in blocks(tail))
+        return "".join(self._final) + "".join(block.html for block in render_blocks(tail))
 
     def _settle(self) -> str:
         """Render and remove the blocks of the tail that are final."""
@@ -277,13 +277,13 @@ class IncrementalMarkdown:
         if complete <= self._checked:
             return ""
         self._checked = complete
-        starts = first_lines(self._tail[:complete])
+        starts = find_first_lines(self._tail[:complete])
         if len(starts) < 2:
             return ""
         cut = _offset(self._tail, starts[-1])
         settled, self._tail = self._tail[:cut], self._tail[cut:]
         self._checked = complete - cut
-        return "".join(block.html for block in blocks(settled))
+        return "".join(block.html for block in render_blocks(settled))
 
 
 def _offset(text: str, line: int) -> int:

@@ -4,7 +4,7 @@ Rules:
 1. An entry is a few changes that are applied together. Numbers start at 1 and have no gaps.
 2. A change holds views, not HTML: it is rendered once for each language that a reader uses.
 3. The newest entries are kept. A reader that has missed older ones has to load the page again: ``after`` returns None.
-4. A number of an earlier process of the server means nothing here: the ``epoch`` of the position tells them apart.
+4. A number of an earlier process of the server means nothing here: the position starts with the ``epoch`` of its process.
 """
 
 import asyncio

@@ -36,7 +36,7 @@ _ASSETS: Final = Path(__file__).parent / "assets"
 
 
 def make_app(hub: "Hub", access: AccessPolicy) -> Starlette:
-    """The application that shows the conversations of a hub to the users that ``access`` lets in."""
+    """Make the application that shows the conversations of a hub to the users that ``access`` lets in."""
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:

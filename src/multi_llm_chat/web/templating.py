@@ -39,7 +39,7 @@ class Translations:
 
     def __init__(self, language: str) -> None:
         self.language = language if language in LANGUAGES else "en"
-        self._catalogue = catalogue(self.language)
+        self._catalogue = read_catalogue(self.language)
 
     def text(self, key: str) -> str:
         """The text for a key."""
@@ -61,13 +61,13 @@ class Translations:
 
 
 @cache
-def catalogue(language: str) -> dict[str, str]:
+def read_catalogue(language: str) -> dict[str, str]:
     """All texts of a language."""
     data = (_CATALOGUES / f"{language}.json").read_bytes()
     return msgspec.json.decode(data, type=dict[str, str])
 
 
-def chosen_language(choice: str, accepted: str) -> str:
+def choose_language(choice: str, accepted: str) -> str:
     """The language that the reader chose, or the first one the browser accepts."""
     if choice in LANGUAGES:
         return choice

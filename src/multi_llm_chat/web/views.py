@@ -200,7 +200,7 @@ def attachment(media: Media, identifier: str, source: str) -> PageAttachment:
 PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def argument_rows(call: ToolCall) -> tuple[tuple[str, str], ...]:
+def format_arguments(call: ToolCall) -> tuple[tuple[str, str], ...]:
     """The arguments, each with its value as JSON."""
     return tuple((name, truncate(compact_json(value))) for name, value in call.arguments.items())
 

@@ -30,7 +30,7 @@ from multi_llm_chat.store import (
 )
 from multi_llm_chat.store.conversations import Which
 from multi_llm_chat.web.guard import COOKIE, sign_in
-from multi_llm_chat.web.history_view import money
+from multi_llm_chat.web.history_view import format_money
 from multi_llm_chat.web.routes.request_context import THEMES, RequestContext
 from multi_llm_chat.web.templating import LANGUAGES, day_of
 
@@ -184,7 +184,7 @@ def format_total(context: RequestContext, spent: Total) -> str:
     shown = f"{tokens / 1000:.1f}k" if tokens >= 1000 else str(tokens)
     cost = spent.costs.get("USD")
     sign = "≥ " if spent.unknown_costs else ""
-    price = f" · {sign}{money(cost)}" if cost is not None else ""
+    price = f" · {sign}{format_money(cost)}" if cost is not None else ""
     return f"{shown} {context.translations.text('tokens_short')}{price}"
 
 

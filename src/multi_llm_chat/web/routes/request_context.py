@@ -12,7 +12,7 @@ from starlette.requests import Request
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store import Store, get
-from multi_llm_chat.web.templating import HtmlRenderer, Translations, chosen_language
+from multi_llm_chat.web.templating import HtmlRenderer, Translations, choose_language
 from multi_llm_chat.web.views import id_of
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ class RequestContext:
         """The texts in the reader's language."""
         choice = self.request.cookies.get("mlc_language", "")
         return Translations(
-            chosen_language(choice, self.request.headers.get("accept-language", ""))
+            choose_language(choice, self.request.headers.get("accept-language", ""))
         )
 
     @property
