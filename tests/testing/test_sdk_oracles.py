@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 from tests.testing import anthropic_cases, gemini_cases, openai_cases
 from tests.testing.cases import Case
 
-from multi_llm_chat.testing.validators.gemini.fields import camel
+from multi_llm_chat.testing.validators.gemini.contents import camel
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its sources hold escapes that newer Pythons warn of

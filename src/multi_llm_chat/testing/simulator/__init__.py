@@ -21,7 +21,7 @@ from multi_llm_chat.testing.simulator.faults import (
     Slow,
     Status,
 )
-from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
+from multi_llm_chat.testing.simulator.http import Prebuilt
 from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
 from multi_llm_chat.testing.simulator.reply_plan import encode_reply
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest, RequestLog

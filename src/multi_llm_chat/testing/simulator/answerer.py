@@ -4,6 +4,8 @@ Rules:
 1. A request is judged in the order in which a provider does it: path, key, JSON, content.
 2. Only a request that the provider would accept reaches the script.
 3. What the judges call silent is recorded and answered as if it were right.
+
+The lists of models, and the counting of tokens, in each provider's form.
 """
 
 from __future__ import annotations
@@ -12,11 +14,11 @@ from collections.abc import Mapping
 
 import msgspec
 
+from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import ROWS
-from multi_llm_chat.testing.simulator.encoders.events import Request
+from multi_llm_chat.testing.simulator.encoders.events import CREATED, Request
 from multi_llm_chat.testing.simulator.faults import Drop, Garbage, Hang, Status
 from multi_llm_chat.testing.simulator.http import RawRequest
-from multi_llm_chat.testing.simulator.model_lists import count_tokens, list_models
 from multi_llm_chat.testing.simulator.plan import Break, Plan, Stall
 from multi_llm_chat.testing.simulator.refusals import key_refusal, status_body
 from multi_llm_chat.testing.simulator.reply_plan import Form, json_plan, say_plan
@@ -169,3 +171,49 @@ _OPENAI_NOT_JSON = (
     "not valid JSON. If you have trouble figuring out how to fix this, please contact us through "
     "our help center at help.openai.com.)"
 )
+
+
+# Lists of models, and the counting of tokens, in each provider's form.
+
+
+def list_models(provider: str, models: Mapping[str, list[str]]) -> JsonObject:
+    """The provider's list; its default model where the test names none."""
+    names = models.get(provider) or [ROWS[provider].default_model]
+    if provider == "anthropic":
+        return _anthropic_list(names)
+    if provider == "gemini":
+        return {"models": [_gemini_model(name) for name in names]}
+    entries = [
+        {"id": name, "object": "model", "created": CREATED, "owned_by": provider} for name in names
+    ]
+    return {"object": "list", "data": entries}
+
+
+def _anthropic_list(names: list[str]) -> JsonObject:
+    entries = [
+        {
+            "type": "model",
+            "id": name,
+            "display_name": name.replace("-", " ").title(),
+            "created_at": "2026-11-15T00:00:00Z",
+        }
+        for name in names
+    ]
+    return {"data": entries, "has_more": False, "first_id": names[0], "last_id": names[-1]}
+
+
+def _gemini_model(name: str) -> JsonObject:
+    return {
+        "name": f"models/{name}",
+        "version": "001",
+        "displayName": name.replace("-", " ").title(),
+        "inputTokenLimit": 1048576,
+        "outputTokenLimit": 65536,
+        "supportedGenerationMethods": ["generateContent", "countTokens"],
+    }
+
+
+def count_tokens(provider: str, size: int) -> JsonObject:
+    """A rough count of a request's tokens."""
+    count = 1 + size // 4
+    return {"totalTokens": count} if provider == "gemini" else {"input_tokens": count}

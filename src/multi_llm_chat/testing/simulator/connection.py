@@ -18,13 +18,13 @@ from typing import Protocol
 from multi_llm_chat.testing.simulator.http import (
     LAST_CHUNK,
     BadHttp,
+    Prebuilt,
     RawRequest,
     RequestReader,
     write_chunk,
     write_head,
 )
 from multi_llm_chat.testing.simulator.plan import Await, Break, Pause, Plan, Stall
-from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
 _LINGER_NOT = struct.pack("ii", 1, 0)

@@ -16,14 +16,13 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import ROWS
+from multi_llm_chat.testing.simulator.encoders import ENCODERS
 from multi_llm_chat.testing.simulator.encoders.events import Encoder, Request, StreamEvent, Style
-from multi_llm_chat.testing.simulator.encoders.registry import ENCODERS
 from multi_llm_chat.testing.simulator.faults import ErrorInStream, Fault, Quirk, Status
 from multi_llm_chat.testing.simulator.plan import Plan, Step, until_frame
 from multi_llm_chat.testing.simulator.quirks.registry import Deviation, deviations
-from multi_llm_chat.testing.simulator.refusals import status_body
+from multi_llm_chat.testing.simulator.refusals import error_events, status_body
 from multi_llm_chat.testing.simulator.says import Say
-from multi_llm_chat.testing.simulator.stream_errors import error_events
 
 _STREAM = {"content-type": "text/event-stream; charset=utf-8", "cache-control": "no-cache"}
 _JSON = {"content-type": "application/json"}

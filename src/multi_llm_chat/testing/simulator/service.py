@@ -20,9 +20,8 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.answerer import Answerer
 from multi_llm_chat.testing.simulator.connection import Connection
-from multi_llm_chat.testing.simulator.http import RawRequest
+from multi_llm_chat.testing.simulator.http import Prebuilt, RawRequest
 from multi_llm_chat.testing.simulator.plan import Plan
-from multi_llm_chat.testing.simulator.prebuilt import Prebuilt
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest, RequestLog
 from multi_llm_chat.testing.simulator.routes import base_path
 from multi_llm_chat.testing.simulator.script import Script, ScriptLike

@@ -14,8 +14,7 @@ A violation of status 200 marks what the server accepts and then mishandles with
 from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic.validator import validate_anthropic
-from multi_llm_chat.testing.validators.chat.rows import CHAT_ROWS
-from multi_llm_chat.testing.validators.chat.validator import validate_chat
+from multi_llm_chat.testing.validators.chat.rows import CHAT_ROWS, validate_chat
 from multi_llm_chat.testing.validators.envelopes import wrap
 from multi_llm_chat.testing.validators.gemini.validator import validate_gemini
 from multi_llm_chat.testing.validators.json_text import check_encoding

@@ -11,7 +11,7 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic import wordings as say
 from multi_llm_chat.testing.validators.anthropic.blocks import check_block, check_text
-from multi_llm_chat.testing.validators.anthropic.models import ClaudeModel
+from multi_llm_chat.testing.validators.anthropic.thinking import ClaudeModel
 from multi_llm_chat.testing.validators.anthropic.turns import Turn, read_turns
 from multi_llm_chat.testing.validators.typed_views import as_array, as_object, objects
 from multi_llm_chat.testing.validators.violation import Violation

@@ -1,11 +1,20 @@
-"""The conversation as Anthropic sees it: runs of one role are one turn."""
+"""The conversation as Anthropic sees it: runs of one role are one turn, and tool uses have their results.
+
+1. The user's turn after a tool use opens with the results of all uses of that turn.
+2. Ids of tool uses are unique in the whole request; a use has one result.
+3. The result of a server tool follows its use within the assistant's turn.
+4. A request whose history uses tools offers tools.
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from multi_llm_chat.testing.validators.typed_views import as_array, as_object
+from multi_llm_chat.testing.validators.anthropic import wordings as say
+from multi_llm_chat.testing.validators.anthropic.blocks import is_server_result
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string
+from multi_llm_chat.testing.validators.violation import Violation
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -71,3 +80,106 @@ def open_loop(turns: list[Turn]) -> list[Turn]:
         elif not any(True for _ in turn.of_kind("tool_result")):
             break
     return list(reversed(loop))
+
+
+# Tool uses and their results.
+
+
+def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
+    """Hold the whole conversation against the rules above."""
+    turns = read_turns(body.get("messages"))
+    seen: set[str] = set()
+    previous: Turn | None = None
+    for turn in turns:
+        if turn.role == "assistant":
+            yield from _check_unique(turn, seen)
+            yield from _check_server_tools(turn)
+        else:
+            yield from _check_results(turn, previous)
+        previous = turn
+    if previous is not None and previous.role == "assistant":
+        yield from _say_unanswered(previous, set())
+    if not body.get("tools") and any(_uses_tools(turn) for turn in turns):
+        yield say.TOOLS_MISSING.fill()
+
+
+def _uses_tools(turn: Turn) -> bool:
+    return any(placed.kind in ("tool_use", "tool_result") for placed in turn.blocks)
+
+
+def _identifiers(turn: Turn | None) -> list[str]:
+    if turn is None or turn.role != "assistant":
+        return []
+    found = [as_string(placed.block.get("id")) for placed in turn.of_kind("tool_use")]
+    return [identifier for identifier in found if identifier is not None]
+
+
+def _check_unique(turn: Turn, seen: set[str]) -> Iterator[Violation]:
+    for placed in turn.of_kind("tool_use"):
+        identifier = as_string(placed.block.get("id"))
+        if identifier in seen:
+            yield say.DUPLICATE_USE.fill(index=placed.index, position=placed.position)
+        if identifier is not None:
+            seen.add(identifier)
+
+
+def _check_results(turn: Turn, previous: Turn | None) -> Iterator[Violation]:
+    expected = set(_identifiers(previous))
+    answered: set[str] = set()
+    late: list[str] = []
+    opening = True
+    for placed in turn.blocks:
+        if placed.kind != "tool_result":
+            opening = False
+            continue
+        identifier = as_string(placed.block.get("tool_use_id")) or ""
+        yield from _check_result(placed, identifier, expected, answered)
+        answered.add(identifier)
+        if not opening and identifier in expected:
+            late.append(identifier)
+    if previous is not None:
+        yield from _say_unanswered(previous, answered)
+        if late:
+            index = previous.index
+            yield say.LATE_RESULT.fill(index=index, identifiers=", ".join(late))
+
+
+def _check_result(
+    placed: Placed, identifier: str, expected: set[str], answered: set[str]
+) -> Iterator[Violation]:
+    place = {"index": placed.index, "position": placed.position, "identifier": identifier}
+    if identifier not in expected:
+        yield say.ORPHAN_RESULT.fill(**place)
+    elif identifier in answered:
+        yield say.DUPLICATE_RESULT.fill(**place)
+
+
+def _say_unanswered(turn: Turn, answered: set[str]) -> Iterator[Violation]:
+    missing = [identifier for identifier in _identifiers(turn) if identifier not in answered]
+    if missing:
+        yield say.UNANSWERED_USE.fill(
+            index=turn.index, identifiers=", ".join(dict.fromkeys(missing))
+        )
+
+
+def _check_server_tools(turn: Turn) -> Iterator[Violation]:
+    pending: dict[str, Placed] = {}
+    known: set[str] = set()
+    for placed in turn.blocks:
+        if placed.kind == "server_tool_use":
+            identifier = as_string(placed.block.get("id")) or ""
+            known.add(identifier)
+            pending[identifier] = placed
+        elif is_server_result(placed.kind):
+            identifier = as_string(placed.block.get("tool_use_id")) or ""
+            pending.pop(identifier, None)
+            if identifier not in known:
+                yield say.ORPHAN_SERVER_RESULT.fill(
+                    index=placed.index,
+                    position=placed.position,
+                    kind=placed.kind,
+                    identifier=identifier,
+                )
+    for identifier, placed in pending.items():
+        name = placed.block.get("name")
+        yield say.SERVER_USE.fill(index=placed.index, name=name, identifier=identifier)

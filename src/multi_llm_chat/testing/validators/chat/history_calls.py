@@ -1,13 +1,46 @@
-"""The tool calls that an assistant made earlier: ids, names and arguments."""
+"""The tool calls that an assistant made earlier: ids, names, arguments, and the results that answer them.
+
+1. A function's name follows the same rule in definitions and in calls of the history.
+2. A tool message answers a call of the assistant message that it follows, with nothing but other
+   tool messages in between.
+3. Every call of that assistant message is answered before anything else is said.
+4. No call is answered twice.
+"""
 
 import json
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.chat.names import check_name
-from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.typed_views import as_array, as_object, type_name
+import msgspec
+
+from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
+from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string, type_name
 from multi_llm_chat.testing.validators.violation import Violation, listed
+
+
+def check_name(
+    call: ChatCall, fault: str, path: str, function: dict[str, Any]
+) -> Iterator[Violation]:
+    """Judge ``function["name"]``; ``fault`` is the stem of the faults to report."""
+    name = function.get("name")
+    row = call.row
+    if name is None:
+        yield from call.say(f"{fault}_missing", path=path)
+    elif not isinstance(name, str):
+        actual = type_name(name)
+        yield from call.say(f"{fault}_type", path=path, expected="a string", actual=actual)
+    elif not name:
+        yield from call.say(f"{fault}_empty", path=path, value=name)
+    elif row.name_pattern is not None and not row.name_pattern.fullmatch(name):
+        pattern = row.name_pattern.pattern
+        yield from call.say(f"{fault}_pattern", path=path, value=name, pattern=pattern)
+    elif row.name_pattern is not None and len(name) > row.name_limit:
+        yield from call.say(
+            f"{fault}_long", path=path, value=name, limit=row.name_limit, length=len(name)
+        )
+
+
+# Earlier calls.
 
 MAXIMUM_CALLS = 128
 
@@ -98,3 +131,61 @@ def _check_arguments(call: ChatCall, path: str, function: dict[str, Any]) -> Ite
         return
     if not isinstance(parsed, dict):
         yield from call.say("arguments_object", path=path, value=shown)
+
+
+# Calls and results.
+
+
+class _OpenTurn(msgspec.Struct):
+    """The assistant message whose results are being read."""
+
+    index: int
+    expected: dict[str, None]
+    answered: set[str]
+
+    def missing(self) -> list[str]:
+        return [identifier for identifier in self.expected if identifier not in self.answered]
+
+
+def check_pairing(call: ChatCall) -> Iterator[Violation]:
+    """Report orphans, duplicates and unanswered calls in the order of the messages."""
+    turn: _OpenTurn | None = None
+    index = -1
+    for index, message in call.messages():
+        if message.get("role") == "tool":
+            yield from _check_result(call, index, turn, message.get("tool_call_id"))
+            continue
+        yield from _close(call, turn, index)
+        identifiers = [as_string(made.get("id")) for made in calls_of(message)]
+        expected = {found: None for found in identifiers if found}
+        turn = _OpenTurn(index, expected, set()) if expected else None
+    yield from _close(call, turn, index + 1)
+
+
+def _check_result(
+    call: ChatCall, index: int, turn: _OpenTurn | None, identifier: object
+) -> Iterator[Violation]:
+    if not isinstance(identifier, str) or not identifier:
+        yield from call.say(
+            "result_id_missing", path=f"messages[{index}].tool_call_id", index=index
+        )
+        if turn is None:
+            yield from call.say("result_orphan", index=index, identifier=identifier)
+        return
+    if turn is None or identifier not in turn.expected:
+        yield from call.say("result_orphan", index=index, identifier=identifier)
+    elif identifier in turn.answered:
+        yield from call.say("result_duplicate", index=index, identifier=identifier)
+    else:
+        turn.answered.add(identifier)
+
+
+def _close(call: ChatCall, turn: _OpenTurn | None, next_index: int) -> Iterator[Violation]:
+    missing = turn.missing() if turn is not None else []
+    if turn is not None and missing:
+        yield from call.say(
+            "call_unanswered",
+            index=turn.index,
+            next_index=next_index,
+            identifiers=", ".join(missing),
+        )

@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import Any
 
 from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
+from multi_llm_chat.testing.validators.function_schema import walk
 from multi_llm_chat.testing.validators.meta_schema import draft7_fault
-from multi_llm_chat.testing.validators.schema_walk import walk
 from multi_llm_chat.testing.validators.typed_views import as_object, as_string, members
 from multi_llm_chat.testing.validators.violation import Violation
 

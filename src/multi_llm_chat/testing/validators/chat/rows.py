@@ -1,22 +1,25 @@
-"""The Chat Completions rows: each server is data."""
+"""The judge of Chat Completions requests, and its rows: each server is data."""
 
 import re
+from collections.abc import Iterator
 
 from multi_llm_chat.testing.validators.chat import keys, wordings
-from multi_llm_chat.testing.validators.chat.capabilities import check_capabilities
 from multi_llm_chat.testing.validators.chat.faults import COMPATIBLE, OPENAI
+from multi_llm_chat.testing.validators.chat.history_calls import check_pairing
 from multi_llm_chat.testing.validators.chat.hosted_quirks import (
     check_azure_mistral,
     check_equal_strictness,
     check_fireworks,
     check_reasoner_alternation,
     check_reasoning_content,
+    check_upstream,
     check_xai_content,
     check_xai_model,
 )
 from multi_llm_chat.testing.validators.chat.local_servers import (
     check_llamacpp_messages,
     check_llamacpp_tools,
+    check_template,
     check_vllm_reasoning,
 )
 from multi_llm_chat.testing.validators.chat.messages import check_content_presence, check_messages
@@ -31,16 +34,16 @@ from multi_llm_chat.testing.validators.chat.ollama import (
     check_ollama_messages,
     check_ollama_tools,
 )
-from multi_llm_chat.testing.validators.chat.pairing import check_pairing
 from multi_llm_chat.testing.validators.chat.parameters import (
+    check_capabilities,
     check_parameters,
     check_request_keys,
     check_required,
 )
-from multi_llm_chat.testing.validators.chat.row import ChatRow
-from multi_llm_chat.testing.validators.chat.templates import check_template
+from multi_llm_chat.testing.validators.chat.row import ChatCall, ChatRow
 from multi_llm_chat.testing.validators.chat.tools import check_tool_choice, check_tools
-from multi_llm_chat.testing.validators.chat.upstream import check_upstream
+from multi_llm_chat.testing.validators.typed_views import as_object, as_string
+from multi_llm_chat.testing.validators.violation import Violation
 
 _OPENAI_ROLES: tuple[str, ...] = ("system", "assistant", "user", "function", "tool", "developer")
 _PLAIN_ROLES = ("system", "user", "assistant", "tool")
@@ -276,3 +279,19 @@ _TABLE = (
 )
 
 CHAT_ROWS: dict[str, ChatRow] = {row.name: row for row in _TABLE}
+
+
+# The judge.
+
+
+def validate_chat(provider: str, body: object, model: str | None) -> Iterator[Violation]:
+    """Run the row's checks in the order in which it would report."""
+    row = CHAT_ROWS[provider]
+    request = as_object(body)
+    if request is None:
+        yield from ChatCall(row, {}, "").say("body_type")
+        return
+    named = model if model is not None else as_string(request.get("model"))
+    call = ChatCall(row, request, named or "")
+    for check in row.checks:
+        yield from check(call)

@@ -3,10 +3,9 @@
 from collections.abc import Iterator
 from typing import Any
 
-from multi_llm_chat.testing.validators.chat.names import check_name
+from multi_llm_chat.testing.validators.chat.history_calls import check_name
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.function_schema import function_faults
-from multi_llm_chat.testing.validators.strict_schema import strict_faults
+from multi_llm_chat.testing.validators.function_schema import function_faults, strict_faults
 from multi_llm_chat.testing.validators.typed_views import (
     as_array,
     as_object,

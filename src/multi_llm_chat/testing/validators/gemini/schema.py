@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.gemini import wordings as say
-from multi_llm_chat.testing.validators.gemini.fields import check_known, read
+from multi_llm_chat.testing.validators.gemini.contents import check_known, read
 from multi_llm_chat.testing.validators.typed_views import as_array, as_object
 from multi_llm_chat.testing.validators.violation import Violation
 

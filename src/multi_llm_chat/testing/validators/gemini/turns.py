@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from multi_llm_chat.testing.validators.gemini import wordings as say
-from multi_llm_chat.testing.validators.gemini.fields import read
+from multi_llm_chat.testing.validators.gemini.contents import read
 from multi_llm_chat.testing.validators.typed_views import as_array
 from multi_llm_chat.testing.validators.violation import Violation
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import msgspec
 
-from multi_llm_chat.testing.validators.function_schema import function_faults
+from multi_llm_chat.testing.validators.function_schema import function_faults, strict_faults
 from multi_llm_chat.testing.validators.openai_models import openai_model
 from multi_llm_chat.testing.validators.responses import wordings as say
 from multi_llm_chat.testing.validators.responses.items import check_name
-from multi_llm_chat.testing.validators.strict_schema import strict_faults
 from multi_llm_chat.testing.validators.typed_views import (
     as_array,
     as_number,

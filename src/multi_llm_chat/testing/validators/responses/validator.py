@@ -1,11 +1,17 @@
-"""The judge of OpenAI Responses requests."""
+"""The judge of OpenAI Responses requests.
+
+What belongs together in an input:
+1. Every function call has an output, and every output a call before it (RSP-01, RSP-02). With
+   ``previous_response_id`` or ``conversation`` the other half may be stored.
+2. A reasoning item is followed by what it led to (RSP-03).
+3. Without storage, items can only be given whole (RSP-06).
+"""
 
 from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.responses import wordings as say
 from multi_llm_chat.testing.validators.responses.items import check_items
-from multi_llm_chat.testing.validators.responses.pairing import check_pairing
 from multi_llm_chat.testing.validators.responses.settings import (
     check_capabilities,
     check_keys,
@@ -13,8 +19,76 @@ from multi_llm_chat.testing.validators.responses.settings import (
     check_tool_choice,
     check_tools,
 )
-from multi_llm_chat.testing.validators.typed_views import as_object, as_string
+from multi_llm_chat.testing.validators.typed_views import as_object, as_string, objects
 from multi_llm_chat.testing.validators.violation import Violation
+
+# What belongs together.
+
+
+def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
+    """Hold the items against the rules above."""
+    items = objects(body.get("input"))
+    stored = body.get("previous_response_id") is not None or body.get("conversation") is not None
+    yield from _check_calls(items, has_stored_history=stored)
+    yield from _check_reasoning(items)
+    if body.get("store") is False:
+        yield from _check_stored(items)
+
+
+def _check_calls(items: list[dict[str, Any]], *, has_stored_history: bool) -> Iterator[Violation]:
+    pending: dict[str, None] = {}
+    answered: set[str] = set()
+    for item in items:
+        identifier = as_string(item.get("call_id"))
+        if identifier is None:
+            continue
+        if item.get("type") == "function_call":
+            if identifier in pending:
+                yield say.DUPLICATE.fill(identifier=identifier)
+            pending[identifier] = None
+        elif item.get("type") == "function_call_output":
+            if identifier in pending:
+                del pending[identifier]
+                answered.add(identifier)
+            elif identifier in answered:
+                yield say.DUPLICATE.fill(identifier=identifier)
+            elif not has_stored_history:
+                yield say.ORPHAN.fill(identifier=identifier)
+    for identifier in pending:
+        yield say.UNANSWERED.fill(identifier=identifier)
+
+
+def _check_reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
+    waiting: dict[str, Any] | None = None
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "reasoning":
+            waiting = item
+        elif waiting is not None:
+            if not _is_output(kind, item):
+                yield say.REASONING_ALONE.fill(identifier=waiting.get("id"))
+            waiting = None
+    if waiting is not None:
+        yield say.REASONING_ALONE.fill(identifier=waiting.get("id"))
+
+
+def _is_output(kind: object, item: dict[str, Any]) -> bool:
+    """Whether the model itself produced the item."""
+    if kind == "message":
+        return item.get("role") == "assistant"
+    return isinstance(kind, str) and not kind.endswith("_output")
+
+
+def _check_stored(items: list[dict[str, Any]]) -> Iterator[Violation]:
+    for item in items:
+        kind, identifier = item.get("type"), item.get("id")
+        is_reference = kind == "item_reference"
+        is_bare_reasoning = kind == "reasoning" and not item.get("encrypted_content")
+        if identifier is not None and (is_reference or is_bare_reasoning):
+            yield say.NOT_STORED.fill(identifier=identifier)
+
+
+# The judge.
 
 _STORED = ("previous_response_id", "prompt", "conversation")
 
