@@ -10,13 +10,16 @@ Rules:
 4. Names of properties and definitions are data: a property may be called ``type`` or ``$ref``.
 5. A schema that already keeps these rules comes back equal. The input is never changed.
 6. Work is bounded: cycles, too deep nesting and everything beyond the node budget become ``{}``.
+7. ``either`` accepts exactly the values that one of its arguments accepts.
 """
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeAlias, cast
+
+from msgspec import json
 
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
@@ -383,3 +386,41 @@ def clean_subschema(schema: object) -> Subschema:
     """Return a valid schema of anything: what a reference points at may be no schema yet."""
     cleaned = _Cleaner().schema(schema, 0)
     return {} if cleaned is _INVALID else cleaned
+
+
+# Alternatives.
+
+_CHOICE_KEYWORDS: Final = frozenset({"const", "enum", "type", "description", "title"})
+
+
+def _only_choices(schema: Subschema) -> list[Any] | None:
+    """The values of a schema that is nothing but a choice of values."""
+    if isinstance(schema, bool) or not schema.keys() <= _CHOICE_KEYWORDS:
+        return None
+    if "const" in schema:
+        return [schema["const"]] if "enum" not in schema else None
+    return schema.get("enum")
+
+
+def either(schemas: Iterable[Subschema]) -> Subschema:
+    """Return a schema for the values that one of ``schemas`` accepts."""
+    by_text: dict[bytes, Subschema] = {}
+    for schema in schemas:
+        if schema is True or schema == {}:
+            return {}
+        if schema is not False:
+            by_text.setdefault(json.encode(schema), schema)
+    distinct = list(by_text.values())
+    if len(distinct) < 2:
+        return distinct[0] if distinct else False
+    values: list[Any] = []
+    for schema in distinct:
+        choices = _only_choices(schema)
+        if choices is None:
+            return {"anyOf": distinct}
+        values.extend(choices)
+    types = {str(cast("JsonObject", schema).get("type")) for schema in distinct}
+    first = cast("JsonObject", distinct[0])
+    if len(types) > 1:
+        return {"enum": values}
+    return {"type": first["type"], "enum": values} if "type" in first else {"enum": values}

@@ -9,22 +9,21 @@ Rules:
    definitions which double each other cannot make a small schema a huge one.
 4. ``both`` accepts every value that both of its arguments accept; it may accept more, never less.
    Where the two cannot be said together, the left one is kept.
-5. ``either`` accepts exactly the values that one of its arguments accepts.
-6. ``flattened`` takes in a schema's own ``$ref`` and ``allOf``, so that neither is left.
-7. ``folded`` takes the alternatives of an object schema into its properties. A name that only some
+5. ``flattened`` takes in a schema's own ``$ref`` and ``allOf``, so that neither is left.
+6. ``folded`` takes the alternatives of an object schema into its properties. A name that only some
    alternatives declare keeps its schema: that is stricter than JSON Schema where an alternative leaves
    other names free, and is what the author of the schema meant.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeAlias, cast
 from urllib.parse import unquote
 
 from msgspec import json
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.schema.cleanup import Subschema, clean_subschema
+from multi_llm_chat.schema.cleanup import Subschema, clean_subschema, either
 
 #: How often definitions are copied within one schema, and how deep into each other.
 MAX_EXPANSIONS: Final = 2_000
@@ -144,7 +143,6 @@ _GROUPS: Final = (
     frozenset({"if", "then", "else"}),
 )
 _GROUP_OF: Final = {keyword: group for group in _GROUPS for keyword in group}
-_CHOICE_KEYWORDS: Final = frozenset({"const", "enum", "type", "description", "title"})
 _ALTERNATIVES: Final = ("anyOf", "oneOf")
 _MAX_FOLDING_DEPTH: Final = 8
 _MAX_ALTERNATIVES_TEXT: Final = 300
@@ -230,39 +228,6 @@ def both(left: Subschema, right: Subschema) -> Subschema:
 
 def _only_items(left: Any, right: Any) -> bool:
     return "items" in left and "prefixItems" not in left and "prefixItems" not in right
-
-
-def _choices(schema: Subschema) -> list[Any] | None:
-    """The values of a schema that is nothing but a choice of values."""
-    if isinstance(schema, bool) or not schema.keys() <= _CHOICE_KEYWORDS:
-        return None
-    if "const" in schema:
-        return [schema["const"]] if "enum" not in schema else None
-    return schema.get("enum")
-
-
-def either(schemas: Iterable[Subschema]) -> Subschema:
-    """Return a schema for the values that one of ``schemas`` accepts."""
-    by_text: dict[bytes, Subschema] = {}
-    for schema in schemas:
-        if schema is True or schema == {}:
-            return {}
-        if schema is not False:
-            by_text.setdefault(json.encode(schema), schema)
-    distinct = list(by_text.values())
-    if len(distinct) < 2:
-        return distinct[0] if distinct else False
-    values: list[Any] = []
-    for schema in distinct:
-        choices = _choices(schema)
-        if choices is None:
-            return {"anyOf": distinct}
-        values.extend(choices)
-    types = {str(cast("JsonObject", schema).get("type")) for schema in distinct}
-    first = cast("JsonObject", distinct[0])
-    if len(types) > 1:
-        return {"enum": values}
-    return {"type": first["type"], "enum": values} if "type" in first else {"enum": values}
 
 
 def flattened(

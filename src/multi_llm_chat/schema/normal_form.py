@@ -23,9 +23,9 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.schema.cleanup import either
 from multi_llm_chat.schema.descriptions import Place
 from multi_llm_chat.schema.dialect_rules import SchemaRules
-from multi_llm_chat.schema.merge import either
 
 Step: TypeAlias = Callable[[JsonObject, Place], JsonObject]
 
