@@ -18,15 +18,15 @@ from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.http.retry_dates import with_seconds
 from multi_llm_chat.http.transports import Health
-from multi_llm_chat.protocol.attempts import Attempts, begin, end
-from multi_llm_chat.protocol.exchange import HttpRequest
 
-if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
+if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened
     from multi_llm_chat.http.async_transport import AsyncTransport
+    from multi_llm_chat.protocol.attempts import Attempts
+    from multi_llm_chat.protocol.exchange import HttpRequest
 
 
 async def answer(
-    attempts: Attempts, transport: "AsyncTransport", health: Health
+    attempts: "Attempts", transport: "AsyncTransport", health: Health
 ) -> AsyncGenerator[list[Event]]:
     """Ask until there is an answer; yield its events as they arrive.
 
@@ -40,7 +40,7 @@ async def answer(
         loss: ConnectionFailed | None = None
         try:
             async with transport.send(request) as reply:
-                begin(exchange, reply.status, with_seconds(reply.headers, time.time()))
+                attempts.begin(reply.status, with_seconds(reply.headers, time.time()))
                 try:
                     async for piece in reply.body:
                         events = exchange.receive(piece)
@@ -53,7 +53,7 @@ async def answer(
                             break
                 except ConnectionFailed as error:
                     loss = error
-            events = end(exchange, loss)
+            events = attempts.end(loss)
             health.record(request.url, None, time.monotonic())
             if events:
                 yield attempts.read(events)
@@ -64,7 +64,7 @@ async def answer(
         await asyncio.sleep(seconds)
 
 
-async def fetch(request: HttpRequest, transport: "AsyncTransport") -> tuple[int, bytes]:
+async def fetch(request: "HttpRequest", transport: "AsyncTransport") -> tuple[int, bytes]:
     """Send one request; return the status and the whole body."""
     async with transport.send(request) as reply:
         return reply.status, b"".join([piece async for piece in reply.body])

@@ -18,12 +18,12 @@ from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.http.retry_dates import with_seconds
 from multi_llm_chat.http.transports import Health
-from multi_llm_chat.protocol.attempts import Attempts, begin, end
-from multi_llm_chat.protocol.exchange import HttpRequest
 
-if TYPE_CHECKING:  # the HTTP library is loaded when a transport is opened
+if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened
     from multi_llm_chat.http.connection_pool import Connection
     from multi_llm_chat.http.sync_transport import SyncTransport
+    from multi_llm_chat.protocol.attempts import Attempts
+    from multi_llm_chat.protocol.exchange import HttpRequest
 
 
 class Stop:
@@ -59,7 +59,7 @@ class Stop:
 
 
 def answer(
-    attempts: Attempts, transport: "SyncTransport", health: Health, stop: Stop
+    attempts: "Attempts", transport: "SyncTransport", health: Health, stop: Stop
 ) -> Generator[list[Event]]:
     """Ask until there is an answer; yield its events as they arrive.
 
@@ -73,7 +73,7 @@ def answer(
         loss: ConnectionFailed | None = None
         try:
             with transport.send(request, watch=stop.watch) as reply:
-                begin(exchange, reply.status, with_seconds(reply.headers, time.time()))
+                attempts.begin(reply.status, with_seconds(reply.headers, time.time()))
                 try:
                     for piece in reply.body:
                         events = exchange.receive(piece)
@@ -86,7 +86,7 @@ def answer(
                             break
                 except ConnectionFailed as error:
                     loss = error
-            events = end(exchange, loss)
+            events = attempts.end(loss)
             health.record(request.url, None, time.monotonic())
             if events:
                 yield attempts.read(events)
@@ -98,7 +98,7 @@ def answer(
                 raise
 
 
-def fetch(request: HttpRequest, transport: "SyncTransport") -> tuple[int, bytes]:
+def fetch(request: "HttpRequest", transport: "SyncTransport") -> tuple[int, bytes]:
     """Send one request; return the status and the whole body."""
     with transport.send(request) as reply:
         return reply.status, b"".join(reply.body)

@@ -74,6 +74,35 @@ class Attempts:
         self._unused = self.streamed = False
         return self.exchange
 
+    def begin(self, status: int, headers: Mapping[str, str]) -> None:
+        """Take the head of a reply.
+
+        Raises:
+            ProviderError: The server redirects; the key is not sent to another address.
+        """
+        if 300 <= status < 400:
+            place = urlsplit(headers.get("location", "")).netloc or "another address"
+            raise ProviderError(
+                f"The server redirects to {place} ({status}). Set base_url to the address that answers itself.",
+                provider=self.exchange.rendered.provider,
+                status=status,
+            )
+        self.exchange.begin(status, headers)
+
+    def end(self, loss: ConnectionFailed | None) -> list[Event]:
+        """Close the exchange; one whose connection was lost may be complete all the same.
+
+        Raises:
+            ProviderError: What was wrong; ``StreamBroken`` has the part of the reply that arrived.
+        """
+        try:
+            return self.exchange.end()
+        except StreamBroken as broken:
+            if loss is not None:
+                broken.code = loss.code
+                broken.args = (f"{loss.message} {broken.message}",)
+            raise
+
     def read(self, events: list[Event]) -> list[Event]:
         """Events as the caller gets them."""
         self.streamed = True
@@ -139,38 +168,6 @@ class Attempts:
 
     def _original_call(self, call: ToolCall) -> ToolCall:
         return replace(call, name=self._names.get(call.name, call.name))
-
-
-def begin(exchange: Exchange, status: int, headers: Mapping[str, str]) -> None:
-    """Take the head of a reply.
-
-    Raises:
-        ProviderError: The server sends its callers elsewhere; a key is not carried along.
-    """
-    if 300 <= status < 400:
-        place = urlsplit(headers.get("location", "")).netloc or "another address"
-        raise ProviderError(
-            f"The server sends its callers on to {place} ({status}). Set base_url to the address "
-            "that answers itself.",
-            provider=exchange.rendered.provider,
-            status=status,
-        )
-    exchange.begin(status, headers)
-
-
-def end(exchange: Exchange, loss: ConnectionFailed | None) -> list[Event]:
-    """Close an exchange; one whose connection was lost may be complete all the same.
-
-    Raises:
-        ProviderError: What was wrong; ``StreamBroken`` has what was said until then.
-    """
-    try:
-        return exchange.end()
-    except StreamBroken as broken:
-        if loss is not None:
-            broken.code = loss.code
-            broken.args = (f"{loss.message} {broken.message}",)
-        raise
 
 
 def _kind(failure: ProviderError) -> str:
