@@ -12,7 +12,7 @@ from typing import Literal
 
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
-from multi_llm_chat.agent.reply_stream import Inquirer, Inquiry
+from multi_llm_chat.agent.reply_stream import Inquiry
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.retry import handed_over
 from multi_llm_chat.repair.policy import RepairPolicy
@@ -45,7 +45,7 @@ class FallbackProvider(LLMProvider):
         return f"FallbackProvider({', '.join(member.name for member in self.members)})"
 
     @property
-    def chain(self) -> Sequence[Inquirer]:
+    def chain(self) -> Sequence[LLMProvider]:
         """The providers that are asked, in order; a chain in the chain counts as its members."""
         return tuple(asked for member in self.members for asked in member.chain)
 

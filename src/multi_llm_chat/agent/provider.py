@@ -23,7 +23,6 @@ from multi_llm_chat.agent.provider_access import Access
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.reply_stream import (
     AsyncReplyStream,
-    Inquirer,
     Inquiry,
     RemoteInquiry,
     ReplyStream,
@@ -351,7 +350,7 @@ class LLMProvider:
         await self.aclose()
 
     @property
-    def chain(self) -> Sequence[Inquirer]:
+    def chain(self) -> Sequence["LLMProvider"]:
         """The providers that are asked, in order."""
         return (self,)
 

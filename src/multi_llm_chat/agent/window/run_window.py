@@ -11,13 +11,11 @@ Rules:
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.agent.fallback_chain import FallbackProvider
-from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.window.compression import summary_room
 from multi_llm_chat.agent.window.compression_notes import WHOLE, Reason
@@ -30,6 +28,9 @@ from multi_llm_chat.metering.model_windows import Window, window_of
 from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.metering.tokenizers import counter_for
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+
+if TYPE_CHECKING:
+    from multi_llm_chat.agent.provider import LLMProvider
 
 #: A refused request was too long; how much of it the next may have.
 _HARDER: Final = 0.85
@@ -50,17 +51,16 @@ class Compression(Struct, frozen=True):
 
     window: Window | int | None = None
     windows: Mapping[str, int | Window] = {}
-    summarise_with: LLMProvider | None = None
+    summarise_with: "LLMProvider | None" = None
     cut: Cut = WHOLE
     counter: Counter | None = None
 
 
 def provider_window(
-    provider: LLMProvider, windows: Mapping[str, int | Window] | None = None
+    provider: "LLMProvider", windows: Mapping[str, int | Window] | None = None
 ) -> Window:
     """The window of a provider's model; of a chain, the smallest."""
-    members = provider.members if isinstance(provider, FallbackProvider) else (provider,)
-    found = [window_of(member.model, member.name, windows) for member in members]
+    found = [window_of(member.model, member.name, windows) for member in provider.chain]
     return min(found, key=lambda window: window.tokens)
 
 
@@ -68,7 +68,7 @@ class Fitting:
     """The requests of one run: each is fitted, asked, and learnt from."""
 
     def __init__(
-        self, provider: LLMProvider, compression: Compression | None, system_prompt: str | None
+        self, provider: "LLMProvider", compression: Compression | None, system_prompt: str | None
     ) -> None:
         self._compression = compression
         chosen = compression or Compression()
