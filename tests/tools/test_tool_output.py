@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Media, Text
 from multi_llm_chat.tools.tool_output import MEDIA_LIMIT, NOTHING, content_of, cut
 

@@ -33,7 +33,7 @@ from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.history.json_values import clean_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import Options
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from multi_llm_chat.archive.document import MAIN, Conversation, write_time
 from multi_llm_chat.archive.native import write_native
 from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
 
 Format: TypeAlias = Literal["json", "markdown", "text"]

@@ -10,8 +10,7 @@ Rules:
 from collections.abc import Iterable
 from typing import Any, assert_never
 
-from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import read_history, split_result
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
 
 #: Longer results are cut for display; the history has them whole.

@@ -12,8 +12,7 @@ from typing import Any
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
-from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call, split_result
 from multi_llm_chat.history.values import JsonObject, Part, Text, ToolCall, ToolResult, Turn
 
 _SOURCE = "message"

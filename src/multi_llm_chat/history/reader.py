@@ -6,6 +6,8 @@ Rules:
 3. What is not a turn at all becomes an unreadable placeholder; a turn that cannot be understood
    raises ``UsageError`` with its index.
 4. A call without an id gets one made from its position, unique in the history.
+5. A tool result is text that a model reads and media that it may look at (``split_result``): a list of our own
+   text and media parts is taken apart, any other value is written as JSON.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,7 +15,7 @@ from typing import Any, cast
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
@@ -279,4 +281,32 @@ def _with_ids(turn: Turn, index: int, taken: set[str]) -> Turn:
         parts.append(part)
     return Turn(
         turn.role, tuple(parts), turn.id, turn.created_at, turn.model, turn.meta, turn.unreadable
+    )
+
+
+# What a tool result consists of: text a model reads, and media it may look at.
+
+
+def split_result(content: Any) -> tuple[str, tuple[Media, ...]]:
+    """Return the result's text and its media."""
+    if isinstance(content, str):
+        return content, ()
+    items = as_list(content)
+    if not items or not all(_is_part(item) for item in items):
+        return compact_json(content), ()
+    parts = [read_part(item, 0, position) for position, item in enumerate(items)]
+    texts = [part.content for part in parts if isinstance(part, Text)]
+    media = tuple(part for part in parts if isinstance(part, Media))
+    return "\n".join(texts), media
+
+
+def _is_part(item: object) -> bool:
+    part = as_object(item)
+    if part is None:
+        return False
+    kind = part.get("type")
+    if kind == "text":
+        return isinstance(part.get("content", part.get("text")), str)
+    return kind == "media" and (
+        isinstance(part.get("data"), str) or isinstance(part.get("url"), str)
     )

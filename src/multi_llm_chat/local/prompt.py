@@ -14,8 +14,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import read_history, split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ToolDefinition
 

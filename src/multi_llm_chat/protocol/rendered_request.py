@@ -19,7 +19,8 @@ from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import Draft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
 from multi_llm_chat.protocol.rule_ids import own_rule
-from multi_llm_chat.repair import frame, repair
+from multi_llm_chat.repair.engine import repair
+from multi_llm_chat.repair.framing import frame
 from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools

@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 from msgspec.structs import replace
 
 from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
@@ -28,7 +28,8 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.protocol.request_draft import media_label
-from multi_llm_chat.repair import frame, repair
+from multi_llm_chat.repair.engine import repair
+from multi_llm_chat.repair.framing import frame
 from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools

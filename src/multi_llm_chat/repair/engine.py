@@ -18,7 +18,7 @@ from itertools import islice
 from msgspec import Struct
 
 from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Media,

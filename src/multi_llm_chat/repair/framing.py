@@ -13,12 +13,11 @@ Rules:
 from collections.abc import Iterator, Sequence
 
 from multi_llm_chat.history.values import Text, Thinking, Turn
-from multi_llm_chat.repair.policy import Note, Target
+from multi_llm_chat.repair.policy import ACKNOWLEDGED, Note, Target
 from multi_llm_chat.repair.sorting import Placed, with_parts
 
 OPENING = "(the conversation so far)"
 CONTINUE = "Continue."
-ACKNOWLEDGED = "OK."
 
 
 def frame(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[Placed]:

@@ -25,6 +25,9 @@ class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
 #: Seed 001's behaviour: what has no partner is removed; every assistant is this one.
 PAIRS_ONLY = RepairPolicy(unanswered="drop", orphans="drop", foreign="adopt")
 
+#: What the model says between tool results and a user turn, where the target wants an answer there.
+ACKNOWLEDGED = "OK."
+
 
 class Target(Struct, frozen=True):
     """What the receiver of a request demands of the history.

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,

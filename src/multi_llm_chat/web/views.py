@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.tools.mcp import Elicitation

@@ -17,7 +17,7 @@ import msgspec
 
 from multi_llm_chat.agent.window.compression_notes import is_note
 from multi_llm_chat.history.json_values import clean_json, compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Media,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_object, compact_json
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
@@ -39,7 +39,7 @@ from multi_llm_chat.protocol.request_draft import (
     told,
     without_nothing,
 )
-from multi_llm_chat.repair.framing import ACKNOWLEDGED
+from multi_llm_chat.repair.policy import ACKNOWLEDGED
 from multi_llm_chat.schema.dialect_rules import OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
 

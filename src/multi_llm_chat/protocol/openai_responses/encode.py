@@ -9,7 +9,7 @@ Rules:
 
 from collections.abc import Iterator, Sequence
 
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,

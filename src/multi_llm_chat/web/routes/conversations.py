@@ -19,7 +19,7 @@ from starlette.responses import JSONResponse, Response
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.result_parts import split_result
+from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
 from multi_llm_chat.web.routes.request_context import RequestContext
