@@ -14,7 +14,7 @@ Rules:
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
 from msgspec.structs import replace
 
@@ -46,6 +46,17 @@ from multi_llm_chat.schema.tool_definitions import find_tools
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | None
+
+
+class AskSettings(TypedDict, total=False):
+    """The keyword arguments that every method which asks a provider takes."""
+
+    #: Settings of this call; those it does not name are the provider object's.
+    options: Options | Mapping[str, Any] | None
+    #: The JSON Schema that the answer is to follow.
+    schema: JsonObject | None
+    #: How the history is repaired this time.
+    policy: RepairPolicy | None
 
 
 class LLMProvider:
@@ -174,87 +185,59 @@ class LLMProvider:
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-        policy: RepairPolicy | None = None,
+        **settings: Unpack[AskSettings],
     ) -> Generator[JsonObject]:
-        """Ask; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they come."""
-        return plain_chunks(
-            self.stream(
-                history, system_prompt, tools, options=options, schema=schema, policy=policy
-            )
-        )
+        """Ask; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they come.
+
+        The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
+        """
+        return plain_chunks(self.stream(history, system_prompt, tools, **settings))
 
     def acall_api(
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-        policy: RepairPolicy | None = None,
+        **settings: Unpack[AskSettings],
     ) -> AsyncGenerator[JsonObject]:
         """Like ``call_api``, with ``async for``."""
-        return plain_chunks_async(
-            self.astream(
-                history, system_prompt, tools, options=options, schema=schema, policy=policy
-            )
-        )
+        return plain_chunks_async(self.astream(history, system_prompt, tools, **settings))
 
     def stream(
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-        policy: RepairPolicy | None = None,
+        **settings: Unpack[AskSettings],
     ) -> ReplyStream:
-        """Ask; iterate over the events of the reply. The arguments are those of ``request``."""
-        request = self.request(
-            history, system_prompt, tools, options=options, schema=schema, policy=policy
-        )
-        return self.ask_sync(request)
+        """Ask; iterate over the events of the reply.
+
+        The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
+        """
+        return self.ask_sync(self.request(history, system_prompt, tools, **settings))
 
     def astream(
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-        policy: RepairPolicy | None = None,
+        **settings: Unpack[AskSettings],
     ) -> AsyncReplyStream:
         """Like ``stream``, with ``async for``."""
-        request = self.request(
-            history, system_prompt, tools, options=options, schema=schema, policy=policy
-        )
-        return self.ask(request)
+        return self.ask(self.request(history, system_prompt, tools, **settings))
 
     def complete(
         self,
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-        policy: RepairPolicy | None = None,
+        **settings: Unpack[AskSettings],
     ) -> Reply:
-        """Ask for the whole reply at once; the arguments are those of ``request``."""
-        request = self.request(
-            history,
-            system_prompt,
-            tools,
-            options=options,
-            schema=schema,
-            policy=policy,
-            stream=False,
-        )
+        """Ask for the whole reply at once.
+
+        The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
+        """
+        request = self.request(history, system_prompt, tools, stream=False, **settings)
         with self.ask_sync(request) as stream:
             for _ in stream:
                 pass
@@ -265,21 +248,10 @@ class LLMProvider:
         history: Iterable[Any],
         system_prompt: str | None = None,
         tools: Tools = None,
-        *,
-        options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
-        policy: RepairPolicy | None = None,
+        **settings: Unpack[AskSettings],
     ) -> Reply:
         """Like ``complete``, to be awaited."""
-        request = self.request(
-            history,
-            system_prompt,
-            tools,
-            options=options,
-            schema=schema,
-            policy=policy,
-            stream=False,
-        )
+        request = self.request(history, system_prompt, tools, stream=False, **settings)
         async with self.ask(request) as stream:
             async for _ in stream:
                 pass
