@@ -10,7 +10,7 @@ from tests.agent.replies import whole_of
 from tests.asking import HISTORY, Asker
 from tests.servers import Reset, Script, Send, serving, streamed, whole
 
-from multi_llm_chat.agent.provider_access import Access
+from multi_llm_chat.agent.provider_access import ProviderAccess
 from multi_llm_chat.agent.providers import (
     ChatGPTProvider,
     ClaudeProvider,
@@ -74,11 +74,13 @@ def test_a_key_set_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_argument_wins_over_the_environment() -> None:
     row = provider_row("openai")
     environment = {"OPENAI_API_KEY": "environment", "OPENAI_BASE_URL": "http://environment/v9"}
-    told = Access(row, api_key="argument", base_url="http://argument/v9", environment=environment)
+    told = ProviderAccess(
+        row, api_key="argument", base_url="http://argument/v9", environment=environment
+    )
     assert (told.key(), told.base_url()) == ("argument", "http://argument/v9")
-    untold = Access(row, environment=environment)
+    untold = ProviderAccess(row, environment=environment)
     assert (untold.key(), untold.base_url()) == ("environment", "http://environment/v9")
-    assert Access(row, environment={}).base_url() == "https://api.openai.com/v1"
+    assert ProviderAccess(row, environment={}).base_url() == "https://api.openai.com/v1"
 
 
 @pytest.mark.parametrize(
@@ -86,7 +88,7 @@ def test_an_argument_wins_over_the_environment() -> None:
     [("openai-chat", "OPENAI_CHAT_BASE_URL"), ("anthropic", "ANTHROPIC_BASE_URL"), ("vllm", "VLLM_BASE_URL")],
 )  # fmt: skip
 def test_every_provider_has_a_variable_for_its_address(name: str, variable: str) -> None:
-    access = Access(provider_row(name), environment={variable: "http://here/x"})
+    access = ProviderAccess(provider_row(name), environment={variable: "http://here/x"})
     assert access.base_url() == "http://here/x"
 
 
@@ -102,7 +104,7 @@ def test_every_provider_has_a_variable_for_its_address(name: str, variable: str)
     ],
 )
 def test_an_address_without_a_path_gets_the_providers(name: str, url: str, expected: str) -> None:
-    assert Access(provider_row(name), base_url=url, environment={}).base_url() == expected
+    assert ProviderAccess(provider_row(name), base_url=url, environment={}).base_url() == expected
 
 
 @pytest.mark.parametrize(
@@ -110,25 +112,25 @@ def test_an_address_without_a_path_gets_the_providers(name: str, url: str, expec
 )
 def test_an_unusable_address_is_the_callers_mistake(url: str) -> None:
     with pytest.raises(UsageError) as raised:
-        Access(provider_row("openai"), base_url=url, environment={}).base_url()
+        ProviderAccess(provider_row("openai"), base_url=url, environment={}).base_url()
     assert "secret" not in str(raised.value)
 
 
 def test_azure_needs_an_address_of_its_own() -> None:
     with pytest.raises(UsageError, match="AZURE_BASE_URL"):
-        Access(provider_row("azure"), environment={}).base_url()
+        ProviderAccess(provider_row("azure"), environment={}).base_url()
 
 
 @pytest.mark.parametrize("key", ["a b", "schlüssel", "a\nb", "“quoted”"])
 def test_what_cannot_be_a_key_is_not_sent_and_not_shown(key: str) -> None:
     with pytest.raises(UsageError, match="OPENAI_API_KEY") as raised:
-        Access(provider_row("openai"), api_key=key, environment={}).key()
+        ProviderAccess(provider_row("openai"), api_key=key, environment={}).key()
     assert key not in str(raised.value)
 
 
 def test_a_local_server_needs_no_key_and_may_have_one() -> None:
-    assert Access(provider_row("ollama"), environment={}).key() is None
-    assert Access(provider_row("ollama"), api_key="k", environment={}).key() == "k"
+    assert ProviderAccess(provider_row("ollama"), environment={}).key() is None
+    assert ProviderAccess(provider_row("ollama"), api_key="k", environment={}).key() == "k"
 
 
 def texts(failure: BaseException) -> Iterator[str]:

@@ -25,7 +25,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import open_store, path, read_events, runs, totals
-from multi_llm_chat.testing.simulator import Call, Cut, Gate, Say, Status
+from multi_llm_chat.testing.simulator import Call, Disconnect, Gate, Say, Status
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
 
@@ -137,7 +137,7 @@ def test_one_failing_does_not_stop_the_others_and_its_error_is_a_record(read: Re
 
 
 def test_words_before_a_failure_are_kept_and_marked(read: Read) -> None:
-    broken = Say("One two three four", faults=[Cut(after_frames=6)])
+    broken = Say("One two three four", faults=[Disconnect(after_frames=6)])
     with stage(claude=[broken, "Again."]) as scene:
         events = read(scene.service.process_message("Count"))
         assert isinstance(events[-2], RunFailed)

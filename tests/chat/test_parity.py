@@ -11,7 +11,7 @@ from tests.chat.stage import Read, read_async, read_plainly, stage
 
 from multi_llm_chat.config.settings import ContextSettings, Settings
 from multi_llm_chat.events import Event, HistoryCompressed, RunFailed, RunFinished
-from multi_llm_chat.testing.simulator import Call, Cut, Say, Status
+from multi_llm_chat.testing.simulator import Call, Disconnect, Say, Status
 from multi_llm_chat.tools import ToolRegistry
 
 TOOLS = ToolRegistry()
@@ -28,7 +28,7 @@ replies = st.sampled_from(
         Say("Fine."),
         Say("Two and two", calls=[Call("add", {"a": 2, "b": 2}), Call("add", {"a": "x"})]),
         Say(calls=[Call("unknown")]),
-        Say("Cut off here", faults=[Cut(after_frames=5)]),
+        Say("Cut off here", faults=[Disconnect(after_frames=5)]),
         Say(thinking="Hm.", text="Thought."),
         Status(529),
         Status(400, "no such thing"),

@@ -25,7 +25,7 @@ from multi_llm_chat.compat.handlers.forms import FORMS
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.runs.execute_with_tools import execute_with_tools_sync
-from multi_llm_chat.testing.simulator import Call, Cut, Say, Simulator, Status
+from multi_llm_chat.testing.simulator import Call, Disconnect, Say, Simulator, Status
 from multi_llm_chat.tools import ToolRegistry
 
 
@@ -269,7 +269,7 @@ def test_an_error_or_a_break_in_the_second_request_keeps_the_first_round(
     registry = ToolRegistry()
     registry.tool(name="look")(lambda: "found")
     looks = Say(calls=[Call("look")])
-    broken = Say("It is " * 9, faults=[Cut(after_frames=6)])
+    broken = Say("It is " * 9, faults=[Disconnect(after_frames=6)])
     application = Application(simulator, provider, HANDLERS[provider](tools=registry))
     for second in (Status(429), broken):
         simulator.script.add(looks, second)

@@ -576,15 +576,15 @@ def test_a_kept_connection_grows_old() -> None:
     now = 0.0
     pool = ConnectionPool(TransportSettings(idle_seconds=30), clock=lambda: now)
     with serving(whole({})) as server:
-        place = pool.place_of(server.url)
-        first = pool.take(place)
+        key = pool.key_of(server.url)
+        first = pool.take(key)
         pool.give_back(first, reusable=True)
         now = 29.0
-        again = pool.take(place)
+        again = pool.take(key)
         assert again is first
         pool.give_back(again, reusable=True)
         now = 60.0
-        other = pool.take(place)
+        other = pool.take(key)
         assert other is not first
         pool.give_back(other, reusable=False)
         pool.close()

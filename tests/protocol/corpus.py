@@ -16,7 +16,7 @@ from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.gemini import decode as gemini
 from multi_llm_chat.protocol.openai_chat import decode as openai_chat
 from multi_llm_chat.protocol.openai_responses import decode as openai_responses
-from multi_llm_chat.protocol.sse import EventStream
+from multi_llm_chat.protocol.sse import SseDecoder
 
 ROOT = Path(__file__).parent.parent / "corpus"
 ORIGIN = Origin(provider="acme", endpoint="https://acme.test", model="acme-1")
@@ -93,7 +93,7 @@ def cases() -> tuple[Case, ...]:
 
 def run(dialect: str, chunks: Iterable[bytes], context: DecodeContext = CONTEXT) -> Outcome:
     """Decode a stream that arrives in the given pieces."""
-    stream, decoder = EventStream(), DECODERS[dialect](context)
+    stream, decoder = SseDecoder(), DECODERS[dialect](context)
     events: list[Event] = []
     for chunk in chunks:
         for name, data in stream.feed(chunk):

@@ -33,7 +33,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Text, Thinking, ToolCall
 from multi_llm_chat.protocol.lenient_json import read_json
-from multi_llm_chat.protocol.sse import EventStream, ServerSentEvent
+from multi_llm_chat.protocol.sse import ServerSentEvent, SseDecoder
 
 every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
 complete_cases = pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_interleaved_decoders_share_nothing(case: Case) -> None:
 
 
 def split_events(stream: bytes) -> list[ServerSentEvent]:
-    parser = EventStream()
+    parser = SseDecoder()
     return parser.feed(stream) + parser.end()
 
 

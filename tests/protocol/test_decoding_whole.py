@@ -17,7 +17,7 @@ from multi_llm_chat.events import (
     Usage,
 )
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall
-from multi_llm_chat.protocol.sse import EventStream
+from multi_llm_chat.protocol.sse import SseDecoder
 
 
 def decode(dialect: str, body: Any) -> tuple[tuple[Part, ...], list[Event]]:
@@ -137,7 +137,7 @@ responses = [
 
 @pytest.mark.parametrize("case", responses, ids=lambda case: case.id)
 def test_a_whole_response_is_the_same_as_its_stream(case: Any) -> None:
-    last = json.loads(EventStream().feed(case.stream)[-1][1])
+    last = json.loads(SseDecoder().feed(case.stream)[-1][1])
     parts, events = decode(case.dialect, last["response"])
     assert [part for part in parts if isinstance(part, Thinking)] == [
         Thinking(part["content"], ORIGIN, part["opaque"])

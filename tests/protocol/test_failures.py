@@ -17,7 +17,7 @@ from multi_llm_chat.errors import (
     Refused,
 )
 from multi_llm_chat.protocol.anthropic import decode as anthropic
-from multi_llm_chat.protocol.failures import MAX_MESSAGE, judge, read_failure, read_fault
+from multi_llm_chat.protocol.failures import MAX_MESSAGE, judge, read_error_details, read_failure
 from multi_llm_chat.protocol.gemini import decode as gemini
 from multi_llm_chat.protocol.openai_chat import decode as openai_chat
 from multi_llm_chat.protocol.openai_responses import decode as openai_responses
@@ -191,7 +191,7 @@ def test_grq_04_the_failed_generation_is_kept() -> None:
 def test_str_09_an_error_that_is_only_words_is_judged_by_them(
     said: str, kind: type[ProviderError]
 ) -> None:
-    assert type(judge(read_fault({"error": said}), provider="lmstudio")) is kind
+    assert type(judge(read_error_details({"error": said}), provider="lmstudio")) is kind
     assert type(failure(400, {"error": said})) is BadRequest
 
 

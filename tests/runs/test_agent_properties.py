@@ -34,7 +34,7 @@ from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgent
 from multi_llm_chat.testing import validate
 from multi_llm_chat.testing.simulator import (
     Call,
-    Cut,
+    Disconnect,
     ErrorInStream,
     Garbage,
     Reply,
@@ -122,7 +122,7 @@ LAST: st.SearchStrategy[Reply] = st.sampled_from([
     Say("That is", finish="length"),
     Say("No.", finish="refusal"),
     Say(""),
-    Say("It breaks here", faults=[Cut(after_frames=3)]),
+    Say("It breaks here", faults=[Disconnect(after_frames=3)]),
     Say("It breaks here", delta_size=2, faults=[ErrorInStream(after_frames=4)]),
     Status(400),
     Status(503),

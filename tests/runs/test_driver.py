@@ -52,7 +52,7 @@ from multi_llm_chat.store import (
     stop_run,
 )
 from multi_llm_chat.store.json_column import read_json
-from multi_llm_chat.testing.simulator import Cut, Gate, Hang, Say, Simulator, Status
+from multi_llm_chat.testing.simulator import Disconnect, Gate, Hang, Say, Simulator, Status
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry
 
@@ -182,7 +182,7 @@ def test_a_model_that_breaks_off_ends_the_run_with_what_it_said(
     new_place: Callable[[], str], tmp_path: Path
 ):
     with Simulator(
-        [Say("Half of", delta_size=1, faults=[Cut(after_frames=5)]), Say("All.")]
+        [Say("Half of", delta_size=1, faults=[Disconnect(after_frames=5)]), Say("All.")]
     ) as server:
         scene = Scene(new_place(), server.base_url("openai-chat"), str(tmp_path / "l"))
         with open_store(scene.place) as store:

@@ -6,7 +6,7 @@ from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator import (
     QUIRKS,
     Call,
-    Cut,
+    Disconnect,
     Drop,
     ErrorInStream,
     Garbage,
@@ -67,9 +67,9 @@ class Trouble:
     def _fault(self, dialect: str) -> Fault:
         frames = self._chance.randint(0, 12)
         faults: tuple[Fault, ...] = (
-            Cut(after_frames=frames),
-            Cut(after_frames=frames, reset=True),
-            Cut(after_bytes=self._chance.randint(1, 2000)),
+            Disconnect(after_frames=frames),
+            Disconnect(after_frames=frames, reset=True),
+            Disconnect(after_bytes=self._chance.randint(1, 2000)),
             ErrorInStream(after_frames=frames, status=self._chance.choice((429, 500, 503, 529))),
             Slow(self._chance.choice((0.001, 0.01))),
             Slow(0.0, first=0.2),

@@ -19,7 +19,7 @@ from multi_llm_chat.errors import (
 )
 from multi_llm_chat.testing.simulator import (
     Call,
-    Cut,
+    Disconnect,
     Drop,
     ErrorInStream,
     Garbage,
@@ -91,7 +91,7 @@ def test_an_error_inside_a_stream_is_told_apart(provider: str, status: int) -> N
 def test_a_cut_stream_keeps_the_text_and_drops_the_open_call(provider: str) -> None:
     say = Say("Text.", calls=[Call("get_weather", {"city": "x" * 400})], delta_size=9)
     inside = encode_reply(provider, say).body.index(b"xxxxxx") + 3
-    with Simulator([say.having(faults=[Cut(after_bytes=inside)])]) as simulator:
+    with Simulator([say.having(faults=[Disconnect(after_bytes=inside)])]) as simulator:
         outcome = ask(simulator, provider)
     assert isinstance(outcome.error, StreamBroken)
     assert outcome.text == say.text
@@ -102,7 +102,7 @@ def test_a_cut_stream_keeps_the_text_and_drops_the_open_call(provider: str) -> N
 def test_a_stream_cut_anywhere_never_gives_a_wrong_reply(provider: str) -> None:
     say = Say("Text.", thinking="Hm.", calls=[Call("get_weather", {"city": "Rome"})])
     cuts = range(0, 3000, 97)
-    with Simulator([say.having(faults=[Cut(after_bytes=cut)]) for cut in cuts]) as simulator:
+    with Simulator([say.having(faults=[Disconnect(after_bytes=cut)]) for cut in cuts]) as simulator:
         outcomes = [ask(simulator, provider) for _ in cuts]
     for outcome in outcomes:
         assert say.text.startswith(outcome.text)
@@ -111,7 +111,7 @@ def test_a_stream_cut_anywhere_never_gives_a_wrong_reply(provider: str) -> None:
 
 
 def test_a_cut_after_frames_sends_so_many() -> None:
-    with Simulator([LONG.having(faults=[Cut(after_frames=3)])]) as simulator:
+    with Simulator([LONG.having(faults=[Disconnect(after_frames=3)])]) as simulator:
         outcome = ask(simulator, "openai-chat")
         request = simulator.requests[0]
         request.ended.wait()
@@ -129,7 +129,7 @@ def test_a_connection_may_break_before_the_first_byte(reset: bool) -> None:
 
 def test_a_reset_is_seen_by_the_client() -> None:
     gate = Gate(2)
-    say = LONG.having(faults=[gate, Cut(after_frames=2, reset=True)])
+    say = LONG.having(faults=[gate, Disconnect(after_frames=2, reset=True)])
     with Simulator([say]) as simulator, _connect(simulator) as connection:
         _post(simulator, connection)
         with connection.getresponse() as response:

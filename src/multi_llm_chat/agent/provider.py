@@ -19,7 +19,7 @@ from typing import Any, Self, TypeAlias, TypedDict, Unpack
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
-from multi_llm_chat.agent.provider_access import Access
+from multi_llm_chat.agent.provider_access import ProviderAccess
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.reply_stream import (
     AsyncReplyStream,
@@ -104,7 +104,7 @@ class LLMProvider:
         self.model = model or self.row.default_model
         self.speaker = speaker or self.row.speaker
         self._own_speaker = speaker
-        self._access = Access(self.row, api_key=api_key, base_url=base_url, headers=headers)
+        self._access = ProviderAccess(self.row, api_key=api_key, base_url=base_url, headers=headers)
         self.options = read_options(options)
         self._policy = policy
         self._retry = retry or RetryPolicy()

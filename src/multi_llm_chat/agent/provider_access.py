@@ -57,7 +57,7 @@ class ProviderSettings(TypedDict, total=False):
     breaker: Breaker | None
 
 
-class Access:
+class ProviderAccess:
     """The address and the key of one provider, found when they are needed, and its headers."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Access:
         self._environment = environment
 
     def __repr__(self) -> str:
-        return f"Access({self._row.name})"
+        return f"ProviderAccess({self._row.name})"
 
     def key(self) -> str | None:
         """The key.

@@ -1,7 +1,7 @@
 """Connections without ``async`` that are kept and used again, a bounded number of each host.
 
 Rules:
-1. At most ``connections_per_host`` connections to one place are open; who needs one more waits.
+1. At most ``connections_per_host`` connections with one key are open; a caller that needs one more waits.
 2. A connection is handed out to one user at a time. It comes back only in good order; a kept one
    that is too old, or on which the server has closed or said something unasked, is closed instead.
 3. ``close`` may be called from any thread: it closes what is idle and shuts down what is in use,
@@ -24,8 +24,8 @@ from multi_llm_chat.http.certificates import tls_context
 from multi_llm_chat.http.network_settings import DEFAULT_PORTS, TransportSettings
 
 
-class Place(NamedTuple):
-    """Where connections lead: those to one place are interchangeable."""
+class PoolKey(NamedTuple):
+    """The target of a connection; connections with the same key are interchangeable."""
 
     scheme: str
     host: str
@@ -36,9 +36,9 @@ class Place(NamedTuple):
 class Connection:
     """One connection, with the socket that can be shut down from elsewhere."""
 
-    def __init__(self, http: HTTPConnection, place: Place) -> None:
+    def __init__(self, http: HTTPConnection, key: PoolKey) -> None:
         self.http = http
-        self.place = place
+        self.key = key
         self.socket: socket.socket = http.sock
         self.idle_since = 0.0
         self.stopped = False
@@ -70,28 +70,28 @@ class ConnectionPool:
         self._settings = settings
         self._clock = clock
         self._lock = threading.Lock()
-        self._idle: dict[Place, list[Connection]] = {}
-        self._slots: dict[Place, threading.BoundedSemaphore] = {}
+        self._idle: dict[PoolKey, list[Connection]] = {}
+        self._slots: dict[PoolKey, threading.BoundedSemaphore] = {}
         self._used: set[Connection] = set()
         self.closed = False
 
-    def place_of(self, url: str) -> Place:
-        """The place to which a request for this address is sent."""
+    def key_of(self, url: str) -> PoolKey:
+        """The key of the connections that lead to this address."""
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS[parts.scheme]
-        return Place(parts.scheme, parts.hostname or "", port, self._settings.proxy_for(url))
+        return PoolKey(parts.scheme, parts.hostname or "", port, self._settings.proxy_for(url))
 
-    def take(self, place: Place) -> Connection:
+    def take(self, key: PoolKey) -> Connection:
         """A connection that is ready for a request; it must be given back.
 
         Raises:
             OSError: The server cannot be reached in time.
         """
-        slots = self._slots_of(place)
+        slots = self._slots_of(key)
         if not slots.acquire(timeout=self._settings.timeouts.total):
             raise TimeoutError
         try:
-            connection = self._kept(place) or self._connect(place)
+            connection = self._kept(key) or self._connect(key)
         except BaseException:
             slots.release()
             raise
@@ -108,10 +108,10 @@ class ConnectionPool:
             keep = reusable and not self.closed and not connection.stopped
             if keep:
                 connection.idle_since = self._clock()
-                self._idle.setdefault(connection.place, []).append(connection)
+                self._idle.setdefault(connection.key, []).append(connection)
         if not keep:
             connection.http.close()
-        self._slots_of(connection.place).release()
+        self._slots_of(connection.key).release()
 
     def close(self) -> None:
         """Close everything, also under those who are reading."""
@@ -125,17 +125,17 @@ class ConnectionPool:
         for connection in used:
             connection.stop()
 
-    def _slots_of(self, place: Place) -> threading.BoundedSemaphore:
+    def _slots_of(self, key: PoolKey) -> threading.BoundedSemaphore:
         with self._lock:
-            if place not in self._slots:
-                self._slots[place] = threading.BoundedSemaphore(self._settings.connections_per_host)
-            return self._slots[place]
+            if key not in self._slots:
+                self._slots[key] = threading.BoundedSemaphore(self._settings.connections_per_host)
+            return self._slots[key]
 
-    def _kept(self, place: Place) -> Connection | None:
+    def _kept(self, key: PoolKey) -> Connection | None:
         oldest = self._clock() - self._settings.idle_seconds
         while True:
             with self._lock:
-                kept = self._idle.get(place)
+                kept = self._idle.get(key)
                 connection = kept.pop() if kept else None
             if connection is None:
                 return None
@@ -143,28 +143,28 @@ class ConnectionPool:
                 return connection
             connection.http.close()
 
-    def _connect(self, place: Place) -> Connection:
-        http = self._http(place)
+    def _connect(self, key: PoolKey) -> Connection:
+        http = self._http(key)
         try:
             http.connect()
         except BaseException:
             http.close()
             raise
-        return Connection(http, place)
+        return Connection(http, key)
 
-    def _http(self, place: Place) -> HTTPConnection:
+    def _http(self, key: PoolKey) -> HTTPConnection:
         settings = self._settings
         limit = settings.timeouts.connect
-        host, port = place.host, place.port
-        if place.proxy is not None:
-            proxy = urlsplit(place.proxy)
+        host, port = key.host, key.port
+        if key.proxy is not None:
+            proxy = urlsplit(key.proxy)
             host, port = proxy.hostname or "", proxy.port or DEFAULT_PORTS["http"]
-        if place.scheme == "http":
+        if key.scheme == "http":
             return HTTPConnection(host, port, timeout=limit)
         context: ssl.SSLContext = tls_context(settings.ca_file, settings.ca_directory)
         http = HTTPSConnection(host, port, timeout=limit, context=context)
-        if place.proxy is not None:
-            http.set_tunnel(place.host, place.port, proxy_headers(place.proxy))
+        if key.proxy is not None:
+            http.set_tunnel(key.host, key.port, proxy_headers(key.proxy))
         return http
 
 

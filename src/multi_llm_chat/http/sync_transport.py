@@ -170,7 +170,7 @@ class SyncTransport:
 
     def _connect(self, url: str) -> Connection:
         try:
-            return self._pool.take(self._pool.place_of(url))
+            return self._pool.take(self._pool.key_of(url))
         except OSError as error:
             refused = str(error).startswith("Tunnel connection failed")
             failure = connection_failed("proxy" if refused else error, url, before_first_byte=True)
@@ -178,11 +178,11 @@ class SyncTransport:
         raise failure
 
     def _ask(self, connection: Connection, request: HttpRequest, limits: _Limits) -> SyncReply:
-        place, http = connection.place, connection.http
+        key, http = connection.key, connection.http
         headers = {"User-Agent": "multi_llm_chat"} | request.headers
-        if place.proxy is not None and place.scheme == "http":
+        if key.proxy is not None and key.scheme == "http":
             target = request.url
-            headers |= proxy_headers(place.proxy)
+            headers |= proxy_headers(key.proxy)
         else:
             parts = urlsplit(request.url)
             target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"

@@ -25,7 +25,7 @@ from multi_llm_chat.protocol.openai_responses import decode as responses_decode
 from multi_llm_chat.protocol.openai_responses import encode as responses_encode
 from multi_llm_chat.protocol.openai_responses import read as responses_read
 from multi_llm_chat.protocol.providers import ChatQuirks
-from multi_llm_chat.protocol.request_draft import Draft, Encoded
+from multi_llm_chat.protocol.request_draft import Encoded, RequestDraft
 
 
 class Decoder(Protocol):
@@ -50,14 +50,16 @@ class Decoder(Protocol):
 class Dialect(Struct, frozen=True):
     """How a wire format is written and read."""
 
-    encode: Callable[[Draft, ChatQuirks], Encoded]
+    encode: Callable[[RequestDraft, ChatQuirks], Encoded]
     decoder: Callable[[DecodeContext], Decoder]
     decode_reply: Callable[[bytes, DecodeContext], tuple[tuple[Part, ...], list[Event]]]
     read_failure: Callable[..., ProviderError]
     read_messages: Callable[[object, Origin], Sequence[Turn]]
 
 
-def _plain(encode: Callable[[Draft], Encoded]) -> Callable[[Draft, ChatQuirks], Encoded]:
+def _plain(
+    encode: Callable[[RequestDraft], Encoded],
+) -> Callable[[RequestDraft, ChatQuirks], Encoded]:
     """An encoder for a format that only its inventor serves."""
     return lambda draft, _quirks: encode(draft)
 

@@ -32,7 +32,7 @@ from multi_llm_chat.protocol.dialect_registry import DIALECTS, Decoder
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.rendered_request import Rendered, endpoint_of, render
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
-from multi_llm_chat.protocol.sse import EventStream
+from multi_llm_chat.protocol.sse import SseDecoder
 from multi_llm_chat.request import ModelRequest
 
 
@@ -102,7 +102,7 @@ class Exchange:
             arguments=self.rendered.arguments,
             id_prefix=_free_prefix(asked.turns),
         )
-        self._parser = EventStream()
+        self._parser = SseDecoder()
         self._decoder: Decoder = self._dialect.decoder(self._context)
         self._whole: list[bytes] = []
         self._parts: tuple[Part, ...] = ()

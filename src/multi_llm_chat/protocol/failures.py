@@ -136,7 +136,7 @@ _DELAY = re.compile(r"(?:try again|retry) in (?:(\d+)m(?!s))?\s*(?:([\d.]+)(ms|s
 _SECONDS = re.compile(r"^\s*(\d+(?:\.\d+)?)s?\s*$")
 
 
-class Fault(Struct, frozen=True):
+class ErrorDetails(Struct, frozen=True):
     """What a provider said, before it is judged."""
 
     message: str = ""
@@ -155,7 +155,7 @@ def read_failure(
     if value is None:
         plain = re.sub(r"<[^>]*>", " ", body.decode(errors="replace"))
         value = " ".join(plain.split())
-    fault = read_fault(value)
+    fault = read_error_details(value)
     waiting = _waiting_time(headers)
     return judge(
         fault,
@@ -165,12 +165,12 @@ def read_failure(
     )
 
 
-def read_fault(value: object) -> Fault:
+def read_error_details(value: object) -> ErrorDetails:
     """Understand an error object in any of the providers' shapes."""
     if isinstance(value, list) and value:
-        return read_fault(cast("list[object]", value)[0])
+        return read_error_details(cast("list[object]", value)[0])
     if not isinstance(value, dict):
-        return Fault(value if isinstance(value, str) else "")
+        return ErrorDetails(value if isinstance(value, str) else "")
     outer = cast("dict[str, Any]", value)
     inner: object = outer.get("error")
     error = _mapping(inner) or outer
@@ -181,7 +181,7 @@ def read_fault(value: object) -> Fault:
     words = [error.get(key) for key in ("code", "type", "status")]
     words += [detail.get("reason") for detail in details]
     words += [_mapping(error.get("innererror")).get("code"), outer.get("code")]
-    return Fault(
+    return ErrorDetails(
         message=message,
         codes=(*(word for word in words if isinstance(word, str) and word), *upstream.codes),
         status=next((word for word in words if _is_status(word)), None),
@@ -192,7 +192,7 @@ def read_fault(value: object) -> Fault:
 
 
 def judge(
-    fault: Fault,
+    fault: ErrorDetails,
     *,
     provider: str,
     status: int | None = None,
@@ -221,7 +221,7 @@ def judge(
     )
 
 
-def _kind(fault: Fault, text: str, status: int | None) -> type[ProviderError]:
+def _kind(fault: ErrorDetails, text: str, status: int | None) -> type[ProviderError]:
     by_code = next((_CODES[code.lower()] for code in fault.codes if code.lower() in _CODES), None)
     if by_code is not None and by_code not in {Overloaded, RateLimited}:
         return by_code
@@ -239,12 +239,14 @@ def _kind(fault: Fault, text: str, status: int | None) -> type[ProviderError]:
     return Overloaded if status >= 500 else BadRequest
 
 
-def words_of(fault: Fault) -> str:
+def words_of(fault: ErrorDetails) -> str:
     """What the provider said, at a bearable length and without a key."""
     return _trim(fault.upstream or fault.message)
 
 
-def _wording(kind: type[ProviderError], fault: Fault, provider: str, status: int | None) -> str:
+def _wording(
+    kind: type[ProviderError], fault: ErrorDetails, provider: str, status: int | None
+) -> str:
     what, advice = _ADVICE[kind]
     said = words_of(fault)
     number = f" ({status})" if status else ""
@@ -286,12 +288,14 @@ def _sequence(value: object) -> list[object]:
     return cast("list[object]", value) if isinstance(value, list) else []
 
 
-def _upstream(raw: object) -> Fault:
+def _upstream(raw: object) -> ErrorDetails:
     """Understand the error of the provider behind a gateway: JSON, JSON in a string, or words."""
     if not isinstance(raw, str):
-        return read_fault(raw) if raw else Fault()
+        return read_error_details(raw) if raw else ErrorDetails()
     value = read_json(clean_text(raw).encode())
-    return read_fault(cast("object", value)) if isinstance(value, dict) else Fault(raw)
+    return (
+        read_error_details(cast("object", value)) if isinstance(value, dict) else ErrorDetails(raw)
+    )
 
 
 def _is_status(value: object) -> bool:

@@ -16,7 +16,7 @@ from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.model_families import row_for_model
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
-from multi_llm_chat.protocol.request_draft import Draft
+from multi_llm_chat.protocol.request_draft import RequestDraft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
 from multi_llm_chat.protocol.rule_ids import own_rule
 from multi_llm_chat.repair.engine import repair
@@ -91,7 +91,7 @@ def _render(request: ModelRequest) -> Rendered:
         if tool.name in names.changed
     )
     framed = frame(repaired.placed, target, notes)
-    draft = Draft(
+    draft = RequestDraft(
         turns=[turn for _, turn in framed],
         sources=[source for source, _ in framed],
         model=model,

@@ -27,7 +27,7 @@ from multi_llm_chat.request import Options, ToolDefinition
 Loss: TypeAlias = tuple[str, str]
 
 
-class Draft(Struct):
+class RequestDraft(Struct):
     """One request before it is written in a dialect.
 
     ``turns`` are repaired and framed, ``sources`` their places in the history; ``tools`` bear the names they are sent with, and so does
@@ -135,7 +135,7 @@ def settle_media(media: Media) -> Media | None:
     return Media(mime, data, None, media.name)
 
 
-def choose_tool(draft: Draft, rule: str) -> str | None:
+def choose_tool(draft: RequestDraft, rule: str) -> str | None:
     """The wanted tool choice if it can be had: a named tool only when it is offered."""
     choice = draft.tool_choice
     if choice is None or not draft.tools:
@@ -146,7 +146,7 @@ def choose_tool(draft: Draft, rule: str) -> str | None:
     return "auto"
 
 
-def limit_tools(draft: Draft, most: int, rule: str) -> Sequence[ToolDefinition]:
+def limit_tools(draft: RequestDraft, most: int, rule: str) -> Sequence[ToolDefinition]:
     """The first tools up to the receiver's limit; the note names those left out."""
     if len(draft.tools) <= most:
         return draft.tools

@@ -25,7 +25,7 @@ _CR = 13
 _LF = 10
 
 
-class EventStream:
+class SseDecoder:
     """Parses one stream of server-sent events."""
 
     def __init__(self) -> None:

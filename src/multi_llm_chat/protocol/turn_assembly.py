@@ -21,12 +21,12 @@ from multi_llm_chat.errors import ProviderError, StreamBroken
 from multi_llm_chat.events import Event, Finish, FinishReason, TextDelta, ThinkingDelta, Usage
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Thinking, Turn
 from multi_llm_chat.protocol.calls import CallAssembly, DecodeContext
-from multi_llm_chat.protocol.failures import Fault, judge
+from multi_llm_chat.protocol.failures import ErrorDetails, judge
 
 _STOPPED_BY_FILTER = frozenset({"refusal", "safety"})
 
 
-class Draft(Protocol):
+class PartDraft(Protocol):
     """A part under construction."""
 
     @property
@@ -101,7 +101,7 @@ class Assembly:
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
-        self._drafts: list[Draft] = []
+        self._drafts: list[PartDraft] = []
         self.calls = CallAssembly(context)
         self.closed = False
 
@@ -223,7 +223,7 @@ class ReplyDecoder:
         self.done = True
         return self._assembly.close(self._reason or "stop", self._raw_reason, self._usage)
 
-    def _fail(self, fault: Fault) -> list[Event]:
+    def _fail(self, fault: ErrorDetails) -> list[Event]:
         if not self.done:
             self.done = True
             self.failure = judge(

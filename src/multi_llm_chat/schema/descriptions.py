@@ -77,7 +77,7 @@ def described(schema: JsonObject, notes: list[str]) -> JsonObject:
     return {**schema, "description": f"{own} {words}" if own else words}
 
 
-class Place:
+class SchemaPlace:
     """One schema's place in the document, and what was dropped there."""
 
     __slots__ = ("dropped", "notes", "path")
@@ -87,9 +87,9 @@ class Place:
         self.dropped = dropped
         self.notes: list[str] = []
 
-    def below(self, *tokens: str) -> "Place":
+    def below(self, *tokens: str) -> "SchemaPlace":
         """Return the place of a schema inside this one."""
-        return Place((*self.path, *tokens), self.dropped)
+        return SchemaPlace((*self.path, *tokens), self.dropped)
 
     def drop(self, keyword: str = "", value: Any = None) -> None:
         """Record that ``keyword`` is gone, or the whole schema; a ``value`` is said in words."""

@@ -24,10 +24,10 @@ from typing import Any, Final, TypeAlias
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import either
-from multi_llm_chat.schema.descriptions import Place
+from multi_llm_chat.schema.descriptions import SchemaPlace
 from multi_llm_chat.schema.dialect_rules import SchemaRules
 
-Step: TypeAlias = Callable[[JsonObject, Place], JsonObject]
+Step: TypeAlias = Callable[[JsonObject, SchemaPlace], JsonObject]
 
 #: The type that a keyword speaks about.
 SUBJECT: Final = {
@@ -67,7 +67,7 @@ def without(schema: JsonObject, *keywords: str) -> JsonObject:
     return {keyword: value for keyword, value in schema.items() if keyword not in keywords}
 
 
-def _any_of(schema: JsonObject, place: Place) -> JsonObject:
+def _any_of(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     """Say ``oneOf`` as ``anyOf``."""
     if "oneOf" not in schema:
         return schema
@@ -77,14 +77,14 @@ def _any_of(schema: JsonObject, place: Place) -> JsonObject:
     return without(schema, "oneOf")
 
 
-def _enum(schema: JsonObject, _place: Place) -> JsonObject:
+def _enum(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
     """Say ``const`` as ``enum``."""
     if "const" not in schema:
         return schema
     return {**without(schema, "const"), "enum": [schema["const"]]}
 
 
-def _items(schema: JsonObject, place: Place) -> JsonObject:
+def _items(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     """Say ``prefixItems`` as ``items``: each is one of them."""
     if "prefixItems" not in schema:
         return schema
@@ -93,7 +93,7 @@ def _items(schema: JsonObject, place: Place) -> JsonObject:
     return {**without(schema, "prefixItems"), "items": items}
 
 
-def _scalar_choices(schema: JsonObject, place: Place) -> JsonObject:
+def _scalar_choices(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     for keyword in ("enum", "const"):
         if keyword not in schema:
             continue
@@ -105,7 +105,7 @@ def _scalar_choices(schema: JsonObject, place: Place) -> JsonObject:
     return schema
 
 
-def _string_choices(schema: JsonObject, place: Place) -> JsonObject:
+def _string_choices(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     if "enum" not in schema:
         return schema
     values = [value for value in schema["enum"] if value is not None]
@@ -125,7 +125,7 @@ def _string_choices(schema: JsonObject, place: Place) -> JsonObject:
     return rest
 
 
-def _one_type(schema: JsonObject, place: Place) -> JsonObject:
+def _one_type(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     """Say a list of types as ``nullable``, or as alternatives that share the keywords out."""
     types = types_of(schema)
     if "null" in types:
@@ -149,14 +149,14 @@ def _one_type(schema: JsonObject, place: Place) -> JsonObject:
     return {**without(schema, "type", *SUBJECT), "anyOf": list(branches.values())}
 
 
-def _compilable(schema: JsonObject, place: Place) -> JsonObject:
+def _compilable(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     kept, changed = tamed(schema)
     for keyword in changed:
         place.drop(keyword, None if keyword == "properties" else schema[keyword])
     return kept
 
 
-def _closed(schema: JsonObject, place: Place) -> JsonObject:
+def _closed(schema: JsonObject, place: SchemaPlace) -> JsonObject:
     others = schema.get("additionalProperties", False)
     if others is False:
         return schema
@@ -259,7 +259,7 @@ def anything(rules: SchemaRules, annotations: JsonObject) -> JsonObject:
 
 
 def _with_items(rules: SchemaRules) -> Step:
-    def complete(schema: JsonObject, _place: Place) -> JsonObject:
+    def complete(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
         if "array" in types_of(schema) and "items" not in schema:
             return {**schema, "items": anything(rules, {})}
         return schema
@@ -267,7 +267,7 @@ def _with_items(rules: SchemaRules) -> Step:
     return complete
 
 
-def _declared_required(schema: JsonObject, _place: Place) -> JsonObject:
+def _declared_required(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
     if "required" not in schema:
         return schema
     declared = schema.get("properties", ())
@@ -275,7 +275,7 @@ def _declared_required(schema: JsonObject, _place: Place) -> JsonObject:
     return {**schema, "required": names} if names else without(schema, "required")
 
 
-def _some_properties(schema: JsonObject, _place: Place) -> JsonObject:
+def _some_properties(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
     if schema.get("properties", True):
         return schema
     return without(schema, "properties", "propertyOrdering")
@@ -308,7 +308,7 @@ def _optional(schema: Any) -> JsonObject:
     return schema
 
 
-def _strict_object(schema: JsonObject, _place: Place) -> JsonObject:
+def _strict_object(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
     if "object" not in types_of(schema) and "properties" not in schema:
         return without(schema, "additionalProperties", "required")
     required = set(schema.get("required", ()))
@@ -323,7 +323,7 @@ def _strict_object(schema: JsonObject, _place: Place) -> JsonObject:
 def _typed(rules: SchemaRules) -> Step:
     complete_items = _with_items(rules)
 
-    def complete(schema: JsonObject, place: Place) -> JsonObject:
+    def complete(schema: JsonObject, place: SchemaPlace) -> JsonObject:
         if not schema.keys().isdisjoint({"type", "anyOf", "$ref"}):
             return schema
         values = schema.get("enum", [schema["const"]] if "const" in schema else ())

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias, cast
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import Subschema, is_portable
-from multi_llm_chat.schema.descriptions import Place, described
+from multi_llm_chat.schema.descriptions import SchemaPlace, described
 from multi_llm_chat.schema.dialect_rules import SchemaRules
 from multi_llm_chat.schema.merge import References, both, flattened, folded, is_definition
 from multi_llm_chat.schema.normal_form import (
@@ -90,20 +90,22 @@ class Projection:
         """Return the projected root, which was reached through the references ``inside``."""
         if self.rules.references == "keep":
             self._taken.update(schema.get("$defs", ()))
-        return cast("JsonObject", self._project(schema, Place((), self.dropped), 0, inside))
+        return cast("JsonObject", self._project(schema, SchemaPlace((), self.dropped), 0, inside))
 
     def definitions(self) -> dict[str, Subschema]:
         """Return the projected definitions that were collected on the way."""
         finished: dict[str, Subschema] = {}
         while self._pending:
             name, target = self._pending.pop()
-            place = Place(("$defs", name), self.dropped)
+            place = SchemaPlace(("$defs", name), self.dropped)
             finished[name] = self._project(target, place, 2, frozenset())
         return finished
 
     # --- one schema ---
 
-    def _project(self, schema: Subschema, place: Place, depth: int, inside: _Inside) -> Subschema:
+    def _project(
+        self, schema: Subschema, place: SchemaPlace, depth: int, inside: _Inside
+    ) -> Subschema:
         if isinstance(schema, bool):
             return self._boolean(schema, place)
         if depth > MAX_OUTPUT_DEPTH or self._remaining <= 0:
@@ -123,7 +125,9 @@ class Projection:
             schema = resolved
         return self._settled(schema, place, depth, inside)
 
-    def _settled(self, schema: JsonObject, place: Place, depth: int, inside: _Inside) -> Subschema:
+    def _settled(
+        self, schema: JsonObject, place: SchemaPlace, depth: int, inside: _Inside
+    ) -> Subschema:
         for settle in self._settling:
             schema = settle(schema, place)
         if "anyOf" in schema and self.rules.lonely_any_of:
@@ -133,7 +137,7 @@ class Projection:
         return self._completed(self._filtered(schema, place, depth, inside), place)
 
     def _filtered(
-        self, schema: JsonObject, place: Place, depth: int, inside: _Inside
+        self, schema: JsonObject, place: SchemaPlace, depth: int, inside: _Inside
     ) -> JsonObject:
         rules = self.rules
         result: JsonObject = {}
@@ -151,7 +155,9 @@ class Projection:
                 result[keyword] = value
         return result
 
-    def _nested(self, keyword: str, value: Any, place: Place, depth: int, inside: _Inside) -> Any:
+    def _nested(
+        self, keyword: str, value: Any, place: SchemaPlace, depth: int, inside: _Inside
+    ) -> Any:
         if keyword in _ONE:
             if isinstance(value, bool) and keyword in _SWITCHES:
                 return value
@@ -169,13 +175,13 @@ class Projection:
             entries[name] = item if listed else self._project(item, inner, depth, inside)
         return entries
 
-    def _completed(self, schema: JsonObject, place: Place) -> JsonObject:
+    def _completed(self, schema: JsonObject, place: SchemaPlace) -> JsonObject:
         for complete in self._completing:
             schema = complete(schema, place)
         schema = described(schema, place.notes)
         return schema if self._typing is None else self._typing(schema, place)
 
-    def _boolean(self, schema: bool, place: Place) -> Subschema:
+    def _boolean(self, schema: bool, place: SchemaPlace) -> Subschema:
         if self.rules.boolean_schemas:
             return schema
         if not schema:
@@ -196,7 +202,7 @@ class Projection:
         return ({"not": {}} if isinstance(flat, bool) else flat), inside | used
 
     def _reference(
-        self, schema: JsonObject, place: Place, inside: _Inside
+        self, schema: JsonObject, place: SchemaPlace, inside: _Inside
     ) -> tuple[Subschema, _Inside, bool]:
         """Return the schema to go on with, or the finished one and ``True``."""
         rest = without(schema, "$ref")
@@ -217,7 +223,7 @@ class Projection:
         return {**schema, "$ref": reference}, inside, False
 
     def _inlined(
-        self, rest: Subschema, reference: str, place: Place, inside: _Inside
+        self, rest: Subschema, reference: str, place: SchemaPlace, inside: _Inside
     ) -> tuple[Subschema, _Inside]:
         target = self.references.expand(reference, inside)
         if target is not None:
@@ -234,7 +240,7 @@ class Projection:
         return both(rest, {"type": kind}), inside
 
     def _collected(
-        self, rest: JsonObject, reference: str, target: Subschema, place: Place
+        self, rest: JsonObject, reference: str, target: Subschema, place: SchemaPlace
     ) -> JsonObject:
         result: JsonObject = {"$ref": self._defined(reference, target)}
         kept: JsonObject = {}
@@ -263,7 +269,7 @@ class Projection:
     # --- alternatives where nothing may stand beside them ---
 
     def _alternatives(
-        self, schema: JsonObject, place: Place, depth: int, inside: _Inside
+        self, schema: JsonObject, place: SchemaPlace, depth: int, inside: _Inside
     ) -> tuple[Subschema | None, JsonObject]:
         """Leave ``anyOf`` alone, or out: the finished schema, or the one to go on with."""
         rest = without(schema, "anyOf")
@@ -286,7 +292,12 @@ class Projection:
         return self._only_any_of(rest, branches, place, depth, inside), rest
 
     def _only_any_of(
-        self, rest: JsonObject, branches: Iterable[Any], place: Place, depth: int, inside: _Inside
+        self,
+        rest: JsonObject,
+        branches: Iterable[Any],
+        place: SchemaPlace,
+        depth: int,
+        inside: _Inside,
     ) -> JsonObject:
         shared: JsonObject = {}
         for keyword, value in rest.items():

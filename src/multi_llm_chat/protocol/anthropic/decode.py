@@ -7,7 +7,7 @@ Rules:
 4. A call whose arguments are whole is closed with its block. One without arguments is closed by
    what follows: only the stop reason tells whether the length limit cut it off (STR-10, STR-14).
 5. A stop reason or ``message_stop`` completes the reply.
-6. One type, ``Frame``, fits every event: an event leaves out what it does not have. Everything is
+6. One type, ``MessageEvent``, fits every event: an event leaves out what it does not have. Everything is
    optional, because proxies leave things out.
 """
 
@@ -19,7 +19,7 @@ from msgspec import Struct
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Part
 from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
-from multi_llm_chat.protocol.failures import read_failure, read_fault
+from multi_llm_chat.protocol.failures import read_error_details, read_failure
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, ThinkingDraft
 
@@ -36,7 +36,7 @@ class FrameDelta(Struct, gc=False):
     stop_reason: str | None = None
 
 
-class Block(Struct, gc=False):
+class ContentBlock(Struct, gc=False):
     """The head of a content block; in a whole reply, all of it."""
 
     type: str = ""
@@ -49,7 +49,7 @@ class Block(Struct, gc=False):
     data: str | None = None
 
 
-class OutputDetails(Struct, gc=False):
+class MessageOutputDetails(Struct, gc=False):
     """What output tokens were spent on."""
 
     thinking_tokens: int | None = None
@@ -62,7 +62,7 @@ class MessageUsage(Struct, gc=False):
     output_tokens: int | None = None
     cache_creation_input_tokens: int | None = None
     cache_read_input_tokens: int | None = None
-    output_tokens_details: OutputDetails | None = None
+    output_tokens_details: MessageOutputDetails | None = None
 
     def updated(self, newer: "MessageUsage") -> "MessageUsage":
         """Give the numbers after a newer report."""
@@ -86,7 +86,7 @@ class MessageUsage(Struct, gc=False):
         """Translate: the provider counts cached tokens beside the input, we count them in it."""
         written = self.cache_creation_input_tokens or 0
         read = self.cache_read_input_tokens or 0
-        details = self.output_tokens_details or OutputDetails()
+        details = self.output_tokens_details or MessageOutputDetails()
         return Usage(
             input_tokens=(self.input_tokens or 0) + written + read,
             output_tokens=self.output_tokens or 0,
@@ -96,27 +96,27 @@ class MessageUsage(Struct, gc=False):
         )
 
 
-class Message(Struct, gc=False):
+class ReplyMessage(Struct, gc=False):
     """The head of a message; in a whole reply, all of it."""
 
     usage: MessageUsage | None = None
 
 
-class Frame(Struct, gc=False):
+class MessageEvent(Struct, gc=False):
     """One event of the stream, or a whole reply."""
 
     type: str = ""
     index: int = 0
     delta: FrameDelta | None = None
-    content_block: Block | None = None
-    message: Message | None = None
+    content_block: ContentBlock | None = None
+    message: ReplyMessage | None = None
     usage: MessageUsage | None = None
     error: Any = None
-    content: list[Block] | None = None
+    content: list[ContentBlock] | None = None
     stop_reason: str | None = None
 
 
-FRAMES = LenientDecoder(Frame)
+FRAMES = LenientDecoder(MessageEvent)
 
 
 # The decoder.
@@ -164,7 +164,7 @@ class AnthropicDecoder(ReplyDecoder):
             return [TextDelta(text)]
         return self._add_to_block(frame.index, delta)
 
-    def read_frame(self, frame: Frame, event: str | None = None) -> list[Event]:
+    def read_frame(self, frame: MessageEvent, event: str | None = None) -> list[Event]:
         """Take one event that was decoded already; ``event`` is the name it came under."""
         if frame.type == "content_block_delta" and frame.delta is not None:
             return self._add_to_block(frame.index, frame.delta)
@@ -173,13 +173,13 @@ class AnthropicDecoder(ReplyDecoder):
             return [] if frame.error is None else self._read_error(frame)
         return read(self, frame)
 
-    def _read_start(self, frame: Frame) -> list[Event]:
+    def _read_start(self, frame: MessageEvent) -> list[Event]:
         if frame.message is not None:
             self._count(frame.message.usage)
         return []
 
-    def _read_block_start(self, frame: Frame) -> list[Event]:
-        block = frame.content_block or Block()
+    def _read_block_start(self, frame: MessageEvent) -> list[Event]:
+        block = frame.content_block or ContentBlock()
         events = self._close_waiting()
         begin = self._blocks_known.get(block.type)
         if begin is None:
@@ -187,25 +187,25 @@ class AnthropicDecoder(ReplyDecoder):
             return events
         return events + begin(self, frame.index, block)
 
-    def _begin_text(self, index: int, block: Block) -> list[Event]:
+    def _begin_text(self, index: int, block: ContentBlock) -> list[Event]:
         draft = self._assembly.open_text()
         self._blocks[index] = draft
         return draft.add(block.text or "")
 
-    def _begin_thinking(self, index: int, block: Block) -> list[Event]:
+    def _begin_thinking(self, index: int, block: ContentBlock) -> list[Event]:
         draft = self._assembly.open_thinking()
         self._blocks[index] = draft
         if block.signature:
             draft.opaque["signature"] = block.signature
         return draft.add(block.thinking or "")
 
-    def _begin_redacted(self, index: int, block: Block) -> list[Event]:
+    def _begin_redacted(self, index: int, block: ContentBlock) -> list[Event]:
         draft = self._assembly.open_thinking()
         self._blocks[index] = draft
         draft.opaque["redacted"] = block.data or ""
         return []
 
-    def _begin_call(self, index: int, block: Block) -> list[Event]:
+    def _begin_call(self, index: int, block: ContentBlock) -> list[Event]:
         events = self._assembly.add_call(
             key=index, wire_id=block.id, name=block.name, arguments=block.input or None
         )
@@ -214,7 +214,7 @@ class AnthropicDecoder(ReplyDecoder):
 
     def _add_to_block(self, index: int, delta: FrameDelta) -> list[Event]:
         if index not in self._blocks and delta.text:
-            return self._begin_text(index, Block(text=delta.text))
+            return self._begin_text(index, ContentBlock(text=delta.text))
         draft = self._blocks.get(index)
         if isinstance(draft, TextDraft):
             return draft.add(delta.text or "")
@@ -226,7 +226,7 @@ class AnthropicDecoder(ReplyDecoder):
             return draft.add(delta.thinking or "")
         return []
 
-    def _read_block_stop(self, frame: Frame) -> list[Event]:
+    def _read_block_stop(self, frame: MessageEvent) -> list[Event]:
         draft = self._blocks.get(frame.index)
         if isinstance(draft, CallDraft):
             self._waiting = draft
@@ -239,7 +239,7 @@ class AnthropicDecoder(ReplyDecoder):
         waiting, self._waiting = self._waiting, None
         return [] if waiting is None else self._assembly.calls.close(waiting)
 
-    def _read_message_delta(self, frame: Frame) -> list[Event]:
+    def _read_message_delta(self, frame: MessageEvent) -> list[Event]:
         self._count(frame.usage)
         if frame.delta is not None:
             self._take_reason(frame.delta.stop_reason)
@@ -250,20 +250,20 @@ class AnthropicDecoder(ReplyDecoder):
             self._reason = _REASONS.get(raw, "other")
             self._raw_reason = raw
 
-    def _read_stop(self, frame: Frame) -> list[Event]:
+    def _read_stop(self, frame: MessageEvent) -> list[Event]:
         del frame  # says nothing but that the message has ended
         return self._close()
 
-    def _read_error(self, frame: Frame) -> list[Event]:
-        return self._fail(read_fault({"error": frame.error}))
+    def _read_error(self, frame: MessageEvent) -> list[Event]:
+        return self._fail(read_error_details({"error": frame.error}))
 
-    def _read_message(self, frame: Frame) -> list[Event]:
+    def _read_message(self, frame: MessageEvent) -> list[Event]:
         """Read a whole reply."""
         if frame.content is None:
             return self._unreadable()
         events: list[Event] = []
         for index, block in enumerate(frame.content):
-            part = Frame(index=index, content_block=block)
+            part = MessageEvent(index=index, content_block=block)
             events += self._read_block_start(part) + self._read_block_stop(part)
         self._count(frame.usage)
         self._take_reason(frame.stop_reason or "end_turn")

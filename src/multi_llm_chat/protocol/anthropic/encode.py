@@ -23,9 +23,9 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.protocol.model_families import takes_temperature, thinks_adaptively
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
-    Draft,
     Encoded,
     Loss,
+    RequestDraft,
     choose_tool,
     effort_of,
     media_label,
@@ -45,7 +45,7 @@ _CACHE: JsonObject = {"type": "ephemeral"}
 _STUB: JsonObject = {"type": "object", "properties": {}}
 
 
-def encode(draft: Draft) -> Encoded:
+def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
     system, turns = system_text(draft.turns)
     thinking = _thinking_setting(draft, turns)
@@ -197,7 +197,7 @@ def _mark_last_message(messages: list[JsonObject]) -> None:
     last["content"][-1]["cache_control"] = _CACHE
 
 
-def _thinking_setting(draft: Draft, turns: Sequence[Turn]) -> JsonObject | None:
+def _thinking_setting(draft: RequestDraft, turns: Sequence[Turn]) -> JsonObject | None:
     wanted = draft.options.thinking
     adaptive = thinks_adaptively(draft.model)
     if wanted is None:
@@ -242,7 +242,7 @@ def _starts_thinking(turn: Turn) -> bool:
     return isinstance(first, Thinking) and any(True for _ in _thinking_block(first))
 
 
-def _max_tokens(draft: Draft, thinking: JsonObject | None) -> int:
+def _max_tokens(draft: RequestDraft, thinking: JsonObject | None) -> int:
     wanted = draft.options.max_tokens or _DEFAULT_MAX_TOKENS
     budget = (thinking or {}).get("budget_tokens", 0)
     if wanted > budget:
@@ -251,7 +251,7 @@ def _max_tokens(draft: Draft, thinking: JsonObject | None) -> int:
     return budget + wanted
 
 
-def _tools(draft: Draft, turns: Sequence[Turn], *, thinking: bool) -> JsonObject:
+def _tools(draft: RequestDraft, turns: Sequence[Turn], *, thinking: bool) -> JsonObject:
     if not draft.tools:
         return _stubs(draft, turns)
     written: list[JsonObject] = []
@@ -283,7 +283,7 @@ def _tools(draft: Draft, turns: Sequence[Turn], *, thinking: bool) -> JsonObject
     }
 
 
-def _stubs(draft: Draft, turns: Iterable[Turn]) -> JsonObject:
+def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:
     names = dict.fromkeys(
         part.name for turn in turns for part in turn.parts if type(part) is ToolCall
     )
@@ -294,7 +294,7 @@ def _stubs(draft: Draft, turns: Iterable[Turn]) -> JsonObject:
     return {"tools": stubs, "tool_choice": {"type": "none"}}
 
 
-def _settings(draft: Draft, *, thinking: bool) -> JsonObject:
+def _settings(draft: RequestDraft, *, thinking: bool) -> JsonObject:
     options = draft.options
     settings: JsonObject = {}
     if options.temperature is not None:

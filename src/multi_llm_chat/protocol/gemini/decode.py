@@ -7,7 +7,7 @@ Rules:
    of an empty text stands alone (STR-15).
 3. A finish reason completes the reply. A blocked prompt is a refusal.
 4. Only the first candidate is read.
-5. A streamed reply is a row of ``Frame``, a whole one is a single ``Frame``. Everything in it is optional:
+5. A streamed reply is a list of ``GeminiChunk``, a whole one is a single ``GeminiChunk``. Everything in it is optional:
    the protocol leaves out whatever is empty.
 
 Function calls are mostly whole; sometimes name and arguments come apart:
@@ -25,7 +25,7 @@ from msgspec import Struct
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Media, Part
 from multi_llm_chat.protocol.calls import DecodeContext
-from multi_llm_chat.protocol.failures import Fault, read_failure, read_fault
+from multi_llm_chat.protocol.failures import ErrorDetails, read_error_details, read_failure
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder, read_json
 from multi_llm_chat.protocol.turn_assembly import Assembly, ReplyDecoder, TextDraft, ThinkingDraft
 
@@ -65,7 +65,7 @@ class ReplyPart(Struct, rename="camel", gc=False):
     file_data: FileData | None = None
 
 
-class Content(Struct, gc=False):
+class CandidateContent(Struct, gc=False):
     """What a candidate says."""
 
     parts: list[ReplyPart] | None = None
@@ -74,7 +74,7 @@ class Content(Struct, gc=False):
 class Candidate(Struct, rename="camel", gc=False):
     """One of the alternatives; only the first is ever asked for."""
 
-    content: Content | None = None
+    content: CandidateContent | None = None
     finish_reason: str | None = None
     finish_message: str | None = None
     index: int | None = None
@@ -107,7 +107,7 @@ class UsageMetadata(Struct, rename="camel", gc=False):
         )
 
 
-class Frame(Struct, rename="camel", gc=False):
+class GeminiChunk(Struct, rename="camel", gc=False):
     """One event of the stream, or a whole reply."""
 
     candidates: list[Candidate] | None = None
@@ -116,7 +116,7 @@ class Frame(Struct, rename="camel", gc=False):
     error: Any = None
 
 
-FRAMES = LenientDecoder(Frame)
+FRAMES = LenientDecoder(GeminiChunk)
 CALLS = LenientDecoder(FunctionCall)
 
 
@@ -168,7 +168,7 @@ class GeminiDecoder(ReplyDecoder):
     def __init__(self, context: DecodeContext) -> None:
         super().__init__(context)
         self._open: TextDraft | ThinkingDraft | None = None  # what unsigned text may continue
-        self._last_frame: Frame | None = None
+        self._last_frame: GeminiChunk | None = None
         self.answered = False  # a candidate has come
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
@@ -188,10 +188,10 @@ class GeminiDecoder(ReplyDecoder):
             return self._read(frame)
         value = read_json(data)
         if isinstance(value, list) and value:  # an error outside the stream comes in a list
-            return self._fail(read_fault(cast("list[Any]", value)))
+            return self._fail(read_error_details(cast("list[Any]", value)))
         return self._unreadable()
 
-    def _read(self, frame: Frame) -> list[Event]:
+    def _read(self, frame: GeminiChunk) -> list[Event]:
         if frame.usage_metadata is not None:
             self._last_frame = frame
         if not frame.candidates:
@@ -216,20 +216,22 @@ class GeminiDecoder(ReplyDecoder):
             events += self._read_end(candidate, frame)
         return events
 
-    def _read_aside(self, frame: Frame) -> list[Event]:
+    def _read_aside(self, frame: GeminiChunk) -> list[Event]:
         if frame.error is not None:
-            return self._fail(read_fault({"error": frame.error}))
+            return self._fail(read_error_details({"error": frame.error}))
         feedback = frame.prompt_feedback
         if feedback is not None and feedback.block_reason:
             told = (
                 feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
             )
-            return self._fail(Fault(told, codes=(feedback.block_reason, "moderation_blocked")))
+            return self._fail(
+                ErrorDetails(told, codes=(feedback.block_reason, "moderation_blocked"))
+            )
         return []
 
-    def _read_end(self, candidate: Candidate, frame: Frame) -> list[Event]:
+    def _read_end(self, candidate: Candidate, frame: GeminiChunk) -> list[Event]:
         if frame.error is not None:
-            return self._fail(read_fault({"error": frame.error}))
+            return self._fail(read_error_details({"error": frame.error}))
         raw = candidate.finish_reason or ""
         reason = _REASONS.get(raw, "other")
         if reason is not None:

@@ -27,9 +27,9 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.protocol.model_families import gemini_generation, signs_calls
 from multi_llm_chat.protocol.request_draft import (
-    Draft,
     Encoded,
     Loss,
+    RequestDraft,
     choose_tool,
     effort_of,
     limit_tools,
@@ -63,7 +63,7 @@ _LEVELS = {"none": "low", "minimal": "minimal", "low": "low", "medium": "medium"
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192}
 
 
-def encode(draft: Draft) -> Encoded:
+def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
     system, turns = system_text(draft.turns)
     if draft.system_prompt:
@@ -206,7 +206,7 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
     return {"result": part.content if compact_json(part.content) == text else text}
 
 
-def _tools(draft: Draft) -> JsonObject:
+def _tools(draft: RequestDraft) -> JsonObject:
     declarations: list[JsonObject] = []
     for tool in limit_tools(draft, _MOST_TOOLS, "OAI-13"):
         projected = recall_projection(tool.schema, GEMINI_JSON_SCHEMA)
@@ -229,7 +229,7 @@ def _tools(draft: Draft) -> JsonObject:
     return body
 
 
-def _settings(draft: Draft) -> JsonObject:
+def _settings(draft: RequestDraft) -> JsonObject:
     options = draft.options
     settings = without_nothing(maxOutputTokens=options.max_tokens, temperature=options.temperature)
     if options.stop:
@@ -248,7 +248,7 @@ def _settings(draft: Draft) -> JsonObject:
     return settings
 
 
-def _thinking(draft: Draft) -> JsonObject:
+def _thinking(draft: RequestDraft) -> JsonObject:
     """A level from generation 3 on, a budget before."""
     wanted = draft.options.thinking
     shown = {"includeThoughts": True} if wanted else {}

@@ -49,7 +49,7 @@ class Delta(Struct, gc=False):
     images: list[Any] | None = None
 
 
-class Choice(Struct, gc=False):
+class ChunkChoice(Struct, gc=False):
     """One of the alternatives; only the first is ever asked for."""
 
     index: int | None = None
@@ -107,7 +107,7 @@ class GroqExtra(Struct, gc=False):
 class Chunk(Struct, gc=False):
     """One event of the stream, or a whole reply."""
 
-    choices: list[Choice] | None = None
+    choices: list[ChunkChoice] | None = None
     usage: ChatUsage | None = None
     error: Any = None
     x_groq: GroqExtra | None = None

@@ -25,13 +25,18 @@ from multi_llm_chat.events import Event, FinishReason, TextDelta
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import Media, Part
 from multi_llm_chat.protocol.calls import DecodeContext
-from multi_llm_chat.protocol.failures import Fault, read_failure, read_fault, words_of
+from multi_llm_chat.protocol.failures import (
+    ErrorDetails,
+    read_error_details,
+    read_failure,
+    words_of,
+)
 from multi_llm_chat.protocol.lenient_json import FAULTS, read_json
 from multi_llm_chat.protocol.openai_chat.chunks import (
     CHUNKS,
     CallDelta,
-    Choice,
     Chunk,
+    ChunkChoice,
     Delta,
     FunctionDelta,
     ReasoningDetails,
@@ -124,13 +129,13 @@ class OpenAIChatDecoder(ReplyDecoder):
         if self.done:
             return told_by_groq
         if chunk.error is not None:
-            return self._fail(read_fault({"error": chunk.error}))
+            return self._fail(read_error_details({"error": chunk.error}))
         value = read_json(data)
         told = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
         if event == "error" or "error" in (told.get("object"), told.get("type")):
-            return self._fail(read_fault(told))
+            return self._fail(read_error_details(told))
         if "choices" not in told and ("message" in told or "detail" in told):
-            return self._fail(read_fault(told))
+            return self._fail(read_error_details(told))
         return []
 
     def _count(self, chunk: Chunk) -> list[Event]:
@@ -140,10 +145,10 @@ class OpenAIChatDecoder(ReplyDecoder):
         if usage is not None:
             self._usage = usage.as_usage()
         if groq is not None and groq.error is not None:
-            return self._fail(read_fault({"error": groq.error}))
+            return self._fail(read_error_details({"error": groq.error}))
         return []
 
-    def _fail(self, fault: Fault) -> list[Event]:
+    def _fail(self, fault: ErrorDetails) -> list[Event]:
         refused = [] if self.done else read_refused_calls(fault.failed_generation)
         if not refused:
             return super()._fail(fault)
@@ -221,14 +226,14 @@ class OpenAIChatDecoder(ReplyDecoder):
             elif url:
                 self._assembly.add_media(Media("image/*", url=url))
 
-    def _read_end(self, choice: Choice) -> list[Event]:
+    def _read_end(self, choice: ChunkChoice) -> list[Event]:
         raw = choice.finish_reason
         if choice.error is not None:
-            return self._fail(read_fault({"error": choice.error}))
+            return self._fail(read_error_details({"error": choice.error}))
         if not raw:
             return []
         if raw in _FAILURES:
-            return self._fail(Fault(_FAILURES[raw], codes=(raw,)))
+            return self._fail(ErrorDetails(_FAILURES[raw], codes=(raw,)))
         self._reason = _REASONS.get(raw, "other")
         self._raw_reason = raw
         return []

@@ -26,9 +26,9 @@ from multi_llm_chat.protocol.model_families import refuses_sampling, thinks_with
 from multi_llm_chat.protocol.providers import ChatQuirks
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
-    Draft,
     Encoded,
     Loss,
+    RequestDraft,
     arguments_text,
     choose_tool,
     effort_of,
@@ -50,7 +50,7 @@ _MOST_STOPS = 4
 _AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
-def encode(draft: Draft, quirks: ChatQuirks) -> Encoded:
+def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     """The request's body and path."""
     messages = write_messages(draft.system_prompt, draft.turns, quirks)
     body: JsonObject = {"model": draft.model, "messages": messages}
@@ -272,7 +272,7 @@ def _as_parts(content: Any) -> list[JsonObject]:
     return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
-def _tools(draft: Draft, quirks: ChatQuirks) -> JsonObject:
+def _tools(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     tools = limit_tools(draft, quirks.most_tools, "GRQ-07")
     if not tools:
         return {}
@@ -292,7 +292,7 @@ def _tools(draft: Draft, quirks: ChatQuirks) -> JsonObject:
     return body
 
 
-def _choice(choice: str, quirks: ChatQuirks, draft: Draft) -> Any:
+def _choice(choice: str, quirks: ChatQuirks, draft: RequestDraft) -> Any:
     if choice in ("auto", "none"):
         return choice
     if choice == "required":
@@ -305,7 +305,7 @@ def _choice(choice: str, quirks: ChatQuirks, draft: Draft) -> Any:
     return {"type": "function", "function": {"name": choice}}
 
 
-def _settings(draft: Draft, quirks: ChatQuirks) -> JsonObject:
+def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     options = draft.options
     limited = quirks.reasoning_models and refuses_sampling(draft.model)
     key = "max_completion_tokens" if limited else quirks.max_tokens_key
@@ -325,7 +325,7 @@ def _settings(draft: Draft, quirks: ChatQuirks) -> JsonObject:
     return settings | _depth(draft, quirks, limited)
 
 
-def _depth(draft: Draft, quirks: ChatQuirks, limited: bool) -> JsonObject:
+def _depth(draft: RequestDraft, quirks: ChatQuirks, limited: bool) -> JsonObject:
     """How deeply the model is to think."""
     if draft.tools and quirks.reasoning_models and thinks_without_tools(draft.model):
         draft.note(
@@ -344,7 +344,7 @@ def _depth(draft: Draft, quirks: ChatQuirks, limited: bool) -> JsonObject:
     return {}
 
 
-def _output(draft: Draft, quirks: ChatQuirks) -> JsonObject:
+def _output(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     """How structured output is asked for."""
     schema = draft.options.schema
     if schema is None:

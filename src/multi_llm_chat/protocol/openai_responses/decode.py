@@ -8,7 +8,7 @@ Rules:
 4. Reasoning keeps its encrypted content and its summary; the encrypted content counts only from
    the finished item, for it may be incomplete before.
 5. ``response.completed``, ``.incomplete`` or ``.failed`` ends the reply; nothing else does.
-6. One type, ``Frame``, fits every event: an event leaves out what it does not have. Everything is
+6. One type, ``ResponseEvent``, fits every event: an event leaves out what it does not have. Everything is
    optional, because gateways leave things out.
 """
 
@@ -20,14 +20,14 @@ from msgspec import Struct
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Media, Part
 from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
-from multi_llm_chat.protocol.failures import read_failure, read_fault
+from multi_llm_chat.protocol.failures import read_error_details, read_failure
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, ThinkingDraft
 
 # The shape of the events.
 
 
-class Content(Struct, gc=False):
+class ItemContent(Struct, gc=False):
     """One piece of a message, or of a reasoning item."""
 
     type: str = ""
@@ -40,7 +40,7 @@ class Item(Struct, gc=False):
 
     type: str = ""
     status: str | None = None
-    content: list[Content] | None = None
+    content: list[ItemContent] | None = None
     call_id: str | None = None
     name: str | None = None
     arguments: Any = None
@@ -57,7 +57,7 @@ class InputDetails(Struct, gc=False):
     cache_write_tokens: int | None = None
 
 
-class OutputDetails(Struct, gc=False):
+class ResponseOutputDetails(Struct, gc=False):
     """What output tokens were spent on."""
 
     reasoning_tokens: int | None = None
@@ -69,12 +69,12 @@ class ResponseUsage(Struct, gc=False):
     input_tokens: int | None = None
     output_tokens: int | None = None
     input_tokens_details: InputDetails | None = None
-    output_tokens_details: OutputDetails | None = None
+    output_tokens_details: ResponseOutputDetails | None = None
 
     def as_usage(self) -> Usage:
         """Translate."""
         before = self.input_tokens_details or InputDetails()
-        spent = self.output_tokens_details or OutputDetails()
+        spent = self.output_tokens_details or ResponseOutputDetails()
         return Usage(
             input_tokens=self.input_tokens or 0,
             output_tokens=self.output_tokens or 0,
@@ -100,7 +100,7 @@ class Response(Struct, gc=False):
     incomplete_details: IncompleteDetails | None = None
 
 
-class Frame(Struct, gc=False):
+class ResponseEvent(Struct, gc=False):
     """One event of the stream."""
 
     type: str = ""
@@ -116,7 +116,7 @@ class Frame(Struct, gc=False):
     message: str | None = None
 
 
-FRAMES = LenientDecoder(Frame)
+FRAMES = LenientDecoder(ResponseEvent)
 RESPONSES = LenientDecoder(Response)
 
 
@@ -176,7 +176,9 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         if response.usage is not None:
             self._usage = response.usage.as_usage()
         if response.error is not None or response.status in {"failed", "cancelled"}:
-            fault = read_fault({"error": response.error or f"The response was {response.status}."})
+            fault = read_error_details(
+                {"error": response.error or f"The response was {response.status}."}
+            )
             return events + self._fail(fault)
         raw = response.status or "completed"
         self._reason = "stop"
@@ -194,14 +196,14 @@ class OpenAIResponsesDecoder(ReplyDecoder):
             draft = self._texts[index, content] = self._assembly.open_text()
         return draft
 
-    def _read_text(self, frame: Frame) -> list[Event]:
+    def _read_text(self, frame: ResponseEvent) -> list[Event]:
         return self._text_draft(frame.output_index, frame.content_index).add(frame.delta or "")
 
-    def _read_refusal(self, frame: Frame) -> list[Event]:
+    def _read_refusal(self, frame: ResponseEvent) -> list[Event]:
         self._refused = True
         return self._read_text(frame)
 
-    def _read_thinking(self, frame: Frame) -> list[Event]:
+    def _read_thinking(self, frame: ResponseEvent) -> list[Event]:
         index = frame.output_index
         draft = self._thought_draft(index)
         events: list[Event] = []
@@ -216,7 +218,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
             draft = self._thoughts[index] = self._assembly.open_thinking()
         return draft
 
-    def _read_arguments(self, frame: Frame) -> list[Event]:
+    def _read_arguments(self, frame: ResponseEvent) -> list[Event]:
         return self._add_call(frame.output_index, None, frame.delta)
 
     def _add_call(self, index: int, item: Item | None, arguments: object) -> list[Event]:
@@ -230,7 +232,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
             self._calls[index] = self._assembly.calls.last
         return events
 
-    def _read_added(self, frame: Frame) -> list[Event]:
+    def _read_added(self, frame: ResponseEvent) -> list[Event]:
         item = frame.item or Item()
         if item.type == "reasoning":
             self._thought_draft(frame.output_index)
@@ -238,7 +240,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
             return self._add_call(frame.output_index, item, item.arguments)
         return []
 
-    def _read_done(self, frame: Frame) -> list[Event]:
+    def _read_done(self, frame: ResponseEvent) -> list[Event]:
         if frame.item is None or frame.output_index in self._done_items:
             return []
         return self._finish_item(frame.output_index, frame.item)
@@ -287,15 +289,15 @@ class OpenAIResponsesDecoder(ReplyDecoder):
             self._assembly.add_media(Media(f"image/{item.output_format or 'png'}", item.result))
         return []
 
-    def _read_end(self, frame: Frame) -> list[Event]:
+    def _read_end(self, frame: ResponseEvent) -> list[Event]:
         response = frame.response or Response()
         if response.status is None:
             response.status = frame.type.rpartition(".")[2]
         return self.read_response(response)
 
-    def _read_error(self, frame: Frame) -> list[Event]:
+    def _read_error(self, frame: ResponseEvent) -> list[Event]:
         told = {"code": frame.code, "message": frame.message}
-        return self._fail(read_fault({"error": frame.error or told}))
+        return self._fail(read_error_details({"error": frame.error or told}))
 
     _readers: ClassVar[Mapping[str, Callable[..., list[Event]]]] = {
         "response.output_text.delta": _read_text,

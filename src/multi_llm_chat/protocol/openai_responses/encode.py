@@ -23,9 +23,9 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.protocol.model_families import refuses_sampling
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
-    Draft,
     Encoded,
     Loss,
+    RequestDraft,
     arguments_text,
     choose_tool,
     effort_of,
@@ -45,7 +45,7 @@ _FEWEST_TOKENS = 16
 _LONGEST_OUTPUT = 10_485_760
 
 
-def encode(draft: Draft) -> Encoded:
+def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
     body: JsonObject = {"model": draft.model, "input": write_items(draft.turns), "store": False}
     if draft.system_prompt:
@@ -89,7 +89,7 @@ def _tool(turn: Turn) -> Iterator[JsonObject]:
         yield {"type": "function_call_output", "call_id": part.tool_call_id, "output": output}
 
 
-def _note_cuts(draft: Draft) -> None:
+def _note_cuts(draft: RequestDraft) -> None:
     results = (part for turn in draft.turns for part in turn.parts if isinstance(part, ToolResult))
     if any(len(split_result(part.content)[0]) > _LONGEST_OUTPUT for part in results):
         draft.note("RSP-07", f"cut a tool result to {_LONGEST_OUTPUT} characters")
@@ -154,7 +154,7 @@ def _input_part(part: Part) -> JsonObject:
     return {"type": "input_text", "text": media_label(part)}
 
 
-def _tools(draft: Draft) -> JsonObject:
+def _tools(draft: RequestDraft) -> JsonObject:
     written: list[JsonObject] = []
     for tool in limit_tools(draft, _MOST_TOOLS, "OAI-13"):
         projected = recall_projection(tool.schema, OPENAI)
@@ -177,7 +177,7 @@ def _tools(draft: Draft) -> JsonObject:
     }
 
 
-def _settings(draft: Draft) -> JsonObject:
+def _settings(draft: RequestDraft) -> JsonObject:
     options = draft.options
     thinks = refuses_sampling(draft.model)
     settings: JsonObject = {}
@@ -204,7 +204,7 @@ def _settings(draft: Draft) -> JsonObject:
     return settings
 
 
-def _reasoning_setting(draft: Draft, thinks: bool) -> JsonObject:
+def _reasoning_setting(draft: RequestDraft, thinks: bool) -> JsonObject:
     wanted = draft.options.thinking
     if not thinks:
         if wanted:

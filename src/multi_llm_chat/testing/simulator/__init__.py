@@ -7,10 +7,9 @@ It is strict in what it accepts (a request that the provider would refuse gets t
 text), scripted or ruled in what it answers, and as faulty as a test wants it.
 """
 
-from multi_llm_chat.testing.simulator.asked_conversation import Conversation, OfferedTool
 from multi_llm_chat.testing.simulator.demonstration import demo
 from multi_llm_chat.testing.simulator.faults import (
-    Cut,
+    Disconnect,
     Drop,
     ErrorInStream,
     Garbage,
@@ -23,6 +22,7 @@ from multi_llm_chat.testing.simulator.faults import (
 )
 from multi_llm_chat.testing.simulator.http import Prebuilt
 from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
+from multi_llm_chat.testing.simulator.received_conversation import OfferedTool, ReceivedConversation
 from multi_llm_chat.testing.simulator.reply_plan import encode_reply
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest, RequestLog
 from multi_llm_chat.testing.simulator.says import Call, Say
@@ -33,8 +33,7 @@ from multi_llm_chat.testing.simulator.signals import Signal
 __all__ = [
     "QUIRKS",
     "Call",
-    "Conversation",
-    "Cut",
+    "Disconnect",
     "Drop",
     "ErrorInStream",
     "Garbage",
@@ -44,6 +43,7 @@ __all__ = [
     "OfferedTool",
     "Prebuilt",
     "Quirk",
+    "ReceivedConversation",
     "RecordedRequest",
     "Reply",
     "RequestLog",

@@ -35,7 +35,7 @@ class Desk(Protocol):
     """Where a connection hands in its requests."""
 
     prebuilt: Mapping[str, Prebuilt]
-    connections: set[Connection]
+    connections: set[SimulatorConnection]
 
     def take(self, raw: RawRequest) -> tuple[RecordedRequest, Plan]:
         """Record a request and plan its reply."""
@@ -46,7 +46,7 @@ class Desk(Protocol):
         ...
 
 
-class Connection(asyncio.Protocol):
+class SimulatorConnection(asyncio.Protocol):
     """The server's end of one connection."""
 
     def __init__(self, desk: Desk) -> None:

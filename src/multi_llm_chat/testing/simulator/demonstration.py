@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import ROWS
-from multi_llm_chat.testing.simulator.asked_conversation import Conversation, OfferedTool
+from multi_llm_chat.testing.simulator.received_conversation import OfferedTool, ReceivedConversation
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.testing.simulator.says import Call, Say
 from multi_llm_chat.testing.validators.typed_views import as_array, members
@@ -85,7 +85,7 @@ def demo(request: RecordedRequest) -> Say:
     return Say(_answer(talk, manner, speaker))
 
 
-def _answer(talk: Conversation, manner: _Manner, speaker: str) -> str:
+def _answer(talk: ReceivedConversation, manner: _Manner, speaker: str) -> str:
     for pattern, word in _ANSWERS:
         if pattern.search(talk.question):
             return word(talk, manner, speaker)
@@ -94,24 +94,26 @@ def _answer(talk: Conversation, manner: _Manner, speaker: str) -> str:
     return f"{manner.opening} You said: “{shown}” {manner.closing}"
 
 
-def _greet(_talk: Conversation, manner: _Manner, speaker: str) -> str:
+def _greet(_talk: ReceivedConversation, manner: _Manner, speaker: str) -> str:
     return f"{manner.greeting} I am {speaker}, simulated."
 
 
-def _introduce(_talk: Conversation, manner: _Manner, speaker: str) -> str:
+def _introduce(_talk: ReceivedConversation, manner: _Manner, speaker: str) -> str:
     return f"{manner.opening} I am {speaker}: a simulated model that always answers alike."
 
 
-def _list_tools(talk: Conversation, manner: _Manner, _speaker: str) -> str:
+def _list_tools(talk: ReceivedConversation, manner: _Manner, _speaker: str) -> str:
     names = ", ".join(tool.name for tool in talk.tools) or "none"
     return f"{manner.opening} The tools I was offered: {names}. {manner.closing}"
 
 
-def _count(_talk: Conversation, manner: _Manner, _speaker: str) -> str:
+def _count(_talk: ReceivedConversation, manner: _Manner, _speaker: str) -> str:
     return f"{manner.opening} One, two, three, four, five. {manner.closing}"
 
 
-_ANSWERS: tuple[tuple[re.Pattern[str], Callable[[Conversation, _Manner, str], str]], ...] = tuple(
+_ANSWERS: tuple[
+    tuple[re.Pattern[str], Callable[[ReceivedConversation, _Manner, str], str]], ...
+] = tuple(
     (re.compile(pattern, re.IGNORECASE), word)
     for pattern, word in (
         (r"^\W*(hi|hello|hey|good (morning|evening)|こんにちは|안녕|ciao)\b", _greet),
@@ -122,7 +124,7 @@ _ANSWERS: tuple[tuple[re.Pattern[str], Callable[[Conversation, _Manner, str], st
 )
 
 
-def fitting_tool(talk: Conversation) -> OfferedTool | None:
+def fitting_tool(talk: ReceivedConversation) -> OfferedTool | None:
     """The first tool on offer that fits the question."""
     for skill in _SKILLS:
         if skill.asked.search(talk.question):

@@ -60,7 +60,7 @@ class Gate:
         return at_frame(steps, self.after_frames, Await(self.reached, self.opened))
 
 
-class Cut(Struct, frozen=True):
+class Disconnect(Struct, frozen=True):
     """End the connection after some bytes or frames of the body, with or without a reset."""
 
     after_bytes: int | None = None
@@ -140,7 +140,7 @@ class Quirk(Struct, frozen=True):
     variant: str = ""
 
 
-Fault: TypeAlias = Slow | Gate | Cut | KeepAlive | Hang | Garbage | ErrorInStream | Quirk
+Fault: TypeAlias = Slow | Gate | Disconnect | KeepAlive | Hang | Garbage | ErrorInStream | Quirk
 
 #: What may stand in a script in place of a reply.
 Instead: TypeAlias = Status | Hang | Garbage | Drop

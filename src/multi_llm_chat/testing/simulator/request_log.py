@@ -12,7 +12,10 @@ from collections.abc import Iterator
 from typing import overload
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.testing.simulator.asked_conversation import Conversation, read_conversation
+from multi_llm_chat.testing.simulator.received_conversation import (
+    ReceivedConversation,
+    read_conversation,
+)
 from multi_llm_chat.testing.simulator.routes import Route
 from multi_llm_chat.testing.simulator.signals import PATIENCE, Signal
 from multi_llm_chat.testing.validators import Violation
@@ -81,7 +84,7 @@ class RecordedRequest:
         return self.route.streamed or self.body.get("stream") is True
 
     @property
-    def conversation(self) -> Conversation:
+    def conversation(self) -> ReceivedConversation:
         """What the request says, whatever its dialect."""
         return read_conversation(self.route.dialect, self.body)
 

@@ -19,7 +19,7 @@ from typing import Self
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.answerer import Answerer
-from multi_llm_chat.testing.simulator.connection import Connection
+from multi_llm_chat.testing.simulator.connection import SimulatorConnection
 from multi_llm_chat.testing.simulator.http import Prebuilt, RawRequest
 from multi_llm_chat.testing.simulator.plan import Plan
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest, RequestLog
@@ -53,7 +53,7 @@ class Simulator:
     ) -> None:
         self.script = Script.of(script)
         self.requests = RequestLog()
-        self.connections: set[Connection] = set()
+        self.connections: set[SimulatorConnection] = set()
         self.prebuilt: Mapping[str, Prebuilt] = dict(prebuilt or {})
         self._answerer = Answerer(self.script, key, dict(models or {}))
         self._numbers = itertools.count()
@@ -148,7 +148,7 @@ class Simulator:
         self._loop = asyncio.get_running_loop()
         self._stopping = asyncio.Event()
         server = await self._loop.create_server(
-            lambda: Connection(self), _HOST, self._wanted_port, backlog=1024
+            lambda: SimulatorConnection(self), _HOST, self._wanted_port, backlog=1024
         )
         async with server:
             self._port = server.sockets[0].getsockname()[1]

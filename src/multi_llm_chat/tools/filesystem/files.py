@@ -152,7 +152,7 @@ _KINDS: Final = (
 )
 
 
-class Picture(Struct, frozen=True):
+class ImageFile(Struct, frozen=True):
     """A picture's bytes."""
 
     data: bytes
@@ -161,7 +161,7 @@ class Picture(Struct, frozen=True):
 
 def read_file(
     roots: Roots, path: str, first_line: int = 1, lines: int = MOST_LINES
-) -> str | Picture:
+) -> str | ImageFile:
     """Lines of a text file, or a picture."""
     format_name = _PICTURES.get(Path(path).suffix.lower())
     limit = READ_LIMIT if format_name is None else _PICTURE_LIMIT
@@ -169,7 +169,7 @@ def read_file(
     if format_name is not None:
         if len(data) > limit:
             raise NotAllowed(f"{path} is a picture of more than {limit:,} bytes")
-        return Picture(data, format_name)
+        return ImageFile(data, format_name)
     if b"\0" in data[:8192]:
         raise NotAllowed(f"{path} is not a text file")
     text = data[:limit].decode(errors="replace").splitlines()

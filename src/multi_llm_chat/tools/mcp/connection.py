@@ -68,7 +68,7 @@ _Value = TypeVar("_Value")
 Publish = Callable[[str, list[Tool]], None]
 
 
-class Connection:
+class ServerConnection:
     """Speaks to one server; everything but ``call`` is used within the background loop."""
 
     def __init__(

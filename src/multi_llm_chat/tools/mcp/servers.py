@@ -26,7 +26,7 @@ from multi_llm_chat.config.secrets import MemorySecrets, SecretStore
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.tools.background_loop import through_portal, wait_for
-from multi_llm_chat.tools.mcp.connection import BACKOFF, Connection
+from multi_llm_chat.tools.mcp.connection import BACKOFF, ServerConnection
 from multi_llm_chat.tools.mcp.oauth import sign_in
 from multi_llm_chat.tools.mcp.server_messages import (
     ElicitationCallback,
@@ -96,7 +96,7 @@ class McpServers:
         self._notice_after = notice_after
         self._early: dict[str, list[Tool]] | None = {}
         self._connections = {
-            settings.name: Connection(
+            settings.name: ServerConnection(
                 settings, self._callbacks, self._publish, self._sign_in, backoff
             )
             for settings in read.servers
@@ -234,7 +234,7 @@ class McpServers:
     async def _stop(self) -> None:
         await asyncio.gather(*(connection.stop() for connection in self._connections.values()))
 
-    async def _restart(self, connection: Connection) -> None:
+    async def _restart(self, connection: ServerConnection) -> None:
         connection.start()
         await connection.settled()
 
@@ -248,7 +248,7 @@ class McpServers:
         self._port = self._port or _free_port()
         return sign_in(settings, answers, self._tokens, self._port)
 
-    def _connection(self, server: str) -> Connection:
+    def _connection(self, server: str) -> ServerConnection:
         if server not in self._connections:
             raise UsageError(f"there is no MCP server named {server!r}")
         return self._connections[server]

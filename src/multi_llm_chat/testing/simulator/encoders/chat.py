@@ -12,7 +12,7 @@ from typing import Any
 
 from multi_llm_chat.events import FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject, Media
-from multi_llm_chat.testing.simulator.encoders.chat_rows import CHAT_ROWS, ChatRow
+from multi_llm_chat.testing.simulator.encoders.chat_rows import CHAT_ROWS, ChatReplyRow
 from multi_llm_chat.testing.simulator.encoders.events import (
     CREATED,
     Encoder,
@@ -53,7 +53,7 @@ def _stream(say: Say, request: Request) -> list[StreamEvent]:
     return [*comments, *map(StreamEvent, chunks), StreamEvent("[DONE]")]
 
 
-def _deltas(say: Say, request: Request, row: ChatRow) -> Iterable[JsonObject]:
+def _deltas(say: Say, request: Request, row: ChatReplyRow) -> Iterable[JsonObject]:
     everywhere: JsonObject = {"role": "assistant"} if row.role_everywhere else {}
     yield _role_delta(say, row)
     for piece in pieces(say.thinking, say.delta_size) if row.thinking else ():
@@ -74,7 +74,7 @@ def _deltas(say: Say, request: Request, row: ChatRow) -> Iterable[JsonObject]:
         yield everywhere | {"tool_calls": fragments}
 
 
-def _role_delta(say: Say, row: ChatRow) -> JsonObject:
+def _role_delta(say: Say, row: ChatReplyRow) -> JsonObject:
     delta: JsonObject = {"role": "assistant", "content": "" if say.text or not say.calls else None}
     if row.refuses:
         delta["refusal"] = None
@@ -83,7 +83,7 @@ def _role_delta(say: Say, row: ChatRow) -> JsonObject:
     return delta
 
 
-def _thinking_delta(row: ChatRow, piece: str) -> JsonObject:
+def _thinking_delta(row: ChatReplyRow, piece: str) -> JsonObject:
     match row.thinking:
         case "content":
             thought = {"type": "thinking", "thinking": [{"type": "text", "text": piece}]}
@@ -97,7 +97,7 @@ def _thinking_delta(row: ChatRow, piece: str) -> JsonObject:
             return {row.thinking: piece}
 
 
-def _call_deltas(say: Say, request: Request, row: ChatRow) -> list[list[JsonObject]]:
+def _call_deltas(say: Say, request: Request, row: ChatReplyRow) -> list[list[JsonObject]]:
     """The lists of fragments, one for each chunk."""
     each = [_fragments(call, index, say, request, row) for index, call in enumerate(say.calls)]
     if say.interleave:
@@ -111,7 +111,7 @@ def _call_deltas(say: Say, request: Request, row: ChatRow) -> list[list[JsonObje
 
 
 def _fragments(
-    call: Call, index: int, say: Say, request: Request, row: ChatRow
+    call: Call, index: int, say: Say, request: Request, row: ChatReplyRow
 ) -> list[JsonObject]:
     first: JsonObject = {"index": index, **_head(call, index, request, row)}
     if row.whole_calls and not say.interleave:
@@ -124,7 +124,7 @@ def _fragments(
     return [first, *rest]
 
 
-def _head(call: Call, index: int, request: Request, row: ChatRow) -> JsonObject:
+def _head(call: Call, index: int, request: Request, row: ChatReplyRow) -> JsonObject:
     identifier = call.id
     if identifier is None:
         made = request.identifier(f"call/{index}", row.id_length, row.id_alphabet)
@@ -134,7 +134,7 @@ def _head(call: Call, index: int, request: Request, row: ChatRow) -> JsonObject:
 
 
 def _chunk(
-    request: Request, row: ChatRow, delta: JsonObject, finish: str | None = None
+    request: Request, row: ChatReplyRow, delta: JsonObject, finish: str | None = None
 ) -> JsonObject:
     choice: JsonObject = {
         "index": 0,
@@ -148,7 +148,7 @@ def _chunk(
 
 
 def _envelope(
-    request: Request, row: ChatRow, kind: str, choices: list[JsonObject]
+    request: Request, row: ChatReplyRow, kind: str, choices: list[JsonObject]
 ) -> dict[str, Any]:
     return {
         "id": row.reply_prefix + request.identifier("reply", 29),
@@ -160,7 +160,7 @@ def _envelope(
     }
 
 
-def _last_chunk(say: Say, request: Request, row: ChatRow, usage: JsonObject) -> JsonObject:
+def _last_chunk(say: Say, request: Request, row: ChatReplyRow, usage: JsonObject) -> JsonObject:
     chunk = _chunk(request, row, {}, finish_word(say, row))
     if row.usage == "last":
         chunk["usage"] = usage
@@ -170,7 +170,7 @@ def _last_chunk(say: Say, request: Request, row: ChatRow, usage: JsonObject) -> 
 
 
 def _usage_chunks(
-    request: Request, row: ChatRow, usage: JsonObject, chunks: list[JsonObject]
+    request: Request, row: ChatReplyRow, usage: JsonObject, chunks: list[JsonObject]
 ) -> list[JsonObject]:
     asked = bool(members(request.body.get("stream_options")).get("include_usage"))
     if row.usage == "last" or not (asked or row.usage == "always"):
@@ -200,7 +200,7 @@ def _whole(say: Say, request: Request) -> JsonObject:
     return body
 
 
-def _message(say: Say, request: Request, row: ChatRow) -> JsonObject:
+def _message(say: Say, request: Request, row: ChatReplyRow) -> JsonObject:
     message: JsonObject = {"role": "assistant", "content": say.text or None}
     if row.refuses:
         refused = say.reason == "refusal"
@@ -218,7 +218,7 @@ def _message(say: Say, request: Request, row: ChatRow) -> JsonObject:
     return message
 
 
-def _think(message: JsonObject, say: Say, request: Request, row: ChatRow) -> None:
+def _think(message: JsonObject, say: Say, request: Request, row: ChatReplyRow) -> None:
     match row.thinking:
         case "content":
             thought = {"type": "thinking", "thinking": [{"type": "text", "text": say.thinking}]}
@@ -237,13 +237,13 @@ def _think(message: JsonObject, say: Say, request: Request, row: ChatRow) -> Non
             message[row.thinking] = say.thinking
 
 
-def _whole_call(call: Call, index: int, request: Request, row: ChatRow) -> JsonObject:
+def _whole_call(call: Call, index: int, request: Request, row: ChatReplyRow) -> JsonObject:
     head = _head(call, index, request, row)
     head["function"]["arguments"] = call.text
     return head
 
 
-def finish_word(say: Say, row: ChatRow) -> str:
+def finish_word(say: Say, row: ChatReplyRow) -> str:
     """The word with which this server ends this reply."""
     if say.raw_finish is not None:
         return say.raw_finish
@@ -263,7 +263,7 @@ def filter_chunk() -> JsonObject:
     }
 
 
-def usage_of(row: ChatRow, usage: Usage) -> JsonObject:
+def usage_of(row: ChatReplyRow, usage: Usage) -> JsonObject:
     """The usage as this server counts it."""
     told: JsonObject = {
         "prompt_tokens": usage.input_tokens,

@@ -21,7 +21,7 @@ UsagePlace: TypeAlias = Literal["asked", "always", "last", "groq"]
 ThinkingPlace: TypeAlias = Literal["", "reasoning", "reasoning_content", "content", "details"]
 
 
-class ChatRow(Struct, frozen=True):
+class ChatReplyRow(Struct, frozen=True):
     """One server's ways."""
 
     thinking: ThinkingPlace = ""
@@ -43,14 +43,14 @@ class ChatRow(Struct, frozen=True):
 
 _OPENAI_EXTRA: JsonObject = {"service_tier": "default", "system_fingerprint": "fp_8e1177b306"}
 
-CHAT_ROWS: dict[str, ChatRow] = {
-    "openai-chat": ChatRow(refuses=True, chunk_extra=_OPENAI_EXTRA, indent=2),
-    "azure": ChatRow(
+CHAT_ROWS: dict[str, ChatReplyRow] = {
+    "openai-chat": ChatReplyRow(refuses=True, chunk_extra=_OPENAI_EXTRA, indent=2),
+    "azure": ChatReplyRow(
         refuses=True,
         filter_results=True,
         chunk_extra={"system_fingerprint": "fp_8e1177b306"},
     ),
-    "groq": ChatRow(
+    "groq": ChatReplyRow(
         thinking="reasoning",
         usage="groq",
         whole_calls=True,
@@ -59,7 +59,7 @@ CHAT_ROWS: dict[str, ChatRow] = {
         id_alphabet="abcdefghijklmnopqrstuvwxyz0123456789",
         chunk_extra={"system_fingerprint": "fp_fd1bd0b5e8"},
     ),
-    "cerebras": ChatRow(
+    "cerebras": ChatReplyRow(
         thinking="reasoning",
         usage="last",
         whole_calls=True,
@@ -68,8 +68,8 @@ CHAT_ROWS: dict[str, ChatRow] = {
         id_alphabet=HEXADECIMAL,
         chunk_extra={"system_fingerprint": "fp_c7af5c1a4e5d"},
     ),
-    "fireworks": ChatRow(thinking="reasoning_content", usage="last", reply_prefix=""),
-    "mistral": ChatRow(
+    "fireworks": ChatReplyRow(thinking="reasoning_content", usage="last", reply_prefix=""),
+    "mistral": ChatReplyRow(
         thinking="content",
         usage="last",
         whole_calls=True,
@@ -78,7 +78,7 @@ CHAT_ROWS: dict[str, ChatRow] = {
         finish_words={"refusal": "stop", "safety": "stop"},
         reply_prefix="",
     ),
-    "deepseek": ChatRow(
+    "deepseek": ChatReplyRow(
         thinking="reasoning_content",
         usage="last",
         id_prefix="call_00_",
@@ -86,7 +86,7 @@ CHAT_ROWS: dict[str, ChatRow] = {
         reply_prefix="",
     ),
     # STR-06: a reply with calls ends with an empty reason.
-    "xai": ChatRow(
+    "xai": ChatReplyRow(
         thinking="reasoning_content",
         usage="always",
         whole_calls=True,
@@ -97,7 +97,7 @@ CHAT_ROWS: dict[str, ChatRow] = {
         reply_prefix="",
     ),
     # STR-08: comments while the upstream model is awaited.
-    "openrouter": ChatRow(
+    "openrouter": ChatReplyRow(
         thinking="details",
         usage="always",
         id_prefix="",
@@ -108,8 +108,8 @@ CHAT_ROWS: dict[str, ChatRow] = {
         chunk_extra={"provider": "OpenAI"},
         reply_prefix="gen-1794700000-",
     ),
-    "together": ChatRow(thinking="reasoning", usage="last", reply_prefix=""),
-    "ollama": ChatRow(
+    "together": ChatReplyRow(thinking="reasoning", usage="last", reply_prefix=""),
+    "ollama": ChatReplyRow(
         thinking="reasoning",
         whole_calls=True,
         id_length=8,
@@ -117,23 +117,23 @@ CHAT_ROWS: dict[str, ChatRow] = {
         role_everywhere=True,
         chunk_extra={"system_fingerprint": "fp_ollama"},
     ),
-    "vllm": ChatRow(
+    "vllm": ChatReplyRow(
         thinking="reasoning", id_prefix="chatcmpl-tool-", id_length=32, id_alphabet=HEXADECIMAL
     ),
-    "llamacpp": ChatRow(
+    "llamacpp": ChatReplyRow(
         thinking="reasoning_content",
         id_prefix="",
         id_length=32,
         chunk_extra={"system_fingerprint": "b6700-3df2244d"},
     ),
-    "lmstudio": ChatRow(
+    "lmstudio": ChatReplyRow(
         thinking="reasoning_content",
         id_prefix="",
         id_length=9,
         id_alphabet=DIGITS,
         chunk_extra={"system_fingerprint": "default"},
     ),
-    "huggingface": ChatRow(
+    "huggingface": ChatReplyRow(
         thinking="reasoning", id_prefix="call_", chunk_extra={"service_tier": None}
     ),
 }

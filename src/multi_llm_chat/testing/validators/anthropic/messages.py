@@ -12,7 +12,7 @@ from typing import Any
 from multi_llm_chat.testing.validators.anthropic import wordings as say
 from multi_llm_chat.testing.validators.anthropic.blocks import check_block, check_text
 from multi_llm_chat.testing.validators.anthropic.thinking import ClaudeModel
-from multi_llm_chat.testing.validators.anthropic.turns import Turn, read_turns
+from multi_llm_chat.testing.validators.anthropic.turns import MergedTurn, read_turns
 from multi_llm_chat.testing.validators.typed_views import as_array, as_object, objects
 from multi_llm_chat.testing.validators.violation import Violation
 
@@ -86,7 +86,7 @@ def check_conversation(body: dict[str, Any], model: ClaudeModel) -> Iterator[Vio
         yield from _check_prefill(turns[-1], model)
 
 
-def _check_empty(turns: list[Turn]) -> Iterator[Violation]:
+def _check_empty(turns: list[MergedTurn]) -> Iterator[Violation]:
     for turn in turns:
         if turn.blocks:
             continue
@@ -96,7 +96,7 @@ def _check_empty(turns: list[Turn]) -> Iterator[Violation]:
             yield say.EMPTY_ASSISTANT.fill(index=turn.index)
 
 
-def _check_prefill(turn: Turn, model: ClaudeModel) -> Iterator[Violation]:
+def _check_prefill(turn: MergedTurn, model: ClaudeModel) -> Iterator[Violation]:
     if not model.takes_prefill:
         yield say.PREFILL.fill()
     last = turn.blocks[-1].block

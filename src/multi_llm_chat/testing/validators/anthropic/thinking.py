@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from multi_llm_chat.testing.validators.anthropic import wordings as say
-from multi_llm_chat.testing.validators.anthropic.turns import Turn, open_loop, read_turns
+from multi_llm_chat.testing.validators.anthropic.turns import MergedTurn, open_loop, read_turns
 from multi_llm_chat.testing.validators.typed_views import (
     as_integer,
     as_number,
@@ -175,7 +175,7 @@ def check_thinking_blocks(body: dict[str, Any], model: ClaudeModel) -> Iterator[
         yield from _check_loop_silent(loop)
 
 
-def _check_turn(turn: Turn) -> Iterator[Violation]:
+def _check_turn(turn: MergedTurn) -> Iterator[Violation]:
     for placed in turn.of_kind("thinking"):
         if placed.block.get("signature") == "":
             yield say.SIGNATURE.fill(index=placed.index, position=placed.position)
@@ -183,13 +183,13 @@ def _check_turn(turn: Turn) -> Iterator[Violation]:
         yield say.FINAL_THINKING.fill(index=turn.blocks[-1].index)
 
 
-def _check_loop_start(loop: list[Turn]) -> Iterator[Violation]:
+def _check_loop_start(loop: list[MergedTurn]) -> Iterator[Violation]:
     if loop and loop[0].blocks and loop[0].blocks[0].kind not in _THINKING:
         first = loop[0].blocks[0]
         yield say.THINKING_MISSING.fill(index=first.index, found=first.kind)
 
 
-def _check_loop_silent(loop: list[Turn]) -> Iterator[Violation]:
+def _check_loop_silent(loop: list[MergedTurn]) -> Iterator[Violation]:
     for turn in loop:
         for placed in turn.blocks:
             if placed.kind in _THINKING:

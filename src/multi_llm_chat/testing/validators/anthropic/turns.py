@@ -17,7 +17,7 @@ from multi_llm_chat.testing.validators.typed_views import as_array, as_object, a
 from multi_llm_chat.testing.validators.violation import Violation
 
 
-class Placed(msgspec.Struct, frozen=True):
+class PlacedBlock(msgspec.Struct, frozen=True):
     """A block and where it stands: message index and position in that message's content."""
 
     index: int
@@ -30,50 +30,50 @@ class Placed(msgspec.Struct, frozen=True):
         return self.block.get("type")
 
 
-class Turn(msgspec.Struct):
+class MergedTurn(msgspec.Struct):
     """Everything said by one role without another in between; system messages do not interrupt."""
 
     role: str
     index: int
-    blocks: list[Placed]
+    blocks: list[PlacedBlock]
 
-    def of_kind(self, kind: str) -> Iterator[Placed]:
+    def of_kind(self, kind: str) -> Iterator[PlacedBlock]:
         """The turn's blocks of one type."""
         return (placed for placed in self.blocks if placed.kind == kind)
 
 
-def read_turns(messages: object) -> list[Turn]:
+def read_turns(messages: object) -> list[MergedTurn]:
     """Merge the messages into turns; whatever has no readable shape is left out."""
-    turns: list[Turn] = []
+    turns: list[MergedTurn] = []
     for index, item in enumerate(as_array(messages) or []):
         message = as_object(item) or {}
         role = message.get("role")
         if role not in ("user", "assistant"):
             continue
         if not turns or turns[-1].role != role:
-            turns.append(Turn(role, index, []))
+            turns.append(MergedTurn(role, index, []))
         turns[-1].blocks.extend(_blocks(index, message.get("content")))
     return turns
 
 
-def _blocks(index: int, content: object) -> Iterator[Placed]:
+def _blocks(index: int, content: object) -> Iterator[PlacedBlock]:
     if isinstance(content, str):
         # A string is short for one block of text; an empty one is short for none.
         if content:
-            yield Placed(index, 0, {"type": "text", "text": content})
+            yield PlacedBlock(index, 0, {"type": "text", "text": content})
         return
     for position, item in enumerate(as_array(content) or []):
         block = as_object(item)
         if block is not None:
-            yield Placed(index, position, block)
+            yield PlacedBlock(index, position, block)
 
 
-def open_loop(turns: list[Turn]) -> list[Turn]:
+def open_loop(turns: list[MergedTurn]) -> list[MergedTurn]:
     """The assistant's turns since the user last said something that was not only tool results.
 
     Empty unless the request continues a tool loop or ends with the assistant.
     """
-    loop: list[Turn] = []
+    loop: list[MergedTurn] = []
     for turn in reversed(turns):
         if turn.role == "assistant":
             loop.append(turn)
@@ -89,7 +89,7 @@ def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
     """Hold the whole conversation against the rules above."""
     turns = read_turns(body.get("messages"))
     seen: set[str] = set()
-    previous: Turn | None = None
+    previous: MergedTurn | None = None
     for turn in turns:
         if turn.role == "assistant":
             yield from _check_unique(turn, seen)
@@ -103,18 +103,18 @@ def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
         yield say.TOOLS_MISSING.fill()
 
 
-def _uses_tools(turn: Turn) -> bool:
+def _uses_tools(turn: MergedTurn) -> bool:
     return any(placed.kind in ("tool_use", "tool_result") for placed in turn.blocks)
 
 
-def _identifiers(turn: Turn | None) -> list[str]:
+def _identifiers(turn: MergedTurn | None) -> list[str]:
     if turn is None or turn.role != "assistant":
         return []
     found = [as_string(placed.block.get("id")) for placed in turn.of_kind("tool_use")]
     return [identifier for identifier in found if identifier is not None]
 
 
-def _check_unique(turn: Turn, seen: set[str]) -> Iterator[Violation]:
+def _check_unique(turn: MergedTurn, seen: set[str]) -> Iterator[Violation]:
     for placed in turn.of_kind("tool_use"):
         identifier = as_string(placed.block.get("id"))
         if identifier in seen:
@@ -123,7 +123,7 @@ def _check_unique(turn: Turn, seen: set[str]) -> Iterator[Violation]:
             seen.add(identifier)
 
 
-def _check_results(turn: Turn, previous: Turn | None) -> Iterator[Violation]:
+def _check_results(turn: MergedTurn, previous: MergedTurn | None) -> Iterator[Violation]:
     expected = set(_identifiers(previous))
     answered: set[str] = set()
     late: list[str] = []
@@ -145,7 +145,7 @@ def _check_results(turn: Turn, previous: Turn | None) -> Iterator[Violation]:
 
 
 def _check_result(
-    placed: Placed, identifier: str, expected: set[str], answered: set[str]
+    placed: PlacedBlock, identifier: str, expected: set[str], answered: set[str]
 ) -> Iterator[Violation]:
     place = {"index": placed.index, "position": placed.position, "identifier": identifier}
     if identifier not in expected:
@@ -154,7 +154,7 @@ def _check_result(
         yield say.DUPLICATE_RESULT.fill(**place)
 
 
-def _say_unanswered(turn: Turn, answered: set[str]) -> Iterator[Violation]:
+def _say_unanswered(turn: MergedTurn, answered: set[str]) -> Iterator[Violation]:
     missing = [identifier for identifier in _identifiers(turn) if identifier not in answered]
     if missing:
         yield say.UNANSWERED_USE.fill(
@@ -162,8 +162,8 @@ def _say_unanswered(turn: Turn, answered: set[str]) -> Iterator[Violation]:
         )
 
 
-def _check_server_tools(turn: Turn) -> Iterator[Violation]:
-    pending: dict[str, Placed] = {}
+def _check_server_tools(turn: MergedTurn) -> Iterator[Violation]:
+    pending: dict[str, PlacedBlock] = {}
     known: set[str] = set()
     for placed in turn.blocks:
         if placed.kind == "server_tool_use":

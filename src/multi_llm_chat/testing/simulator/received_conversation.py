@@ -24,7 +24,7 @@ class OfferedTool(Struct, frozen=True):
     schema: JsonObject = {}
 
 
-class Conversation(Struct, frozen=True):
+class ReceivedConversation(Struct, frozen=True):
     """The gist of a request."""
 
     system: str = ""
@@ -43,7 +43,7 @@ class _Message(Struct, frozen=True):
     results: tuple[str, ...] = ()
 
 
-def read_conversation(dialect: str, body: JsonObject) -> Conversation:
+def read_conversation(dialect: str, body: JsonObject) -> ReceivedConversation:
     """Read a request's body."""
     read_messages, read_system, read_tools = _READERS[dialect]
     system, question = [read_system(body)], ""
@@ -57,7 +57,9 @@ def read_conversation(dialect: str, body: JsonObject) -> Conversation:
         system.append(message.system)
         said += [message.model] if message.model else []
     told = "\n".join(filter(None, system))
-    return Conversation(told, question, tuple(read_tools(body)), tuple(results), tuple(said))
+    return ReceivedConversation(
+        told, question, tuple(read_tools(body)), tuple(results), tuple(said)
+    )
 
 
 def _text(content: object) -> str:
