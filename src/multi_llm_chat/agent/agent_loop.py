@@ -49,7 +49,7 @@ _ENDINGS: dict[str, StopReason] = {"refusal": "refusal", "safety": "refusal", "l
 class LoopEnd(Struct, frozen=True):
     """How a run ended: the turns it added, why it stopped, and what it used.
 
-    ``added`` are those of the turns that no effect has told of.
+    ``added`` are those of the turns that no effect has reported.
     """
 
     delta: tuple[Turn, ...]
@@ -73,7 +73,7 @@ class _Loop:
         self._options = options
         self._limits = limits
         self._delta: list[Turn] = []
-        self._told = 0
+        self._reported = 0
         self._usage = Usage()
         self._iterations = 0
         self._repetition = Repetition()
@@ -86,7 +86,7 @@ class _Loop:
             outcome = yield self._ask(offer_tools=stop is None)
             if not isinstance(outcome, ModelAnswered):
                 return self._broken(outcome)
-            calls = self._heard(outcome)
+            calls = self._take_answer(outcome)
             if calls and stop is not None:
                 self._answer(calls, (), NO_MORE)
             if not calls or stop is not None:
@@ -106,12 +106,12 @@ class _Loop:
         return CallModel(history, offer_tools, options, self._iterations, self._added())
 
     def _added(self) -> tuple[Turn, ...]:
-        """The turns that were not told yet."""
-        added = tuple(self._delta[self._told :])
-        self._told = len(self._delta)
+        """The turns that were not reported yet."""
+        added = tuple(self._delta[self._reported :])
+        self._reported = len(self._delta)
         return added
 
-    def _heard(self, answer: ModelAnswered) -> tuple[ToolCall, ...]:
+    def _take_answer(self, answer: ModelAnswered) -> tuple[ToolCall, ...]:
         """Take the model's turn; returns the calls to run."""
         self._delta.append(answer.turn)
         self._usage += answer.usage
@@ -131,7 +131,7 @@ class _Loop:
         for call in calls:
             waiting = found.get(call.tool_call_id)
             answer = waiting.pop(0) if waiting else _missing(call, missing)
-            answer, times = self._repetition.told(call, answer)
+            answer, times = self._repetition.marked(call, answer)
             self._repeats = max(self._repeats, times)
             answers.append(answer)
         speaker = self._delta[-1].role
@@ -180,7 +180,7 @@ def final_text(turns: Sequence[Turn]) -> str:
 
 # Repeated calls.
 
-_TOLD = (
+_REPEATED = (
     "[This is the same call with the same result as before. "
     "Use what you have, try something else, or answer.]"
 )
@@ -192,22 +192,22 @@ class Repetition:
     def __init__(self) -> None:
         self._seen: Counter[tuple[str, str, str]] = Counter()
 
-    def told(self, call: ToolCall, result: ToolResult) -> tuple[ToolResult, int]:
-        """The result, with a word to the model if it is not news, and how often it came."""
+    def marked(self, call: ToolCall, result: ToolResult) -> tuple[ToolResult, int]:
+        """The result, with a remark for the model if it came before, and how often it came."""
         text, _ = split_result(clean_json(result.content))
         key = (call.name, json.dumps(clean_json(call.arguments), sort_keys=True), text)
         self._seen[key] += 1
         times = self._seen[key]
         if times == 1 or not isinstance(result.content, str):
             return result, times
-        told = ToolResult(
+        marked = ToolResult(
             result.name,
-            f"{result.content}\n{_TOLD}",
+            f"{result.content}\n{_REPEATED}",
             result.tool_call_id,
             result.is_error,
             result.synthetic,
         )
-        return told, times
+        return marked, times
 
 
 # The ration of thinking.

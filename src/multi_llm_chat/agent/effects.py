@@ -1,10 +1,10 @@
-"""What the loop asks for and what it is told: the whole interface between deciding and doing.
+"""Effects that the loop requests and the outcomes it receives: the whole interface between deciding and doing.
 
 Rules:
 1. The loop yields one effect at a time and is sent that effect's outcome.
 2. Outcomes carry the seconds the run has taken so far: the loop has no clock.
 3. A cancelled effect still has an outcome: what was finished before the cancel.
-4. Every turn that the run adds is told once, as ``added`` of the effect (or the end) that follows it.
+4. Every turn that the run adds is reported once, as ``added`` of the effect (or the end) that follows it.
 """
 
 from typing import TypeAlias

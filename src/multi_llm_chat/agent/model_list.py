@@ -2,7 +2,7 @@
 
 Rules:
 1. A list may come in pages, under ``data``, under ``models`` or bare; each page names the next.
-2. What a provider does not tell is ``None``: sizes are never guessed.
+2. What a provider does not report is ``None``: sizes are never guessed.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -31,7 +31,7 @@ _SIZES: Final = (
 
 
 class ModelInfo(Struct, frozen=True):
-    """A model: the ``id`` by which it is asked for, its name, and its window where it is told."""
+    """A model: the ``id`` by which it is asked for, its name, and its window where the provider reports it."""
 
     id: str
     name: str = ""

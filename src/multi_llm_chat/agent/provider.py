@@ -127,7 +127,7 @@ class LLMProvider:
 
     @property
     def account(self) -> str:
-        """What tells this provider's key from others, without telling the key."""
+        """An id that distinguishes this provider's key from others without revealing it."""
         key = self._access.key() or ""
         return f"{self.name}:{sha256(key.encode()).hexdigest()[:16]}"
 

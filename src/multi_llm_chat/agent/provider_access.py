@@ -85,8 +85,8 @@ class ProviderAccess:
             UsageError: It is not set, or no key can look like this.
         """
         variable = self._row.key_variable
-        told = self._key or (self._environment.get(variable) if variable else None)
-        key = (told or "").strip()
+        given = self._key or (self._environment.get(variable) if variable else None)
+        key = (given or "").strip()
         if not key:
             if variable is None:
                 return None
@@ -105,15 +105,15 @@ class ProviderAccess:
             UsageError: It cannot be used, or there is none.
         """
         variable = f"{self._row.name.upper().replace('-', '_')}_BASE_URL"
-        told = self._base_url or self._environment.get(variable)
-        if told is None and "YOUR-" in self._row.base_url:
+        given = self._base_url or self._environment.get(variable)
+        if given is None and "YOUR-" in self._row.base_url:
             raise UsageError(f"{self._row.name} needs the address of your own: set {variable}")
-        return self._row.base_url if told is None else _settled(told.strip(), self._row.base_url)
+        return self._row.base_url if given is None else _settled(given.strip(), self._row.base_url)
 
 
 @lru_cache(maxsize=64)  # the same few addresses, for every call
 def _settled(url: str, own: str) -> str:
-    """A told address, with the path of the provider's own where it has none."""
+    """The given address, with the path of the provider's own where it has none."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -17,7 +17,7 @@ class Reply(Struct, frozen=True):
     """What a model answered.
 
     ``turn`` is to be appended to the history: it keeps what the provider needs to recognise its
-    own thinking. A refusal or a safety block is told by ``finish.reason``. ``notes`` are the
+    own thinking. A refusal or a safety block shows in ``finish.reason``. ``notes`` are the
     changes that the request needed. ``provider`` is who answered, of a chain of several.
     """
 

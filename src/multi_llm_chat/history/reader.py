@@ -142,8 +142,8 @@ def _read_call(part: JsonObject) -> ToolCall:
     if call.get("error") is not None:
         # Written by us earlier: the arguments were unusable then and still are.
         arguments, raw, error = {}, as_text(call.get("raw_arguments")), str(call["error"])
-    elif isinstance(told := call.get("raw_arguments"), str):
-        raw = told
+    elif isinstance(given := call.get("raw_arguments"), str):
+        raw = given
     return ToolCall(
         _first_text(call, "name", "tool_name"),
         arguments,

@@ -44,14 +44,14 @@ class Connection:
         self.stopped = False
 
     def stop(self) -> None:
-        """Wake whoever uses this connection, from any thread; its user closes it."""
+        """Wake the thread that uses this connection, from any thread; its user closes it."""
         self.stopped = True
         with contextlib.suppress(OSError):
             # Not the method of an SSL socket: that would take its state from under the reader.
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     def is_stale(self, oldest: float) -> bool:
-        """Tell whether it must not be used again."""
+        """Return whether it must not be used again."""
         if self.idle_since < oldest:
             return True
         try:
@@ -173,5 +173,5 @@ def proxy_headers(proxy: str) -> dict[str, str]:
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}
-    told = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(told.encode()).decode()}"}
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}

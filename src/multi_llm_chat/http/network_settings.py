@@ -78,21 +78,21 @@ def settings_from(
 ) -> TransportSettings:
     """The settings that the environment asks for."""
 
-    def told(*names: str) -> str | None:
+    def first_set(*names: str) -> str | None:
         return next((environment[name] for name in names if environment.get(name)), None)
 
     plain = ("http_proxy",) if "REQUEST_METHOD" in environment else ("http_proxy", "HTTP_PROXY")
-    excluded = told("no_proxy", "NO_PROXY") or ""
-    bundle = told("REQUESTS_CA_BUNDLE")
+    excluded = first_set("no_proxy", "NO_PROXY") or ""
+    bundle = first_set("REQUESTS_CA_BUNDLE")
     defaults = TransportSettings()
     return TransportSettings(
         timeouts=timeouts or defaults.timeouts,
         connections_per_host=connections_per_host or defaults.connections_per_host,
-        http_proxy=told(*plain, "all_proxy", "ALL_PROXY"),
-        https_proxy=told("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
+        http_proxy=first_set(*plain, "all_proxy", "ALL_PROXY"),
+        https_proxy=first_set("https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"),
         no_proxy=tuple(entry.strip() for entry in excluded.split(",") if entry.strip()),
-        ca_file=bundle or told("SSL_CERT_FILE"),
-        ca_directory=None if bundle else told("SSL_CERT_DIR"),
+        ca_file=bundle or first_set("SSL_CERT_FILE"),
+        ca_directory=None if bundle else first_set("SSL_CERT_DIR"),
     )
 
 

@@ -1,4 +1,4 @@
-"""A waiting time that is told as a date becomes seconds: only here is there a clock."""
+"""A ``Retry-After`` date becomes seconds here, because ``protocol`` has no clock."""
 
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -11,11 +11,11 @@ def with_seconds(headers: Mapping[str, str], now: float) -> Mapping[str, str]:
         headers: The headers; they are returned as they are if there is no date in them.
         now: The time as seconds since 1970.
     """
-    told = headers.get("retry-after")
-    if told is None or told.strip()[:1].isdecimal():
+    value = headers.get("retry-after")
+    if value is None or value.strip()[:1].isdecimal():
         return headers
     try:
-        moment = parsedate_to_datetime(told).timestamp()
+        moment = parsedate_to_datetime(value).timestamp()
     except ValueError:
         return headers
     return {**headers, "retry-after": f"{max(0.0, moment - now):.3f}"}

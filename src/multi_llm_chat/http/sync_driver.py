@@ -54,7 +54,7 @@ class Stop:
                 connection.stop()
 
     def wait(self, seconds: float) -> bool:
-        """Wait; tell whether to go on."""
+        """Wait; return whether to continue."""
         return not self._event.wait(seconds)
 
 

@@ -32,7 +32,7 @@ _PIECE = 2**16
 
 _FAILURES = (HTTPException, OSError)  # a TimeoutError is an OSError
 
-#: What zlib has to be told about a compressed body.
+#: zlib's parameter for each compression.
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
 
@@ -143,7 +143,7 @@ class SyncTransport:
 
         Args:
             request: What to send.
-            watch: Is told the connection before anything is sent, and ``None`` in the end.
+            watch: Called with the connection before anything is sent, and with ``None`` in the end.
         """
         if self._pool.closed:
             raise UsageError("This transport is closed")

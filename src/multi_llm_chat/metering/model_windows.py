@@ -122,9 +122,9 @@ def window_of(
         provider: Who serves it: some servers give less than the model could take.
         overrides: Windows by model name or by pattern such as ``my-*``, as a configuration has them.
     """
-    for pattern, told in (overrides or {}).items():
+    for pattern, size in (overrides or {}).items():
         if fnmatchcase(model, pattern):
-            return told if isinstance(told, Window) else Window(told)
+            return size if isinstance(size, Window) else Window(size)
     served = SERVERS.get(provider)
     if served is not None:
         return Window(*served, is_known=False)

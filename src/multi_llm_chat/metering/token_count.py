@@ -110,7 +110,7 @@ class Counter:
                 words, media = split_result(clean_json(part.content))
                 return _CALL_FRAME + self.text(words) + sum(map(_media_tokens, media))
             case Thinking():
-                # Sealed thinking is text in another wrapping; its length tells that of the thought.
+                # Sealed thinking is text in another wrapping; its length shows that of the thought.
                 sealed = compact_json(clean_json(part.opaque)) if part.opaque else ""
                 return self.text(part.content) + estimate_tokens(sealed)
             case Media():

@@ -23,7 +23,7 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.metering.model_windows import Window, window_of
 from multi_llm_chat.metering.token_count import Counter, get_buffer_factor
 
-#: Which table a model's name tells of; the first that is found.
+#: Tokenizer tables by model name; the first match counts.
 _TABLES: Final = (
     (re.compile(r"gpt-oss|gpt-4o|chatgpt-4o|gpt-4\.[15]|gpt-[5-9]|\bo[1-4]\b"), "o200k_base"),
     (re.compile(r"gpt-4|gpt-3\.5"), "cl100k_base"),

@@ -67,16 +67,16 @@ class CallDraft:
 
     @property
     def has_arguments(self) -> bool:
-        """Tell whether any arguments have come."""
+        """Return whether any arguments have come."""
         return bool(self.fragments) or self.value is not None
 
     @property
     def finished(self) -> bool:
-        """Tell whether nothing more will come."""
+        """Return whether nothing more will come."""
         return self.closed
 
     def is_complete(self) -> bool:
-        """Tell whether the arguments are whole, so that nothing can be added."""
+        """Return whether the arguments are whole, so that nothing can be added."""
         return self.value is not None or self._end.reached()
 
     def add(self, fragment: str) -> None:
@@ -86,7 +86,7 @@ class CallDraft:
         self._end.add(fragment)
 
     def repeats(self, arguments: object) -> bool:
-        """Tell whether the arguments are those that have come, whole and once more."""
+        """Return whether the arguments are those that have come, whole and once more."""
         if self.value is not None:
             return arguments == self.value
         if not isinstance(arguments, str) or len(arguments) != self._length:
@@ -162,7 +162,7 @@ class CallAssembly:
             draft.wire_id = wire_id
             self._by_id.setdefault(wire_id, draft)
         self._last = draft
-        # Only a name and an id together tell a call that is sent again from one more call.
+        # Only a name and an id together distinguish a call that is sent again from one more call.
         if draft.closed or (name and wire_id and draft.repeats(arguments)):
             return draft, events
         if name:

@@ -122,7 +122,7 @@ class Exchange:
         return HttpRequest("POST", url, dict(self._http_headers), body)
 
     def begin(self, status: int, headers: Mapping[str, str] | None = None) -> None:
-        """Tell the reply's status and headers; a stream with status 200 is assumed otherwise."""
+        """Take the reply's status and headers; a stream with status 200 is assumed otherwise."""
         self._status = status
         self._headers = {key.lower(): value for key, value in (headers or {}).items()}
         kind = self._headers.get("content-type", "")

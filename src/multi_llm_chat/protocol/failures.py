@@ -185,7 +185,7 @@ def read_error_details(value: object) -> ErrorDetails:
         message=message,
         codes=(*(word for word in words if isinstance(word, str) and word), *upstream.codes),
         status=next((word for word in words if _is_status(word)), None),
-        retry_after=_told_delay(details, message),
+        retry_after=_stated_delay(details, message),
         upstream=upstream.message,
         failed_generation=_as_text(error.get("failed_generation")),
     )
@@ -302,11 +302,11 @@ def _is_status(value: object) -> bool:
     return isinstance(value, int) and 400 <= value < 600
 
 
-def _told_delay(details: list[dict[str, Any]], message: str) -> float | None:
+def _stated_delay(details: list[dict[str, Any]], message: str) -> float | None:
     for detail in details:
-        told = _SECONDS.match(_as_text(detail.get("retryDelay")))
-        if told:
-            return float(told[1])
+        seconds = _SECONDS.match(_as_text(detail.get("retryDelay")))
+        if seconds:
+            return float(seconds[1])
     said = _DELAY.search(message)
     if said is None or not (said[1] or said[2]):
         return None
@@ -320,7 +320,7 @@ def _told_delay(details: list[dict[str, Any]], message: str) -> float | None:
 def _waiting_time(headers: Mapping[str, str]) -> float | None:
     found = {name.lower(): value for name, value in headers.items()}
     for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        told = _SECONDS.match(found.get(name, ""))
-        if told:
-            return float(told[1]) * scale
+        seconds = _SECONDS.match(found.get(name, ""))
+        if seconds:
+            return float(seconds[1]) * scale
     return None

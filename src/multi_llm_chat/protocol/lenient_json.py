@@ -140,7 +140,7 @@ class ObjectEnd:
         self._pieces.append(piece)
 
     def reached(self) -> bool:
-        """Tell whether the text so far is a whole object, to which nothing can be added."""
+        """Return whether the text so far is a whole object, to which nothing can be added."""
         if self._pieces:
             text = "".join(self._pieces)
             self._pieces = []

@@ -10,7 +10,7 @@ Repairs:
     drop_thinking      send no thinking, signature, reasoning text or encrypted reasoning at all
     disable_thinking   as above, and turn the model's thinking off for this request
     reasoning_none     send ``reasoning_effort: "none"`` (tools and reasoning exclude each other)
-    flatten_tools      tell all tool exchanges of the history as text, so that nothing needs a pair
+    flatten_tools      write all tool exchanges of the history as text, so that nothing needs a pair
     drop_tools         as above, and offer no tools: the server cannot take any
     shorten_ids        give every call a new id of nine letters and digits
     rename_tools       give every tool, offered or in the history, a plain name

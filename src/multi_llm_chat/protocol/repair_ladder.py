@@ -37,7 +37,7 @@ from multi_llm_chat.schema.tool_definitions import read_tools
 _ANYTHING: Final = re.compile(r".*", re.DOTALL)
 _NOTHING: Final = re.compile(r"(?!)")
 
-#: What remains of a schema when it is told as plainly as possible.
+#: What remains of a schema in its plainest form.
 _PLAIN_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object"})
 
 
@@ -79,7 +79,7 @@ def _flatten_tools(request: ModelRequest) -> ModelRequest:
     """Calls and results as text of those who made them; pairing comes first, so none is lost."""
     turns: list[Turn] = []
     for turn in _repaired(request):
-        parts: list[Part] = [told for part in turn.parts for told in _told(part)]
+        parts: list[Part] = [text for part in turn.parts for text in _as_text(part)]
         turns.append(_with_parts(turn, parts, "user" if turn.role == "tool" else turn.role))
     return replace(request, turns=tuple(turns))
 
@@ -195,7 +195,7 @@ def _calls(turn: Turn) -> bool:
     return any(isinstance(part, ToolCall) for part in turn.parts)
 
 
-def _told(part: Part) -> Sequence[Part]:
+def _as_text(part: Part) -> Sequence[Part]:
     if isinstance(part, ToolCall):
         return (Text(f"[used {part.name} {compact_json(part.arguments)}]"),)
     if isinstance(part, ToolResult):

@@ -51,7 +51,7 @@ class RequestDraft(Struct):
         self.notes.append(Note(rule, None, message))
 
     def note_losses(self, loss: Callable[[Media | Thinking, Turn], Loss | None]) -> None:
-        """Record which media and thoughts cannot be sent as they are; ``loss`` tells for each."""
+        """Record which media and thoughts cannot be sent as they are; ``loss`` decides for each."""
         for source, turn in zip(self.sources, self.turns, strict=True):
             for part in turn.parts:
                 kind = type(part)
@@ -76,9 +76,9 @@ def _carried(part: Part) -> Sequence[Media | Thinking]:
     return (part,) if isinstance(part, (Media, Thinking)) else ()
 
 
-def told(media: Media) -> str:
-    """What a note says of media that words had to stand for."""
-    return f"told in words: {media_label(media)}"
+def written_as_text(media: Media) -> str:
+    """The note for media that the request contains as text only."""
+    return f"written as text: {media_label(media)}"
 
 
 def arguments_text(call: ToolCall) -> str:

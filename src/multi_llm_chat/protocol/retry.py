@@ -71,7 +71,7 @@ Decision: TypeAlias = Wait | RepairAndRetry | GiveUp
 #: What may be different the next time.
 _PASSING = (RateLimited, Overloaded, ConnectionFailed, StreamBroken)
 
-#: Losses of a connection that are no accident: settings to be mended, or our own doing.
+#: Losses of a connection that are no accident: wrong settings, or our own doing.
 _LASTING = frozenset({"certificate", "proxy", "closed"})
 
 
@@ -102,10 +102,10 @@ def decide(
         return GiveUp("asking again would not help")
     if attempt >= policy.attempts:
         return GiveUp(f"asked {attempt} times" if attempt > 1 else "no retry was wanted")
-    told = failure.retry_after
-    if told is not None and told > policy.longest_wait:
-        return GiveUp(f"the provider asks to wait {told:g} seconds")
-    return Wait(_backoff(attempt, policy, jitter) if told is None else told)
+    wanted = failure.retry_after
+    if wanted is not None and wanted > policy.longest_wait:
+        return GiveUp(f"the provider asks to wait {wanted:g} seconds")
+    return Wait(_backoff(attempt, policy, jitter) if wanted is None else wanted)
 
 
 def _after_rejection(failure: BadRequest, policy: RetryPolicy, repaired: bool) -> Decision:
@@ -123,7 +123,7 @@ def _backoff(attempt: int, policy: RetryPolicy, jitter: float) -> float:
 
 
 def hands_over(failure: MultiLLMChatError, *, streamed: bool) -> bool:
-    """Tell whether the next provider of a chain is asked after this failure of the one before.
+    """Return whether the next provider of a chain is asked after this failure of the one before.
 
     A refusal is an answer, a stop is a wish, and the caller's own mistake is the same everywhere.
     """

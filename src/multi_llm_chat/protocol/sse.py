@@ -9,7 +9,7 @@ Rules (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an
    as are unknown ones; one byte order mark at the very start is skipped too.
 5. An event that the end of the stream cuts off is given out by ``end`` (the specification
    would drop it): servers leave out the blank line behind ``[DONE]`` or behind the last JSON.
-   Whether its data is whole is for the decoder to tell.
+   The decoder decides whether its data is whole.
 6. Each byte is looked at a fixed number of times: the cost is linear, whatever the pieces.
 """
 
@@ -20,7 +20,7 @@ from typing import TypeAlias
 ServerSentEvent: TypeAlias = tuple[str | None, bytes]
 
 _MARK = b"\xef\xbb\xbf"
-# As numbers: looking for a one-byte string costs three times as much.
+# As numbers: searching for a one-byte string costs three times as much.
 _CR = 13
 _LF = 10
 
@@ -143,7 +143,7 @@ def _read_frames(text: bytes) -> list[ServerSentEvent]:
     """Read whole events, the last of them without the blank line that ended it.
 
     Nearly every stream has one of two forms: each event a single data line, or a name and a
-    single data line. Both are told by counting newlines, and are cut without a loop in Python.
+    single data line. Both are found by counting newlines, and are cut without a loop in Python.
     """
     newlines = text.count(b"\n")
     if text.startswith(b"data: "):

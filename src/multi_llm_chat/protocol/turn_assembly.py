@@ -31,7 +31,7 @@ class PartDraft(Protocol):
 
     @property
     def finished(self) -> bool:
-        """Tell whether nothing more will come."""
+        """Return whether nothing more will come."""
         ...
 
     def parts(self) -> tuple[Part, ...]:

@@ -127,9 +127,9 @@ class _Rebuild:
             )
             return
         self._note(
-            "OAI-01", passage.index, "told a result whose call is not in the history as text"
+            "OAI-01", passage.index, "wrote a result whose call is not in the history as text"
         )
-        parts = [part for answer in passage.orphans for part in tell_orphan(answer.result)]
+        parts = [part for answer in passage.orphans for part in orphan_as_text(answer.result)]
         self._placed.append((passage.index, with_parts(passage.turn, parts, "user")))
 
     def _foreign(self, passage: Passage) -> None:
@@ -140,10 +140,10 @@ class _Rebuild:
         elif self._policy.foreign == "drop":
             self._note("OAI-18", passage.index, f"left out a turn of {speaker}")
         else:
-            self._note("OAI-18", passage.index, f"told a turn of {speaker} as the user's text")
-            told = tell(passage)
-            if told is not None:
-                self._placed.append((passage.index, told))
+            self._note("OAI-18", passage.index, f"wrote a turn of {speaker} as the user's text")
+            written = as_user_turn(passage)
+            if written is not None:
+                self._placed.append((passage.index, written))
 
     def _own(self, passage: Passage) -> None:
         parts = passage.turn.parts
@@ -215,9 +215,9 @@ class _Rebuild:
         self._placed.append((place, source))
 
     def _in_portions(self, passage: Passage, turn: Turn, most: int) -> None:
-        """Parallel calls told in several turns, each followed by its results."""
+        """Put parallel calls in several turns, each followed by its results."""
         rule = "VLL-06" if most == 1 else "OAI-13"
-        self._note(rule, passage.index, f"told parallel calls in turns of {most} at most")
+        self._note(rule, passage.index, f"put parallel calls in turns of {most} at most")
         answers = iter([answer for answer in passage.answers if answer is not None])
         pending: list[Part] = []
         calls = 0
@@ -235,13 +235,13 @@ class _Rebuild:
 # What another model said and did, as text.
 
 
-def tell(passage: Passage) -> Turn | None:
-    """The passage as a user turn; None when there is nothing to tell."""
-    parts = list(_told(passage))
+def as_user_turn(passage: Passage) -> Turn | None:
+    """The passage as a user turn; None when nothing of it can be sent."""
+    parts = list(_as_text(passage))
     return with_parts(passage.turn, parts, "user") if parts else None
 
 
-def _told(passage: Passage) -> Iterator[Part]:
+def _as_text(passage: Passage) -> Iterator[Part]:
     speaker = passage.turn.role
     answers = iter(passage.answers)
     for part in passage.turn.parts:
@@ -251,12 +251,12 @@ def _told(passage: Passage) -> Iterator[Part]:
             case Media():
                 yield part
             case ToolCall():
-                yield from _told_call(speaker, part, next(answers))
+                yield from _call_as_text(speaker, part, next(answers))
             case _:
                 pass
 
 
-def _told_call(speaker: str, call: ToolCall, answer: Answer | None) -> Iterator[Part]:
+def _call_as_text(speaker: str, call: ToolCall, answer: Answer | None) -> Iterator[Part]:
     asked = f"[{speaker} used {call.name or 'a tool'} {compact_json(call.arguments)}"
     if answer is None:
         yield Text(f"{asked}: no result]")
@@ -267,7 +267,7 @@ def _told_call(speaker: str, call: ToolCall, answer: Answer | None) -> Iterator[
     yield from media
 
 
-def tell_orphan(result: ToolResult) -> tuple[Part, ...]:
+def orphan_as_text(result: ToolResult) -> tuple[Part, ...]:
     """A result whose call is not in the history, as the user's text."""
     text, media = split_result(result.content)
     return (Text(f"[result of {result.name or 'a tool'}, called earlier: {text}]"), *media)

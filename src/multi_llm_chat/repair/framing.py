@@ -1,7 +1,7 @@
 """Give a repaired history the outer shape a request needs.
 
 Rules:
-1. Where the target wants system text only at the beginning, later system turns are told as the
+1. Where the target wants system text only at the beginning, later system turns become the
    user's text, marked.
 2. The first turn that is not the system's is the user's, and the last is the user's or a tool's.
 3. Where the target alternates, a model's turn that opens with its own thinking is not glued
@@ -44,7 +44,7 @@ def _system_first(placed: Sequence[Placed], notes: list[Note]) -> Iterator[Place
         if turn.role != "system":
             leading = False
         elif not leading:
-            notes.append(Note("ANT-20", index, "told a system turn in mid-conversation as text"))
+            notes.append(Note("ANT-20", index, "wrote a system turn in mid-conversation as text"))
             parts = [
                 Text(f"[system] {part.content}") if isinstance(part, Text) else part
                 for part in turn.parts

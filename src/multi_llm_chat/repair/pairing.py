@@ -126,7 +126,7 @@ class _Pairing:
         self._just_before = self._to_open = passage
 
     def _open_calls(self) -> None:
-        """Have the calls of the last turn found by whoever answers them."""
+        """Make the calls of the last turn findable for their answers."""
         if self._to_open is not None:
             self._open.add(self._to_open)
             self._to_open = None

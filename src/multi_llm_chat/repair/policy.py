@@ -36,7 +36,7 @@ class Target(Struct, frozen=True):
     own. ``origin`` is the only place whose thinking may be replayed. ``system`` says where system
     turns may stand; ``alternates`` that turns of one side may not follow each other;
     ``answers_after_tools`` that no user turn may follow a result directly; ``most_calls``
-    how many calls one turn may make: further ones are told in turns of their own.
+    how many calls one turn may make: further ones are put in turns of their own.
     """
 
     speaker: str

@@ -132,7 +132,7 @@ def _clean_call(part: ToolCall, role: str, index: int, notes: list[Note]) -> Par
     name = clean_text(part.name)
     arguments = _usable_arguments(part, index, notes)
     if role in ("user", "system", "tool"):
-        notes.append(Note("OAI-18", index, f"told a tool call in a {role} turn as text"))
+        notes.append(Note("OAI-18", index, f"wrote a tool call in a {role} turn as text"))
         return Text(f"[call of {name or 'a tool'} {compact_json(arguments)}]")
     identifier = clean_text(part.tool_call_id)
     if arguments is part.arguments and name == part.name and identifier == part.tool_call_id:
@@ -172,7 +172,9 @@ def _says_nothing(content: Any) -> bool:
         return not content or content.isspace()
     if not content:
         return content is None or content in ({}, [])
-    text, media = split_result(content) if isinstance(content, list) else ("told", ())
+    if not isinstance(content, list):
+        return False
+    text, media = split_result(content)
     return not media and not text.strip()
 
 

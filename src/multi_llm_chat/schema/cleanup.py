@@ -74,14 +74,14 @@ def _text(text: str) -> str:
 
 @lru_cache(maxsize=1024)
 def is_regular_expression(pattern: str) -> bool:
-    """Tell whether ``pattern`` compiles, allowing for what only ECMAScript knows."""
+    """Return whether ``pattern`` compiles, allowing for what only ECMAScript knows."""
     for foreign, ours in _FOREIGN_SYNTAX:
         pattern = foreign.sub(ours, pattern)
     return is_portable(pattern)
 
 
 def is_portable(pattern: str) -> bool:
-    """Tell whether ``pattern`` compiles as it stands, also on servers written in Python."""
+    """Return whether ``pattern`` compiles as it stands, also on servers written in Python."""
     try:
         re.compile(pattern)
     except FutureWarning:
@@ -360,7 +360,7 @@ _CHECKS: Final[dict[str, _Check]] = {
 
 
 def clean_schema(schema: object) -> JsonObject:
-    """Return a valid schema of an object, keeping all of ``schema`` that is valid.
+    """Return a valid schema of an object, with all of ``schema`` that is valid.
 
     Args:
         schema: Anything; what is no schema at all gives that of a tool without arguments.

@@ -1,8 +1,8 @@
 """What a dialect cannot say, said in words.
 
 Rules:
-1. A dropped keyword that tells a model something is named in the description of its own schema:
-   ``(format: uri; minimum: 0)``. Bookkeeping (``$id``, ``$comment``, titles) is not.
+1. A dropped keyword that means something to a model is named in the description of its own schema:
+   ``(format: uri; minimum: 0)``. Administration (``$id``, ``$comment``, titles) is not.
 2. A note is short; a long value is cut.
 3. Everything dropped is listed by its JSON pointer, said or not; only definitions are not, which are
    gone because what they define stands elsewhere.

@@ -65,7 +65,7 @@ class SchemaRules(Struct, frozen=True):
     root_names: str | None = None
 
     def takes(self, keyword: str) -> bool:
-        """Tell whether the dialect knows ``keyword``."""
+        """Return whether the dialect knows ``keyword``."""
         known = self.keywords is None or keyword in self.keywords
         return known and keyword not in self.refused
 
@@ -125,7 +125,7 @@ ANTHROPIC: Final = SchemaRules(
 )
 
 # GEM-13 to GEM-17: the proto message ``Schema``, which is not JSON Schema. An array of anything
-# cannot be said in ``any_value``, since every array must tell its items.
+# cannot be said in ``any_value``, since every array must declare its items.
 GEMINI_PARAMETERS: Final = SchemaRules(
     keywords=_SHAPE
     | _SIZES

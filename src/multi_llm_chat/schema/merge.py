@@ -33,7 +33,7 @@ _DEFINITION: Final = re.compile(r"#/(?:\$defs|definitions)/([^/]+)\Z")
 
 
 def is_definition(reference: str) -> bool:
-    """Tell whether the reference names an entry of ``$defs`` or ``definitions`` at the root."""
+    """Return whether the reference names an entry of ``$defs`` or ``definitions`` at the root."""
     return _DEFINITION.match(reference) is not None
 
 
@@ -171,7 +171,7 @@ def _union(left: list[Any], right: list[Any]) -> list[Any]:
 
 
 def _key(value: Any) -> Any:
-    """Tell values apart as JSON does: 1 is 1.0, but not true."""
+    """Distinguish values as JSON does: 1 is 1.0, but not true."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if number else json.encode(value)
 

@@ -203,7 +203,7 @@ _BOUNDS: Final = ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum")
 
 
 def compiles(pattern: str) -> bool:
-    """Tell whether the server can compile ``pattern``."""
+    """Return whether the server can compile ``pattern``."""
     return _PATTERN.match(pattern) is not None and _HOLLOW.search(pattern) is None
 
 
@@ -282,7 +282,7 @@ def _some_properties(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
 
 
 def is_null(schema: Any) -> bool:
-    """Tell whether a schema accepts null and says so in the usual ways."""
+    """Return whether a schema accepts null and says so in the usual ways."""
     if isinstance(schema, bool):
         return False
     return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None]

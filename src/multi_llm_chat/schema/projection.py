@@ -62,7 +62,7 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
 
 
 def _says(rules: SchemaRules, keyword: str, value: Any) -> bool:
-    """Tell whether the dialect knows this value of a keyword that it knows."""
+    """Return whether the dialect knows this value of a keyword that it knows."""
     if keyword == "format":
         return rules.formats is None or value in rules.formats
     return keyword != "pattern" or is_portable(value)

@@ -1,6 +1,6 @@
 """Public aids for testing: conformance judges of provider requests, and a simulator of providers.
 
-Names are loaded when they are first used: whoever needs the judges does not pay for the server.
+Names are loaded when they are first used: an import of the judges does not load the server.
 """
 
 from importlib import import_module

@@ -6,7 +6,7 @@ Rules:
 3. "In this conversation" holds for that tool, as it was then, and that conversation; without a conversation
    it holds for the one call.
 4. Who allows an interrupted call to be made again is not asked a second time whether it may run.
-5. A refusal tells the model who refused and why, so that it does not try the same again.
+5. A refusal says to the model who refused and why, so that it does not try the same again.
 """
 
 import inspect
@@ -31,7 +31,7 @@ class Allow(Struct, frozen=True):
 
 
 class Deny(Struct, frozen=True):
-    """Do not run it; the model is told the reason."""
+    """Do not run it; the model receives the reason."""
 
     reason: str = ""
 
@@ -42,7 +42,7 @@ Decision: TypeAlias = Allow | Deny
 class ApprovalRequest(Struct, frozen=True):
     """What the user is asked: ``call`` with the name the model used, ``tool`` and ``source`` its own.
 
-    ``interrupted`` tells that the call was begun before, and may have done its work: is it to be made again?
+    ``interrupted`` means that the call was begun before, and may have done its work: is it to be made again?
     """
 
     call: ToolCall

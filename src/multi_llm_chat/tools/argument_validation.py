@@ -69,7 +69,7 @@ class ArgumentCheck:
 
 
 def bad_arguments(name: str, complaints: Sequence[str]) -> NotRun:
-    """What the model is told about arguments that do not fit."""
+    """The message to the model about arguments that do not fit."""
     return NotRun(
         f"The arguments of {name!r} do not fit its schema, so it was not run:\n"
         + "\n".join(complaints)

@@ -1,10 +1,10 @@
-"""One event loop in a thread, for those who have none.
+"""One event loop in a thread, for callers without a loop.
 
 Rules:
 1. There is one for the whole process, started when first needed. What lives in it (connections to
    servers) is used from any thread and from any other event loop.
-2. Work is submitted one piece at a time; whoever stops waiting cancels it.
-3. Whoever waits for it must not be in its own thread: that would wait forever, and is refused.
+2. Work is submitted one piece at a time; a caller that stops waiting cancels it.
+3. A caller that waits for it must not be in its own thread: that would wait forever, and is refused.
 4. It never holds up the end of the program. After a fork the child starts its own.
 """
 

@@ -4,7 +4,7 @@ Rules:
 1. The answer is there at the latest when the time is up: a coroutine is then cancelled, a thread (or a
    coroutine that does not obey) is left behind, and the text says so.
 2. What arrives later is discarded.
-3. Whatever the tool raises is an answer; only the cancellation of whoever waits goes through.
+3. Whatever the tool raises is an answer; only the cancellation of the caller is raised.
 """
 
 import asyncio
@@ -57,12 +57,12 @@ async def _guarded(tool: Tool, arguments: JsonObject, context: ToolContext) -> o
         raise
     except ToolError as error:
         text = f"The tool {name!r} failed: {error}"
-    except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure is told to the model
-        text = f"The tool {name!r} failed: {_told(error)}"
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure is reported to the model
+        text = f"The tool {name!r} failed: {_describe(error)}"
     return ToolOutput(cut(clean_text(text), _LONGEST_ERROR), is_error=True)
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     kind = type(error).__name__
     try:
         words = str(error)

@@ -266,7 +266,7 @@ class _ForeignSchemas:
         return schema
 
     def _prefix(self, kind: Any) -> str:
-        """The class's name; two classes of one name are told apart."""
+        """The class's name; two classes of one name get different names."""
         name: str = kind.__name__
         while self._prefixes.setdefault(name, kind) is not kind:
             name += "_"

@@ -1,10 +1,10 @@
-"""Run a blocking function beside an event loop.
+"""Run a blocking function in a thread and wait for it in an event loop.
 
 Rules:
-1. Each function has a thread of its own: one that hangs holds up nobody, and neither does it hold up
+1. Each function has a thread of its own: one that hangs delays no other function and not
    the end of the program.
-2. Whoever waits may stop waiting; what the function gives after that is discarded.
-3. The function sees the context variables of whoever waits.
+2. The caller may stop waiting; what the function returns after that is discarded.
+3. The function sees the context variables of the caller.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ def in_loop(call: Callable[[], object]) -> Callable[[], None]:
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """What would stop the loop of whoever waits, or cannot be carried to it, is told instead."""
+    """Replace what would stop the caller's loop, or cannot be raised in it, by a ``RuntimeError``."""
     if isinstance(error, _NOT_CARRIED):
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

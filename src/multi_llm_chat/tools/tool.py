@@ -1,4 +1,4 @@
-"""What a tool is, and what passes between it and whoever runs it.
+"""What a tool is, and what passes between it and its runner.
 
 Rules:
 1. A ``Tool`` is data and one coroutine function; it does not know the registry it is in.
@@ -36,7 +36,7 @@ class NotRun(ToolError):
 
 
 class ToolProgress(Struct, frozen=True):
-    """A running tool tells how far it is."""
+    """A running tool reports its progress."""
 
     tool_call_id: str
     name: str
@@ -63,7 +63,7 @@ class ToolOutput(Struct, frozen=True):
 class ToolContext:
     """The call a tool answers; a function that has a parameter of this type is given it.
 
-    ``idempotency_key`` is the same when an interrupted call is tried again: give it to whoever should do the work only
+    ``idempotency_key`` is the same when an interrupted call is tried again: give it to the service that should do the work only
     once. It is None where the run is not kept.
     """
 
@@ -88,11 +88,11 @@ class ToolContext:
 
     @property
     def wants_progress(self) -> bool:
-        """Whether anybody listens."""
+        """Whether there is a listener."""
         return self._on_progress is not None
 
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
-        """Tell how far the work is."""
+        """Report how far the work is."""
         if self._on_progress is None or self._loop is None:
             return
         event = ToolProgress(
@@ -119,7 +119,7 @@ class ToolContext:
         self._limit = limit
 
     def close(self) -> None:
-        """The call is answered: nothing more is told."""
+        """The call is answered: nothing more is reported."""
         self._on_progress = None
         self._limit = None
 
@@ -129,7 +129,7 @@ class ToolContext:
         try:
             self._loop.call_soon_threadsafe(action)
         except RuntimeError:
-            return  # the loop has ended, and with it whoever listened
+            return  # the loop has ended, and with it the listener
 
     def _held(self, change: int) -> None:
         self._holds += change
@@ -161,7 +161,7 @@ class Tool(Struct, frozen=True):
     Attributes:
         name: As its source calls it.
         run: Called with the validated arguments and the context.
-        description: What the model is told about it.
+        description: The description that the model reads.
         schema: JSON Schema of its arguments.
         source: The server it comes from; empty for a function of this program.
         timeout: Seconds; ``None`` takes the registry's.

@@ -2,7 +2,7 @@
 
 Rules:
 1. Any value becomes something: a string, JSON, or a list of text and media parts in the form of the
-   history. What is not JSON by nature is told as JSON where it can be, else as its text.
+   history. What is not JSON by nature is written as JSON where it can be, else as its text.
 2. Text is at most ``limit`` characters, whatever the tool gave; beginning and end are kept, and a mark
    between them says how much is missing.
 3. Media that are too large are replaced by a line that says so.
@@ -122,7 +122,7 @@ def _plain(value: object) -> Any:
 
 
 def _encode_unknown(value: Any) -> Any:
-    """Models of pydantic are told by their fields, anything else by its text."""
+    """Return the fields of a pydantic model; the text of anything else."""
     dump = getattr(value, "model_dump", None)
     if callable(dump) and not isinstance(value, type):
         return dump(mode="json")

@@ -1,4 +1,4 @@
-"""What whoever runs a model with tools needs to know of the tools."""
+"""The interface between a run and the tools of its model."""
 
 import concurrent.futures
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from multi_llm_chat.tools.tool import Resume
 
 
 class ToolRunner(Protocol):
-    """Whoever runs the tools; ``ToolRegistry`` is one."""
+    """Runs tools; ``ToolRegistry`` is one."""
 
     def definitions(self) -> Sequence[ToolDefinition]:
         """The tools on offer."""
@@ -46,12 +46,12 @@ class AskingRunner(Protocol):
 
 
 async def may_repeat(tools: ToolRunner, call: ToolCall, conversation: str | None) -> bool:
-    """Whether a call that was interrupted is to be made again; not where nobody can be asked."""
+    """Whether a call that was interrupted is to be made again; not where no user can be asked."""
     return isinstance(tools, AskingRunner) and await tools.may_repeat(
         call, conversation=conversation
     )
 
 
 def resume_policy(tools: ToolRunner, name: str) -> Resume:
-    """What to do with an interrupted call; where nobody knows it is not made again."""
+    """What to do with an interrupted call; a runner without a policy asks."""
     return tools.resume(name) if isinstance(tools, ResumingRunner) else "ask"

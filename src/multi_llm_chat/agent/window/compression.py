@@ -82,7 +82,7 @@ def _ties(turns: Sequence[Turn]) -> list[bool]:
 
 #: How much of the budget is used after a cut.
 _TARGET: Final = 0.7
-#: Room for the turn that tells what is missing.
+#: Room for the turn that says what is missing.
 _NOTE_ROOM: Final = 160
 #: Most tokens of a summary.
 _SUMMARY_ROOM: Final = 1_500
@@ -126,7 +126,7 @@ def compress(
     view = _View(turns, counter, cut)
     if view.tokens() > budget:
         view = _View(turns, counter, _choose(view, budget, summarise), view.spans)
-    sent, tokens, note = view.told(reason)
+    sent, tokens, note = view.sent(reason)
     if note is None and tokens <= budget:
         return sent, None
     note = note or view.note(reason)
@@ -140,7 +140,7 @@ def compress(
     )
 
 
-class _Told(Struct, frozen=True):
+class _SentExchange(Struct, frozen=True):
     """An exchange as it is sent: each turn in its place, None where it is left out."""
 
     span: Span
@@ -158,7 +158,7 @@ class _View:
         self.counter = counter
         self.cut = cut
         self.spans = exchanges(turns) if spans is None else spans
-        self._told = [self._tell(span) for span in self.spans[:-1]]
+        self._exchanges = [self._sent_exchange(span) for span in self.spans[:-1]]
         self._newest = [self._result_limited(turn) for turn in self.newest]
 
     @property
@@ -167,7 +167,7 @@ class _View:
         return self.turns[self.spans[-1].start :] if self.spans else ()
 
     def level(self, span: Span) -> Level:
-        """How the cut tells an exchange."""
+        """How much of an exchange the cut sends."""
         for level in reversed(_STAGES):
             if span.stop <= getattr(self.cut, _FIELDS[level]):
                 return level
@@ -175,12 +175,12 @@ class _View:
 
     def tokens(self) -> int:
         """How many tokens are sent."""
-        return self.told("window")[1]
+        return self.sent("window")[1]
 
-    def told(self, reason: Reason) -> tuple[tuple[Turn, ...], int, CompressionNote | None]:
+    def sent(self, reason: Reason) -> tuple[tuple[Turn, ...], int, CompressionNote | None]:
         """What is sent, its tokens, and the note where something is left out."""
         note = self.note(reason)
-        kept = [turn for told in self._told for turn in told.turns if turn is not None]
+        kept = [turn for exchange in self._exchanges for turn in exchange.turns if turn is not None]
         changed = note.left_out or note.shortened
         if changed:
             # Behind the system's turns: providers want those first.
@@ -196,9 +196,9 @@ class _View:
         left_out: list[int] = []
         shortened: list[int] = []
         counts = dict.fromkeys(Level, 0)
-        for told in self._told:
+        for exchange in self._exchanges:
             changed = False
-            for at, turn in enumerate(told.turns, told.span.start):
+            for at, turn in enumerate(exchange.turns, exchange.span.start):
                 if turn is None:
                     left_out.append(at)
                 elif turn is not self.turns[at]:
@@ -206,7 +206,7 @@ class _View:
                 else:
                     continue
                 changed = True
-            counts[told.level] += changed
+            counts[exchange.level] += changed
         cut_at = [at for at, turn in self._newest_places() if turn is not self.turns[at]]
         missing = [self.turns[at] for at in left_out]
         first, last = times(missing)
@@ -234,9 +234,9 @@ class _View:
     def _newest_places(self) -> list[tuple[int, Turn]]:
         return list(enumerate(self._newest, self.spans[-1].start)) if self.spans else []
 
-    def _tell(self, span: Span) -> _Told:
+    def _sent_exchange(self, span: Span) -> _SentExchange:
         level = self.level(span)
-        return _Told(span, level, shorten(self.turns[span.start : span.stop], level))
+        return _SentExchange(span, level, shorten(self.turns[span.start : span.stop], level))
 
     def _result_limited(self, turn: Turn) -> Turn:
         limit = self.cut.results

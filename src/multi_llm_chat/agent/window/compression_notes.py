@@ -19,7 +19,7 @@ WHOLE: Final = Cut()
 
 
 def note_turn(note: CompressionNote) -> Turn:
-    """The turn that tells the model what it does not see.
+    """The turn that says to the model what it does not see.
 
     It is the user's and not the system's: a summary repeats what tools and others said, and
     must not gain weight by it.
@@ -37,9 +37,9 @@ def is_note(turn: Turn) -> bool:
 
 
 def times(turns: Sequence[Turn]) -> tuple[str, str]:
-    """The first and the last time that turns tell; empty where they tell none."""
-    told = [_time(turn.created_at) for turn in turns if turn.created_at is not None]
-    return (told[0], told[-1]) if told else ("", "")
+    """The first and the last time of the turns; empty where they have none."""
+    known = [_time(turn.created_at) for turn in turns if turn.created_at is not None]
+    return (known[0], known[-1]) if known else ("", "")
 
 
 def _time(moment: Any) -> str:

@@ -1,13 +1,13 @@
 """Keep the requests of one run inside the model's window.
 
 Rules:
-1. ``agent.window`` decides what goes; here is the book-keeping of one run: how far it was cut, and what
-   the provider taught us about its counting.
+1. ``agent.window`` decides what goes; this module keeps the state of one run: how far it was cut, and what
+   the provider reported about its counting.
 2. The history that the run was given, and what it adds, are not changed: only requests are.
-3. A cut stays for the whole run. Every one is told with a ``HistoryCompressed``.
+3. A cut stays for the whole run. Every cut is reported with a ``HistoryCompressed``.
 4. Until the provider has counted a request, estimates are raised to be safe; from then on its own count
    is the measure.
-5. A summary that fails is no failure of the run: what it was to tell is left out, and the note says why.
+5. A summary that fails is no failure of the run: what it was to cover is left out, and the note says why.
 """
 
 from collections.abc import Mapping, Sequence
@@ -72,8 +72,8 @@ class Fitting:
     ) -> None:
         self._compression = compression
         chosen = compression or Compression()
-        told = Window(chosen.window) if isinstance(chosen.window, int) else chosen.window
-        self._window = told or provider_window(provider, chosen.windows)
+        given = Window(chosen.window) if isinstance(chosen.window, int) else chosen.window
+        self._window = given or provider_window(provider, chosen.windows)
         self._counter = chosen.counter or Counter()
         #: Loading a tokenizer takes time: only where an estimate is not enough.
         self._exact_model = provider.model if chosen.counter is None else None

@@ -59,7 +59,9 @@ def _shortened(turn: Turn, level: Level, is_answer: bool) -> Turn | None:
     if turn.unreadable is not None or level is Level.GONE:
         return None
     if turn.role == "user":
-        return _with(turn, [part for part in map(_SPOKEN[level], turn.parts) if part is not None])
+        return _with(
+            turn, [part for part in map(_SHORTENERS[level], turn.parts) if part is not None]
+        )
     return _with(turn, [part for part in turn.parts if _says(part)]) if is_answer else None
 
 
@@ -76,17 +78,17 @@ def _says(part: Part) -> bool:
     return isinstance(part, Text) and not part.content.isspace() and part.content != ""
 
 
-def _told_whole(part: Part) -> Part | None:
+def _text_or_media(part: Part) -> Part | None:
     return part if isinstance(part, Text | Media) else None
 
 
-def _told_in_words(part: Part) -> Part | None:
+def _text_only(part: Part) -> Part | None:
     if isinstance(part, Media):
         return Text(f"[left out: {part.name or part.mime or 'a file'}]")
     return part if isinstance(part, Text) else None
 
 
-_SPOKEN = {Level.TALK: _told_whole, Level.WORDS: _told_in_words}
+_SHORTENERS = {Level.TALK: _text_or_media, Level.WORDS: _text_only}
 
 
 def _with(turn: Turn, parts: Sequence[Part]) -> Turn | None:
@@ -148,9 +150,9 @@ def summary_request(
     turns: Sequence[Turn], earlier: str | None, budget: int, counter: Counter
 ) -> str:
     """What the summariser is asked to read, in at most ``budget`` tokens."""
-    told = [f"summary of what came before: {earlier}"] if earlier else []
-    told += [f"{turn.role}: {words}" for turn in turns if (words := _words(turn))]
-    return f"<transcript>\n{limited(chr(10).join(told), budget, counter)}\n</transcript>\n\nSummarise the transcript."
+    lines = [f"summary of what came before: {earlier}"] if earlier else []
+    lines += [f"{turn.role}: {words}" for turn in turns if (words := _words(turn))]
+    return f"<transcript>\n{limited(chr(10).join(lines), budget, counter)}\n</transcript>\n\nSummarise the transcript."
 
 
 def limited(text: str, budget: int, counter: Counter) -> str:
@@ -166,10 +168,10 @@ def limited(text: str, budget: int, counter: Counter) -> str:
 def _words(turn: Turn) -> str:
     if turn.unreadable is not None or turn.role == "system":
         return ""
-    return "\n".join(filter(None, map(_told, turn.parts)))
+    return "\n".join(filter(None, map(_part_text, turn.parts)))
 
 
-def _told(part: Part) -> str:
+def _part_text(part: Part) -> str:
     match part:
         case Text():
             return part.content.strip()

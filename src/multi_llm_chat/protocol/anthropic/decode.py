@@ -5,7 +5,7 @@ Rules:
 2. Thinking keeps its signature, redacted thinking its data, both in ``opaque``.
 3. Blocks of the provider's own tools, and blocks that are not known, are skipped without harm.
 4. A call whose arguments are whole is closed with its block. One without arguments is closed by
-   what follows: only the stop reason tells whether the length limit cut it off (STR-10, STR-14).
+   what follows: only the stop reason shows whether the length limit cut it off (STR-10, STR-14).
 5. A stop reason or ``message_stop`` completes the reply.
 6. One type, ``MessageEvent``, fits every event: an event leaves out what it does not have. Everything is
    optional, because proxies leave things out.

@@ -31,7 +31,7 @@ from multi_llm_chat.protocol.request_draft import (
     media_label,
     settle_media,
     system_text,
-    told,
+    written_as_text,
 )
 from multi_llm_chat.schema.dialect_rules import ANTHROPIC, OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
@@ -136,8 +136,8 @@ def _blocks(parts: tuple[Part, ...], role: str, replays: bool) -> list[JsonObjec
 
 def _loss(part: Media | Thinking, turn: Turn, replays: bool) -> Loss | None:
     if isinstance(part, Media):
-        heard = turn.role in ("user", "tool") and _media_block(part)["type"] != "text"
-        return None if heard else ("ANT-DOC", told(part))
+        is_sent = turn.role in ("user", "tool") and _media_block(part)["type"] != "text"
+        return None if is_sent else ("ANT-DOC", written_as_text(part))
     if not replays:
         return "ANT-14", "left out thinking: it is off in this request"
     if all(part is not other for other in _led(turn.parts)):

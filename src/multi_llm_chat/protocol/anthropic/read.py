@@ -1,7 +1,7 @@
 """Read the messages of Anthropic's API as a history.
 
 A user message that opens with results becomes a tool turn and a user turn. Blocks of tools that
-ran on Anthropic's side mean nothing elsewhere, not even to Anthropic without their partners: they are told in words.
+ran on Anthropic's side mean nothing to another provider, nor to Anthropic without their partners: they are written as text.
 """
 
 from collections.abc import Callable

@@ -221,11 +221,11 @@ class GeminiDecoder(ReplyDecoder):
             return self._fail(read_error_details({"error": frame.error}))
         feedback = frame.prompt_feedback
         if feedback is not None and feedback.block_reason:
-            told = (
+            reason = (
                 feedback.block_reason_message or f"the prompt was blocked: {feedback.block_reason}"
             )
             return self._fail(
-                ErrorDetails(told, codes=(feedback.block_reason, "moderation_blocked"))
+                ErrorDetails(reason, codes=(feedback.block_reason, "moderation_blocked"))
             )
         return []
 

@@ -36,8 +36,8 @@ from multi_llm_chat.protocol.request_draft import (
     media_label,
     settle_media,
     system_text,
-    told,
     without_nothing,
+    written_as_text,
 )
 from multi_llm_chat.schema.dialect_rules import GEMINI_JSON_SCHEMA
 from multi_llm_chat.schema.tool_schema import recall_projection
@@ -162,7 +162,7 @@ def _media_part(part: Media) -> JsonObject:
 def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
     if isinstance(part, Thinking) or (turn.role != "system" and "inlineData" in _media_part(part)):
         return None
-    return "GEM-DOC", told(part)
+    return "GEM-DOC", written_as_text(part)
 
 
 def _response(part: Part, inline: bool, shown: list[Media]) -> JsonObject:
@@ -202,7 +202,7 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
     structured = as_object(part.content)
     if structured is not None:
         return structured
-    # A list of our own parts is told as their text; any other value goes as it is.
+    # A list of our own parts becomes their text; any other value goes as it is.
     return {"result": part.content if compact_json(part.content) == text else text}
 
 

@@ -160,5 +160,5 @@ class ReasoningDetails:
                 pieces.setdefault(name, []).append(value)
             elif value is not None or name not in entry:
                 entry[name] = value
-        told = detail.get("text") or detail.get("summary")
-        return told if isinstance(told, str) else ""
+        text = detail.get("text") or detail.get("summary")
+        return text if isinstance(text, str) else ""

@@ -93,9 +93,9 @@ class OpenAIChatDecoder(ReplyDecoder):
         if delta is None or choice.index:
             return self._read_choices(chunk)
         if chunk.usage is not None or chunk.x_groq is not None:
-            told = self._count(chunk)
+            counted = self._count(chunk)
             if self.done:
-                return told
+                return counted
         events = self._read_delta(delta)
         if choice.finish_reason or choice.error is not None:
             events += self._read_end(choice)
@@ -125,17 +125,17 @@ class OpenAIChatDecoder(ReplyDecoder):
 
     def _read_aside(self, chunk: Chunk, event: str | None, data: bytes) -> list[Event]:
         """Read a chunk that adds nothing to the message."""
-        told_by_groq = self._count(chunk)
+        counted = self._count(chunk)
         if self.done:
-            return told_by_groq
+            return counted
         if chunk.error is not None:
             return self._fail(read_error_details({"error": chunk.error}))
         value = read_json(data)
-        told = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-        if event == "error" or "error" in (told.get("object"), told.get("type")):
-            return self._fail(read_error_details(told))
-        if "choices" not in told and ("message" in told or "detail" in told):
-            return self._fail(read_error_details(told))
+        body = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+        if event == "error" or "error" in (body.get("object"), body.get("type")):
+            return self._fail(read_error_details(body))
+        if "choices" not in body and ("message" in body or "detail" in body):
+            return self._fail(read_error_details(body))
         return []
 
     def _count(self, chunk: Chunk) -> list[Event]:
@@ -185,8 +185,8 @@ class OpenAIChatDecoder(ReplyDecoder):
         field = "reasoning_content" if delta.reasoning_content else "reasoning"
         text = delta.reasoning_content or delta.reasoning or ""
         if delta.reasoning_details:
-            told = self._details.add(delta.reasoning_details)
-            text = text or told
+            details = self._details.add(delta.reasoning_details)
+            text = text or details
         self._thinking.opaque.setdefault("field", field)
         return self._thinking.add(text)
 
@@ -336,5 +336,9 @@ def _calls_in(value: object) -> list[RefusedCall]:
     name = merged.get("name")
     if not isinstance(name, str) or not name:
         return []
-    told = next((merged[key] for key in _ARGUMENTS if key in merged), None)
-    return [RefusedCall(name, told if isinstance(told, str) else compact_json(told or {}))]
+    arguments = next((merged[key] for key in _ARGUMENTS if key in merged), None)
+    return [
+        RefusedCall(
+            name, arguments if isinstance(arguments, str) else compact_json(arguments or {})
+        )
+    ]

@@ -36,8 +36,8 @@ from multi_llm_chat.protocol.request_draft import (
     media_label,
     plain_text,
     settle_media,
-    told,
     without_nothing,
+    written_as_text,
 )
 from multi_llm_chat.repair.policy import ACKNOWLEDGED
 from multi_llm_chat.schema.dialect_rules import OPENAI_STRICT
@@ -61,7 +61,7 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
             body["stream_options"] = {"include_usage": True}
     draft.note_losses(lambda part, turn: _loss(part, turn, quirks))
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
-        draft.note("MIS-08", "told words and calls in messages of their own")
+        draft.note("MIS-08", "sent text and calls in separate messages")
     return Encoded(body | draft.options.extra, PATH)
 
 
@@ -140,7 +140,7 @@ def _loss(part: Media | Thinking, turn: Turn, quirks: ChatQuirks) -> Loss | None
         sent = bool(_thinking(turn.parts, quirks))
         return None if sent else ("GRQ-01", "left out reasoning: it has no place here")
     if turn.role not in ("user", "tool") or _media_part(part, quirks) is None:
-        return "OAI-11", told(part)
+        return "OAI-11", written_as_text(part)
     return ("OAI-17", "put media behind the tool results") if turn.role == "tool" else None
 
 

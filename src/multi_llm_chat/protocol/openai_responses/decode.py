@@ -296,8 +296,8 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         return self.read_response(response)
 
     def _read_error(self, frame: ResponseEvent) -> list[Event]:
-        told = {"code": frame.code, "message": frame.message}
-        return self._fail(read_error_details({"error": frame.error or told}))
+        stated = {"code": frame.code, "message": frame.message}
+        return self._fail(read_error_details({"error": frame.error or stated}))
 
     _readers: ClassVar[Mapping[str, Callable[..., list[Event]]]] = {
         "response.output_text.delta": _read_text,

@@ -33,7 +33,7 @@ from multi_llm_chat.protocol.request_draft import (
     media_label,
     plain_text,
     settle_media,
-    told,
+    written_as_text,
 )
 from multi_llm_chat.schema.dialect_rules import OPENAI, OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
@@ -115,8 +115,8 @@ def _model(turn: Turn) -> Iterator[JsonObject]:
 
 def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
     if isinstance(part, Media):
-        heard = turn.role in ("user", "tool") and _input_part(part)["type"] != "input_text"
-        return None if heard else ("RSP-09", told(part))
+        is_sent = turn.role in ("user", "tool") and _input_part(part)["type"] != "input_text"
+        return None if is_sent else ("RSP-09", written_as_text(part))
     behind = turn.parts[turn.parts.index(part) + 1 :]
     sent = any(True for _ in _reasoning(part, behind))
     return None if sent else ("RSP-03", "left out reasoning that nothing follows or vouches for")
@@ -163,7 +163,7 @@ def _tools(draft: RequestDraft) -> JsonObject:
         function: JsonObject = {"type": "function", "name": tool.name}
         if tool.description:
             function["description"] = tool.description
-        # Responses takes schemas as strict unless told otherwise; ours are not rewritten for that.
+        # Responses takes schemas as strict by default; ours are not rewritten for that.
         written.append(function | {"parameters": projected.schema, "strict": False})
     if not written:
         return {}

@@ -138,7 +138,7 @@ class SimulatorConnection(asyncio.Protocol):
             self._close()
 
     async def _play(self, plan: Plan, request: RecordedRequest, keeps_alive: bool) -> bool:
-        """Send a reply; tells whether the connection can be used again."""
+        """Send a reply; return whether the connection can be used again."""
         chunked = plan.length is None
         if plan.status:
             self._send(write_head(plan.status, _framing(plan, keeps_alive)))

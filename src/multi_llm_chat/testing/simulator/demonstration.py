@@ -3,10 +3,10 @@
 Rules:
 1. The answer depends on the request alone: who is asked, what the user said, which tools are
    offered and what they gave.
-2. Two providers give answers that can be told apart.
+2. Two providers give answers that can be distinguished.
 3. A tool is called where one is offered whose name, description or parameters fit the question;
    once its result is there, the result is put into words and no tool is called again.
-4. A parameter is filled from the question as far as its name and type tell how.
+4. A parameter is filled from the question as far as its name and type show how.
 """
 
 import re
@@ -76,8 +76,8 @@ def demo(request: RecordedRequest) -> Say:
     speaker = ROWS[request.provider].speaker
     manner = _MANNERS.get(speaker, _PLAIN)
     if talk.results:
-        told = "; ".join(talk.results)
-        return Say(f"{manner.result} {told} {manner.closing}")
+        results = "; ".join(talk.results)
+        return Say(f"{manner.result} {results} {manner.closing}")
     tool = fitting_tool(talk)
     if tool is not None:
         call = Call(tool.name, arguments_for(tool.schema, talk.question))

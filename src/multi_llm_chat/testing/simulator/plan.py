@@ -25,7 +25,7 @@ class Pause(Struct, frozen=True):
 
 
 class Await(Struct, frozen=True):
-    """Tell that this point is reached, then wait to be let on."""
+    """Signal that this point is reached, then wait for the release."""
 
     reached: Signal
     opened: Signal

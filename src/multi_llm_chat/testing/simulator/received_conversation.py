@@ -56,9 +56,9 @@ def read_conversation(dialect: str, body: JsonObject) -> ReceivedConversation:
         results += message.results
         system.append(message.system)
         said += [message.model] if message.model else []
-    told = "\n".join(filter(None, system))
+    system_prompt = "\n".join(filter(None, system))
     return ReceivedConversation(
-        told, question, tuple(read_tools(body)), tuple(results), tuple(said)
+        system_prompt, question, tuple(read_tools(body)), tuple(results), tuple(said)
     )
 
 

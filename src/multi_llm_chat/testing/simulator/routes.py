@@ -2,7 +2,7 @@
 
 Rules:
 1. ``/<provider>`` before a path chooses the provider; what follows is that provider's real path.
-2. Without it the path itself tells: ``/v1/messages`` is Anthropic's, ``/v1/responses`` OpenAI's.
+2. Without it the path decides: ``/v1/messages`` is Anthropic's, ``/v1/responses`` OpenAI's.
 3. A path that the provider does not have is not found, as with the provider itself.
 """
 
@@ -50,7 +50,7 @@ _OPERATIONS: dict[str, tuple[Dialect, Operation]] = {
     "/models": ("openai_chat", "models"),
 }
 
-#: Rows that share one server, told apart by what is asked of it.
+#: Rows that share one server, distinguished by the request.
 _SIBLINGS = {
     ("openai", "openai_chat"): "openai-chat",
     ("openai-chat", "openai_responses"): "openai",

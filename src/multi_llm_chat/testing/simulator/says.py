@@ -58,7 +58,7 @@ class Say(Struct, frozen=True):
         calls: Tools to be called after it.
         media: Pictures, where the provider can answer with them.
         usage: The tokens to report; counted roughly from request and reply otherwise.
-        finish: Why it ends; ``tool_calls`` or ``stop`` otherwise, as the parts tell.
+        finish: Why it ends; ``tool_calls`` or ``stop`` otherwise, according to the parts.
         raw_finish: The provider's own word for it, instead of the usual one.
         signature: What signs the thinking (Anthropic, Gemini) or is its encrypted content
             (Responses); made up otherwise, none if empty.

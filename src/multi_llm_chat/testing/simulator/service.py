@@ -39,7 +39,7 @@ class Simulator:
         key: The only key that is accepted; None accepts any and none.
         port: Where to listen; 0 chooses a free port.
         models: The models that a provider lists, instead of its default one.
-        prebuilt: Replies by path that are sent without looking at the request.
+        prebuilt: Replies by path that are sent whatever the request contains.
     """
 
     def __init__(

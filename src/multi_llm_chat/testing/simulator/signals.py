@@ -9,7 +9,7 @@ Rules:
 import asyncio
 import threading
 
-#: How long a blocking wait lasts unless told otherwise; only a broken test ever waits so long.
+#: How long a blocking wait lasts by default; only a broken test ever waits so long.
 PATIENCE = 30.0
 
 
@@ -22,7 +22,7 @@ class Signal:
         self._waiters: list[tuple[asyncio.AbstractEventLoop, asyncio.Future[None]]] = []
 
     def give(self) -> None:
-        """Tell everybody who waits, now and later."""
+        """Wake every waiting thread and task, now and later."""
         with self._lock:
             self._event.set()
             waiters, self._waiters = self._waiters, []

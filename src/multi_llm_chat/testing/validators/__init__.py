@@ -8,7 +8,7 @@ that the provider would report, each with the provider's own text and the id of 
 ``OAI-02`` are rows of the project's rule catalogue; ids that end in ``-DOC`` are requirements of
 the published API beyond it, and ids in ``-JSON`` say that the body is not valid JSON.
 
-A violation of status 200 marks what the server accepts and then mishandles without telling.
+A violation of status 200 marks what the server accepts and then mishandles silently.
 """
 
 from typing import Any

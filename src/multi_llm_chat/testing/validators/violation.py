@@ -42,7 +42,7 @@ class Wording(msgspec.Struct, frozen=True):
 
 
 def silent(rule: str, message: str) -> Wording:
-    """A wording for what the server accepts and then mishandles without telling."""
+    """A wording for what the server accepts and then mishandles silently."""
     return Wording(rule, message, code="silent", status=200)
 
 

@@ -37,13 +37,16 @@ def filesystem_server(roots: Roots) -> MCPServer:
     @server.tool(annotations=_READS, structured_output=False)
     def read_file(path: str, first_line: int = 1, lines: int = reading.MOST_LINES) -> str | Image:
         """Read a text file or a picture. Long files: ask for lines from first_line on."""
-        found = _told(path, lambda: reading.read_file(roots, path, first_line, lines))
+        found = _or_tool_error(path, lambda: reading.read_file(roots, path, first_line, lines))
         return found if isinstance(found, str) else Image(data=found.data, format=found.format)
 
     @server.tool(annotations=_READS, structured_output=False)
     def list_directory(path: str = "") -> str:
         """List a folder: kind, name and size of each entry."""
-        return "\n".join(_told(path, lambda: reading.list_directory(roots, path))) or "(empty)"
+        return (
+            "\n".join(_or_tool_error(path, lambda: reading.list_directory(roots, path)))
+            or "(empty)"
+        )
 
     @server.tool(annotations=_READS, structured_output=False)
     def search_files(
@@ -54,19 +57,19 @@ def filesystem_server(roots: Roots) -> MCPServer:
         text: Annotated[str, Field(description="words that the file contains")] = "",
     ) -> str:
         """Find files below a folder, by name and by the text in them."""
-        found = _told(path, lambda: reading.search_files(roots, pattern, path, text))
+        found = _or_tool_error(path, lambda: reading.search_files(roots, pattern, path, text))
         return "\n".join(found) or "(nothing found)"
 
     @server.tool(annotations=_READS)
     def file_info(path: str) -> dict[str, str | int]:
         """Kind, size and time of the last change of a file or folder."""
-        return _told(path, lambda: reading.file_info(roots, path))
+        return _or_tool_error(path, lambda: reading.file_info(roots, path))
 
     del read_file, list_directory, search_files, file_info  # they live on in the server
     return server
 
 
-def _told(path: str, read: Callable[[], _Value]) -> _Value:
+def _or_tool_error(path: str, read: Callable[[], _Value]) -> _Value:
     try:
         return read()
     except UsageError as error:

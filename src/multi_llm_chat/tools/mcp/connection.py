@@ -4,7 +4,7 @@ Rules:
 1. It lives in the background loop. Between its end and its return its tools stay offered; a call waits for
    the return as long as the call's own time allows.
 2. A server that ends is started again after a pause that grows; one that keeps ending is given up, its tools
-   are withdrawn, and the reason is told.
+   are withdrawn, and the reason is reported.
 3. Calls under way when it ends are answered at once: the outcome is unknown.
 4. Whatever it does, only its own tools are affected.
 5. No message contains what its settings keep secret: headers, variables, the query of its address.
@@ -50,7 +50,7 @@ from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
 BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 #: A server that lived this long has not failed at starting.
 STEADY: Final = 60.0
-#: Where a server finds what tells a call from all others, the same whenever an interrupted call is made again.
+#: Where a server finds the id of a call, the same whenever an interrupted call is made again.
 KEY_IN_META: Final = "multi-llm-chat/idempotency_key"
 _LONGEST_REASON: Final = 1_500
 #: Shorter values of settings are words, not secrets.
@@ -205,7 +205,7 @@ class ServerConnection:
         elif error is None:
             words = "the connection was lost"
         else:
-            words = _told(error)
+            words = _describe(error)
         return self._discreet(words)[:_LONGEST_REASON]
 
     def _discreet(self, words: str) -> str:
@@ -221,7 +221,7 @@ class ServerConnection:
         self.state, self.message = state, message
         changed, self._changed = self._changed, asyncio.Event()
         changed.set()
-        self._callbacks.tell(StateChanged(self.settings.name, state, message))
+        self._callbacks.emit(StateChanged(self.settings.name, state, message))
 
     # Lists.
 
@@ -245,7 +245,7 @@ class ServerConnection:
             await self._follow(client, type(message))
 
     async def _watch(self, client: Client) -> None:
-        """Newer servers tell of changes only to those who ask."""
+        """Newer servers report changes only to subscribers."""
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
         offers = client.server_capabilities
@@ -264,7 +264,7 @@ class ServerConnection:
                 async for change in changes:
                     await self._follow(client, type(change))
         except Exception as error:  # noqa: BLE001 - a server may refuse, or the stream end
-            self._say("info", f"changes are no longer followed: {_told(error)}")
+            self._say("info", f"changes are no longer followed: {_describe(error)}")
 
     async def _follow(self, client: Client, kind: type[object]) -> None:
         changed = _KINDS.get(kind)
@@ -274,8 +274,10 @@ class ServerConnection:
             try:
                 await self._list_tools(client)
             except Exception as error:  # noqa: BLE001 - the old list stays
-                self._say("warning", f"its changed list of tools cannot be read: {_told(error)}")
-        self._callbacks.tell(ListChanged(self.settings.name, changed))
+                self._say(
+                    "warning", f"its changed list of tools cannot be read: {_describe(error)}"
+                )
+        self._callbacks.emit(ListChanged(self.settings.name, changed))
 
     # Use.
 
@@ -306,7 +308,7 @@ class ServerConnection:
         try:
             return await self._while_alive(work(client))
         except (MCPError, ValidationError) as error:
-            raise ToolError(f"MCP server {self.settings.name!r}: {_told(error)}") from error
+            raise ToolError(f"MCP server {self.settings.name!r}: {_describe(error)}") from error
 
     async def _called(
         self, client: Client, name: str, arguments: JsonObject, context: ToolContext
@@ -365,7 +367,7 @@ class ServerConnection:
                 raise NotRun(f"The server {self.settings.name!r} is not running: {self.message}")
             await self._changed.wait()
 
-    # Telling.
+    # Events.
 
     def _asking(self) -> Any:
         """Stop the clocks of all that may wait for the answer: which call it is, older servers do not say."""
@@ -373,12 +375,12 @@ class ServerConnection:
         return holding((*self._active, *starting))
 
     def _on_error_line(self, line: str) -> None:
-        self._callbacks.tell(
+        self._callbacks.emit(
             ServerLogged(self.settings.name, "info", self._discreet(line), "stderr")
         )
 
     def _say(self, level: str, words: str) -> None:
-        self._callbacks.tell(ServerLogged(self.settings.name, level, self._discreet(words)))
+        self._callbacks.emit(ServerLogged(self.settings.name, level, self._discreet(words)))
 
 
 async def _cancelled(task: "asyncio.Future[Any]") -> None:
@@ -386,7 +388,7 @@ async def _cancelled(task: "asyncio.Future[Any]") -> None:
     await asyncio.gather(task, return_exceptions=True)
 
 
-def _told(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     """The innermost error in words: task groups wrap them."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]

@@ -1,4 +1,4 @@
-"""What servers tell and ask, as values of our own.
+"""Events and requests of servers, as values of our own.
 
 Rules:
 1. Callbacks for events are called in the background thread: they must be quick and must not wait.

@@ -107,8 +107,8 @@ class Callbacks:
         self.on_waiting = on_waiting
         self.roots = tuple(roots)
 
-    def tell(self, event: ServerEvent) -> None:
-        """Pass an event on; a listener's mistake harms nobody."""
+    def emit(self, event: ServerEvent) -> None:
+        """Pass an event to the listener; its exceptions are not raised here."""
         if self.on_event is not None:
             _notify(self.on_event, event)
 
@@ -197,7 +197,7 @@ class Answers:
 
     async def log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
         """Pass on what the server wants people to read."""
-        self._callbacks.tell(
+        self._callbacks.emit(
             ServerLogged(self._settings.name, params.level, params.data, params.logger)
         )
 

@@ -1,7 +1,7 @@
 """The ``mcpServers`` JSON that many programs share.
 
 Rules:
-1. One wrong entry spoils only itself; each that cannot be used is told in ``problems``.
+1. One wrong entry spoils only itself; each that cannot be used is listed in ``problems``.
 2. ``${NAME}`` and ``${NAME:-default}`` are replaced in every string of an entry; a name that is not set
    and has no default makes the entry unusable, rather than sending a server half a secret.
 3. An entry has a ``command`` (a program of this machine) or a ``url`` (streamable HTTP), not both.

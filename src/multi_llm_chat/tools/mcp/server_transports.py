@@ -165,7 +165,7 @@ class StdioTransport:
                 stdin.write(text.encode() + b"\n")
                 await stdin.drain()
         except OSError:
-            return  # the program is gone; its closed output tells the rest
+            return  # the program is gone; its closed output reports the rest
         finally:
             self._outgoing.close()
 

@@ -8,9 +8,9 @@ Rules:
    that are still starting, and again whenever there are fewer. ``missing`` names those that did not start.
    With ``patience`` it returns earlier: models are offered tools that arrive later from their next request on,
    which a single question never makes.
-3. The servers live in the background thread, whoever uses them. Code without an event loop starts and ends
+3. The servers live in the background thread, whichever thread uses them. Code without an event loop starts and ends
    them with ``with``, and runs any other method by ``wait_for``.
-4. What cannot be started is told, by ``states`` and as an event, and hinders nothing else.
+4. A server that cannot be started is reported, in ``states`` and as an event, and hinders nothing else.
 """
 
 import asyncio
@@ -57,9 +57,9 @@ class McpServers:
         registry: Where the tools go.
         elicit: Answers servers' questions to the user, and shows the addresses for signing in.
         sample: Lets servers that the settings allow it have a model write something.
-        on_event: Told of states, logs and changes, in the background thread.
+        on_event: Called with states, logs and changes, in the background thread.
         on_waiting: Receives the names of the servers that are still starting, in the background thread.
-        roots: The folders that servers are told about.
+        roots: The folders that servers may know.
         tokens: Where sign-in tokens are kept; in memory when not given (see ``config.secrets.open_secrets``).
         redirect_port: The port to which a browser returns after a sign-in; any free one when 0.
         backoff: Seconds before each new start of a server that ended.

@@ -112,9 +112,9 @@ def _usage(usage: Usage, output: int | None = None) -> JsonObject:
 
 
 def _final_usage(usage: Usage) -> JsonObject:
-    told = _usage(usage)
-    del told["service_tier"]
-    return told | _thinking_tokens(usage)
+    counts = _usage(usage)
+    del counts["service_tier"]
+    return counts | _thinking_tokens(usage)
 
 
 def _thinking_tokens(usage: Usage) -> JsonObject:

@@ -265,20 +265,20 @@ def filter_chunk() -> JsonObject:
 
 def usage_of(row: ChatReplyRow, usage: Usage) -> JsonObject:
     """The usage as this server counts it."""
-    told: JsonObject = {
+    counts: JsonObject = {
         "prompt_tokens": usage.input_tokens,
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
     }
     if usage.cache_read_tokens or row.refuses:
-        told["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens}
+        counts["prompt_tokens_details"] = {"cached_tokens": usage.cache_read_tokens}
     if usage.thinking_tokens or row.refuses:
-        told["completion_tokens_details"] = {"reasoning_tokens": usage.thinking_tokens}
+        counts["completion_tokens_details"] = {"reasoning_tokens": usage.thinking_tokens}
     if row.usage == "groq":
-        told.update(queue_time=0.01, prompt_time=0.002, completion_time=0.03, total_time=0.042)
+        counts.update(queue_time=0.01, prompt_time=0.002, completion_time=0.03, total_time=0.042)
     if row.thinking == "details":
-        told["cost"] = 0.0001
-    return told
+        counts["cost"] = 0.0001
+    return counts
 
 
 def _images(media: Iterable[Media]) -> list[JsonObject]:

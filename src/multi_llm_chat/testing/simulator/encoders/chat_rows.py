@@ -13,7 +13,7 @@ from multi_llm_chat.events import FinishReason
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.testing.simulator.encoders.events import BASE62, DIGITS, HEXADECIMAL
 
-#: Where a stream tells its usage: in a chunk of its own if asked, in one always, with the finish
+#: Where a stream reports its usage: in a chunk of its own if asked, in one always, with the finish
 #: reason, or inside Groq's own member.
 UsagePlace: TypeAlias = Literal["asked", "always", "last", "groq"]
 

@@ -103,17 +103,17 @@ def _early_usage(usage: Usage) -> JsonObject:
 
 def _usage(usage: Usage) -> JsonObject:
     """The usage; Gemini counts thoughts apart from the answer."""
-    told: JsonObject = {
+    counts: JsonObject = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": usage.output_tokens - usage.thinking_tokens,
         "totalTokenCount": usage.input_tokens + usage.output_tokens,
         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": usage.input_tokens}],
     }
     if usage.thinking_tokens:
-        told["thoughtsTokenCount"] = usage.thinking_tokens
+        counts["thoughtsTokenCount"] = usage.thinking_tokens
     if usage.cache_read_tokens:
-        told["cachedContentTokenCount"] = usage.cache_read_tokens
-    return told
+        counts["cachedContentTokenCount"] = usage.cache_read_tokens
+    return counts
 
 
 GEMINI = Encoder(_stream, _whole, Style((",", ": "), "\r\n", whole_indent=2))

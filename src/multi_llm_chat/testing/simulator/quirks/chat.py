@@ -40,7 +40,7 @@ def without_index(events: list[StreamEvent]) -> list[StreamEvent]:
 
 
 def zero_index(events: list[StreamEvent]) -> list[StreamEvent]:
-    """STR-02: every fragment has index 0; only a new id tells a new call."""
+    """STR-02: every fragment has index 0; only a new id marks a new call."""
     for fragment in _fragments(events):
         fragment["index"] = 0
     return events

@@ -132,5 +132,5 @@ def trailing_signature(events: list[StreamEvent]) -> list[StreamEvent]:
 
 
 def failed_call(word: str) -> Callable[[Say], Say]:
-    """STR-15: the calls failed inside the server; only a word tells."""
+    """STR-15: the calls failed inside the server; only a finish reason shows it."""
     return lambda say: say.having(calls=[], raw_finish=word)
