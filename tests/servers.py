@@ -1,4 +1,4 @@
-"""A small scripted HTTP server on 127.0.0.1 that sends exactly the bytes it is told to.
+"""A small scripted HTTP server on 127.0.0.1 that sends exactly the scripted bytes.
 
 Rules:
 1. A script is a list of steps for each request, in the order of the requests; the last repeats.

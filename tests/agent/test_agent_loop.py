@@ -110,7 +110,7 @@ def test_other_limits_end_with_an_answer_too(limits: LoopLimits, reason: str):
     assert (end.reason, final_text(end.delta)) == (reason, "Done.")
 
 
-def test_a_model_that_repeats_itself_is_told_and_then_wound_up():
+def test_a_model_that_repeats_itself_gets_a_remark_and_is_then_stopped():
     effects, end = play(
         [
             calls("a", city="x"),

@@ -227,9 +227,9 @@ def test_a_summary_stands_in_the_place_of_what_is_gone():
     assert note is not None
     assert (note.exchanges_as_words, note.exchanges_without_tools) == (0, 0)
     cut = type(note.cut)(gone=note.cut.gone, summary="They said word.")
-    view, told = compress(turns, 1500, COUNTER, cut=cut, summarise=True)
-    assert told is not None
-    assert told.summary == "They said word."
+    view, note = compress(turns, 1500, COUNTER, cut=cut, summarise=True)
+    assert note is not None
+    assert note.summary == "They said word."
     assert "They said word." in str(view[0])
     assert COUNTER.turns(view) <= 1500
 

@@ -76,7 +76,7 @@ def test_what_was_begun_is_not_begun_again_elsewhere(asker: Asker) -> None:
     assert second.connections == 0
 
 
-def test_when_all_fail_the_last_failure_is_told(asker: Asker) -> None:
+def test_when_all_fail_the_last_failure_is_raised(asker: Asker) -> None:
     with serving(whole({}, 529)) as first, serving(whole({}, 503)) as second:
         outcome = asker.stream(FallbackProvider(members(first, second)), HISTORY)
     assert isinstance(outcome.failure, Overloaded)

@@ -63,7 +63,7 @@ def test_pages_without_end_are_not_followed_for_ever(asker: Asker) -> None:
     assert len(server.requests) == 50
 
 
-def test_what_is_no_list_is_told(asker: Asker) -> None:
+def test_what_is_no_list_is_an_error(asker: Asker) -> None:
     with serving(whole({"error": {"message": "Invalid API key"}}, 401), whole({"a": 1})) as server:
         with pytest.raises(AuthError):
             asker.list_models(create_provider("openai", base_url=server.url, api_key="k"))

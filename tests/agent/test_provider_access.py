@@ -74,12 +74,15 @@ def test_a_key_set_later_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_argument_wins_over_the_environment() -> None:
     row = provider_row("openai")
     environment = {"OPENAI_API_KEY": "environment", "OPENAI_BASE_URL": "http://environment/v9"}
-    told = ProviderAccess(
+    given = ProviderAccess(
         row, api_key="argument", base_url="http://argument/v9", environment=environment
     )
-    assert (told.key(), told.base_url()) == ("argument", "http://argument/v9")
-    untold = ProviderAccess(row, environment=environment)
-    assert (untold.key(), untold.base_url()) == ("environment", "http://environment/v9")
+    assert (given.key(), given.base_url()) == ("argument", "http://argument/v9")
+    from_environment = ProviderAccess(row, environment=environment)
+    assert (from_environment.key(), from_environment.base_url()) == (
+        "environment",
+        "http://environment/v9",
+    )
     assert ProviderAccess(row, environment={}).base_url() == "https://api.openai.com/v1"
 
 

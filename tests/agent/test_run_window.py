@@ -1,4 +1,4 @@
-"""Runs that would not fit the window, over real HTTP: they are shortened, told, and answered."""
+"""Runs that would not fit the window, over real HTTP: they are shortened, reported, and answered."""
 
 import asyncio
 import threading
@@ -86,17 +86,17 @@ def compressions(events: list[Any]) -> list[HistoryCompressed]:
 
 @RUNNERS
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_a_request_that_would_not_fit_is_shortened_and_told(
+def test_a_request_that_would_not_fit_is_shortened_and_reported(
     provider: str, run: Any, registry: ToolRegistry
 ):
     with simulated(provider, Say("Fine.")) as (asked, simulator):
         history = conversation(asked, 20)
         events, result = run(asked, history, registry, compression=Compression(window=16_000))
-    (told,) = compressions(events)
+    (event,) = compressions(events)
     assert isinstance(events[1], HistoryCompressed)
-    assert result.compressions == (told.note,)
-    assert told.note.fits
-    assert told.note.tokens_after <= told.note.budget < told.note.tokens_before
+    assert result.compressions == (event.note,)
+    assert event.note.fits
+    assert event.note.tokens_after <= event.note.budget < event.note.tokens_before
     sent = str(simulator.requests[0].body)
     assert "question-0" in sent
     assert "page-0" not in sent
@@ -132,8 +132,8 @@ def test_a_refused_request_is_shortened_once_more_and_asked_again(
 ):
     with simulated(provider, TOO_LONG[provider], Say("Fine.")) as (asked, simulator):
         events, result = run(asked, conversation(asked, 20), registry)
-    (told,) = compressions(events)
-    assert told.note.reason == "refused"
+    (event,) = compressions(events)
+    assert event.note.reason == "refused"
     assert (result.final_text, result.stop_reason) == ("Fine.", "answered")
     first, second = (len(str(request.body)) for request in simulator.requests)
     assert second < first * 0.8
@@ -178,10 +178,10 @@ def test_a_chosen_model_summarises_what_goes(run: Any, registry: ToolRegistry):
             registry,
             compression=Compression(window=16_000, summarise_with=writer),
         )
-    (told,) = compressions(events)
-    assert told.note.summary == "They read pages."
-    assert told.note.summary_usage is not None
-    assert told.note.summary_usage.output_tokens > 0
+    (event,) = compressions(events)
+    assert event.note.summary == "They read pages."
+    assert event.note.summary_usage is not None
+    assert event.note.summary_usage.output_tokens > 0
     assert "question-0" in str(other.requests[0].body)
     sent = str(simulator.requests[0].body)
     assert "They read pages." in sent
@@ -204,9 +204,9 @@ def test_without_a_summary_the_run_goes_on_and_says_why(
             registry,
             compression=Compression(window=16_000, summarise_with=writer),
         )
-    (told,) = compressions(events)
-    assert told.note.trouble
-    assert told.note.summary is None
+    (event,) = compressions(events)
+    assert event.note.trouble
+    assert event.note.summary is None
     assert "question-0" in str(simulator.requests[0].body)
     assert result.final_text == "Fine."
 

@@ -62,7 +62,7 @@ def test_text_without_halves_of_characters_and_without_nul(text: str, cleaned: s
         (b"x", "b'x'"),
     ],
 )
-def test_other_values_are_told_as_json_can(value: Any, cleaned: Any):
+def test_other_values_become_json_as_far_as_possible(value: Any, cleaned: Any):
     assert clean_json(value) == cleaned
 
 

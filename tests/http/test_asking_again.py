@@ -70,7 +70,7 @@ def test_passing_trouble_is_asked_again(asker: Asker, trouble: Script) -> None:
     assert [note.message.split(" (")[0] for note in outcome.reply.notes if "again" in note.message]
 
 
-def test_trouble_that_stays_is_told(asker: Asker) -> None:
+def test_a_lasting_failure_is_raised(asker: Asker) -> None:
     with serving(error(503, "busy")) as server:
         outcome = asker.stream(provider(server.url))
     assert isinstance(outcome.failure, Overloaded)
@@ -160,7 +160,7 @@ def test_a_known_rejection_is_repaired_once_and_noted(asker: Asker) -> None:
     ]
 
 
-def test_a_rejection_that_stays_is_told_after_one_repair(asker: Asker) -> None:
+def test_a_lasting_rejection_is_raised_after_one_repair(asker: Asker) -> None:
     with serving(error(400, "unsupported parameter: 'temperature'")) as server:
         outcome = asker.stream(provider(server.url, options={"temperature": 0.5}))
     assert isinstance(outcome.failure, BadRequest)
@@ -212,7 +212,7 @@ def test_a_finished_reply_that_stays_open_is_not_waited_for(asker: Asker) -> Non
     assert outcome.reply.text == "Hello"
 
 
-def test_a_server_that_is_not_there_is_told(asker: Asker) -> None:
+def test_a_missing_server_is_an_error(asker: Asker) -> None:
     with serving(GOOD) as server:
         url = server.url
     outcome = asker.stream(provider(url))

@@ -59,12 +59,12 @@ def test_a_loss_that_is_no_accident_is_not_asked_again(code: str) -> None:
     assert isinstance(decide(1, lost, policy=PATIENT, streamed=False), GiveUp)
 
 
-def test_a_told_waiting_time_is_kept_to_the_letter() -> None:
-    told = RateLimited("slow down", retry_after=12.5)
-    assert decide(3, told, policy=PATIENT, streamed=False, jitter=0.9) == Wait(12.5)
+def test_a_stated_waiting_time_is_kept_to_the_letter() -> None:
+    failure = RateLimited("slow down", retry_after=12.5)
+    assert decide(3, failure, policy=PATIENT, streamed=False, jitter=0.9) == Wait(12.5)
 
 
-def test_a_told_waiting_time_that_is_too_long_is_the_end() -> None:
+def test_a_stated_waiting_time_that_is_too_long_is_the_end() -> None:
     decision = decide(1, RateLimited("tomorrow", retry_after=86400), policy=PATIENT, streamed=False)
     assert decision == GiveUp("the provider asks to wait 86400 seconds")
 

@@ -1,4 +1,4 @@
-"""A waiting time that is told as a date."""
+"""A waiting time that is given as a date."""
 
 import pytest
 
@@ -8,7 +8,7 @@ NOON = 1794744000.0  # 15 November 2026, 12:00 UTC
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("value", "expected"),
     [
         ("Sun, 15 Nov 2026 12:00:30 GMT", "30.000"),
         ("Sun, 15 Nov 2026 11:00:00 GMT", "0.000"),
@@ -18,8 +18,8 @@ NOON = 1794744000.0  # 15 November 2026, 12:00 UTC
         ("", ""),
     ],
 )
-def test_a_date_becomes_the_seconds_until_then(told: str, expected: str) -> None:
-    assert with_seconds({"retry-after": told, "x": "y"}, NOON) == {
+def test_a_date_becomes_the_seconds_until_then(value: str, expected: str) -> None:
+    assert with_seconds({"retry-after": value, "x": "y"}, NOON) == {
         "retry-after": expected,
         "x": "y",
     }

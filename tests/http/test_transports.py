@@ -171,8 +171,8 @@ def test_the_time_that_is_left_does_not_matter_after_the_last_byte(
 ) -> None:
     # From Python 3.13 on http.client closes the socket with the last byte, before the reader knows that it was the last.
     client = open_client(TransportSettings(timeouts=Timeouts(total=PATIENCE)))
-    told = head(Connection="close").removesuffix(b"\r\n") + extra + b"\r\n"
-    ending: Script = [Send(told + b"abc"), Reset()]
+    reply_head = head(Connection="close").removesuffix(b"\r\n") + extra + b"\r\n"
+    ending: Script = [Send(reply_head + b"abc"), Reset()]
     with serving(ending, ending) as server:
         assert client.ask(post(server.url)).body == b"abc"
         client.ask_for_one_piece_then_finish(post(server.url))
@@ -248,7 +248,7 @@ def test_an_unknown_host_is_a_failed_connection(client: Client) -> None:
     assert raised.value.code == "unknown_host"
 
 
-def test_a_connection_lost_before_the_reply_is_told_as_such(client: Client) -> None:
+def test_a_connection_lost_before_the_reply_is_reported_as_such(client: Client) -> None:
     with serving([Reset()]) as server, pytest.raises(ConnectionFailed) as raised:
         client.ask(post(server.url))
     assert raised.value.before_first_byte
@@ -264,7 +264,7 @@ def test_a_connection_lost_before_the_reply_is_told_as_such(client: Client) -> N
     ],
     ids=["between chunks", "within a chunk", "short of its length"],
 )
-def test_a_connection_lost_within_the_reply_is_told_as_such(
+def test_a_connection_lost_within_the_reply_is_reported_as_such(
     client: Client, script: list[Send | Reset]
 ) -> None:
     with serving(list(script)) as server, pytest.raises(ConnectionFailed) as raised:
@@ -485,7 +485,7 @@ def test_a_secure_request_tunnels_through_the_proxy(open_client: Open, certifica
         assert "x-key" not in asked.headers
 
 
-def test_a_proxy_that_refuses_is_told_as_such(open_client: Open) -> None:
+def test_a_proxy_that_refuses_is_reported_as_such(open_client: Open) -> None:
     with serving([*whole({}, 407), Reset()]) as proxy:
         client = open_client(TransportSettings(https_proxy=proxy.url))
         with pytest.raises(ConnectionFailed, match="proxy") as raised:

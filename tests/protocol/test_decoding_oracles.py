@@ -236,12 +236,12 @@ def test_the_whole_client_reads_what_the_corpus_says(case: Case, server: str) ->
     outcome = ask(case, server)
     error = case.expected.get("error")
     assert (type(outcome.error).__name__ if outcome.error else None) == (error and error["type"])
-    told = [
+    reported = [
         {name: value for name, value in part.items() if name != "tool_call_id"}
         for part in map(as_json, outcome.parts)
     ]
     # Ids that a server does not send depend on the history, and are left to the decoders' own tests.
-    assert told == [
+    assert reported == [
         {name: value for name, value in part.items() if name != "tool_call_id"}
         for part in expected_parts(case)
     ]

@@ -57,7 +57,7 @@ def test_a_whole_chat_reply() -> None:
     ]
 
 
-def test_str_01_calls_of_a_message_without_ids_are_told_apart() -> None:
+def test_str_01_calls_of_a_message_without_ids_are_distinguished() -> None:
     call: dict[str, Any] = {"function": {"name": "f", "arguments": {}}}
     parts, _ = decode("openai_chat", chat({"content": None, "tool_calls": [call, call]}))
     assert parts == (ToolCall("f", {}, "call_0"), ToolCall("f", {}, "call_1"))

@@ -104,7 +104,7 @@ def test_the_provider_accepts_what_is_made_of_any_history(
     history: list[Any], settings: dict[str, Any], policy: RepairPolicy | None
 ):
     before = repr((history, settings))
-    # Definitions as they were given, for one target; read once for the others, as whoever asks often does.
+    # Definitions as they were given, for one target; read once for the others, as a frequent caller does.
     read: dict[str, Any] = settings | {"tools": read_tools(settings["tools"] or ()).definitions}
     given = settings
     for provider, model in TARGETS:

@@ -102,7 +102,7 @@ def test_media_are_sent_or_their_absence_is_noted(provider: str, mime: str):
 
 
 @pytest.mark.parametrize("provider", sorted(ROWS))
-def test_more_calls_than_a_message_takes_are_told_in_several(provider: str):
+def test_more_calls_than_a_message_takes_are_put_in_several(provider: str):
     parts = [call(f"c{number}") for number in range(300)]
     results = [
         {"type": "tool_result", "name": "f", "content": f"r{number}.", "tool_call_id": f"c{number}"}
@@ -111,8 +111,8 @@ def test_more_calls_than_a_message_takes_are_told_in_several(provider: str):
     history = [HI, {"role": "assistant", "content": parts}, {"role": "tool", "content": results}]
     rendered = render(history, provider)
     assert validate(provider, rendered.body, model=rendered.model) == []
-    told = json.dumps(rendered.body)
-    assert all(f"r{number}." in told for number in range(300))
+    sent = json.dumps(rendered.body)
+    assert all(f"r{number}." in sent for number in range(300))
 
 
 @pytest.mark.parametrize("model", ["open-mistral-7b", "open-mixtral-8x22b", "mistral-large-latest"])

@@ -52,7 +52,7 @@ def test_the_last_turn_is_the_users_or_a_tools():
     assert framed(PLAIN, ("user", "a"), ("bot", "b"), ("tool", "r"))[0][-1] == ("tool", "r")
 
 
-def test_system_text_in_mid_conversation_is_told_where_it_must_lead():
+def test_system_text_in_mid_conversation_becomes_user_text_where_it_must_lead():
     turns = [("user", "a"), ("system", "s"), ("user", "b")]
     assert framed(PLAIN, *turns) == (turns, [])
     assert framed(STRICT, *turns) == (

@@ -5,7 +5,7 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.repair.test_pairing import bot, call, repaired, result, rules, told, tool
+from tests.repair.test_pairing import bot, call, outline, repaired, result, rules, tool
 from tests.strategies.histories import IDS, NAMES
 
 from multi_llm_chat import ToolCall, ToolResult
@@ -90,5 +90,5 @@ def test_a_made_id_does_not_take_one_that_is_there():
     made = repaired(
         bot(call("x y"), call("call00000")), tool(result("x y", "1"), result("call00000", "2"))
     )
-    assert told(made) == ["?call00002", "?call00000", "call00002=1", "call00000=2"]
+    assert outline(made) == ["?call00002", "?call00000", "call00002=1", "call00000=2"]
     assert rules(made) == [("ANT-05", 0)]

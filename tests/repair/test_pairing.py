@@ -42,7 +42,7 @@ def repaired(*turns: Any, **policy: Any) -> Repaired:
     return repair(read_history(turns), TARGET, RepairPolicy(**chosen))
 
 
-def told(made: Repaired) -> list[str]:
+def outline(made: Repaired) -> list[str]:
     """The turns in shorthand: what was said, ``?id`` for calls, ``id=content`` for results."""
     shorthand: list[str] = []
     for turn in write_history(made.turns):
@@ -63,19 +63,19 @@ def rules(made: Repaired) -> list[tuple[str, int | None]]:
 
 def test_a_pair_in_its_place_stays_as_it_is():
     made = repaired(user("hi"), bot(call("a")), tool(result("a", "1")))
-    assert told(made) == ["hi", "?a", "a=1"]
+    assert outline(made) == ["hi", "?a", "a=1"]
     assert made.notes == ()
 
 
 def test_a_late_result_moves_up_and_what_stood_between_behind_it():
     made = repaired(bot(call("a")), user("one"), user("two"), tool(result("a", "1")))
-    assert told(made) == ["?a", "a=1", "one", "two"]
+    assert outline(made) == ["?a", "a=1", "one", "two"]
     assert rules(made) == [("OAI-03", 1), ("OAI-03", 2)]
 
 
 def test_an_early_result_moves_behind_its_call():
     made = repaired(tool(result("a", "1")), user("hi"), bot(call("a")))
-    assert told(made) == ["hi", "?a", "a=1"]
+    assert outline(made) == ["hi", "?a", "a=1"]
     assert rules(made) == [("OAI-03", 0)]
 
 
@@ -85,12 +85,12 @@ def test_results_stand_in_the_order_of_their_calls():
         tool(result("c", "3"), result("a", "1")),
         tool(result("b", "2")),
     )
-    assert told(made) == ["?a", "?b", "?c", "a=1", "b=2", "c=3"]
+    assert outline(made) == ["?a", "?b", "?c", "a=1", "b=2", "c=3"]
 
 
 def test_a_reused_id_belongs_to_the_nearest_earlier_unanswered_call():
     made = repaired(bot(call("x")), tool(result("x", "1")), bot(call("x")), tool(result("x", "2")))
-    assert told(made) == ["?x", "x=1", "?call00001", "call00001=2"]
+    assert outline(made) == ["?x", "x=1", "?call00001", "call00001=2"]
     assert made.ids == {"x": "x", "call00001": "x"}
 
 
@@ -98,34 +98,34 @@ def test_with_both_open_the_nearest_turn_is_answered_first():
     made = repaired(
         bot(call("x")), bot(call("x")), tool(result("x", "near")), tool(result("x", "far"))
     )
-    assert told(made) == ["?x", "x=far", "?call00001", "call00001=near"]
+    assert outline(made) == ["?x", "x=far", "?call00001", "call00001=near"]
 
 
 def test_the_same_id_twice_in_one_turn_is_answered_in_order():
     made = repaired(bot(call("x"), call("x")), tool(result("x", "1"), result("x", "2")))
-    assert told(made) == ["?x", "?call00001", "x=1", "call00001=2"]
+    assert outline(made) == ["?x", "?call00001", "x=1", "call00001=2"]
 
 
 def test_without_an_id_the_name_decides():
     made = repaired(
         bot(call("a", "f"), call("b", "g")), tool(result("", "G", "g"), result("", "F", "f"))
     )
-    assert told(made) == ["?a", "?b", "a=F", "b=G"]
+    assert outline(made) == ["?a", "?b", "a=F", "b=G"]
 
 
 def test_without_an_id_the_name_decides_also_later():
     made = repaired(bot(call("a", "f")), user("hm"), tool(result("", "F", "f")))
-    assert told(made) == ["?a", "a=F", "hm"]
+    assert outline(made) == ["?a", "a=F", "hm"]
 
 
 def test_with_neither_the_next_open_call_of_the_turn_before_is_answered():
     made = repaired(bot(call("a"), call("b")), {"role": "tool", "content": ["first", "second"]})
-    assert told(made) == ["?a", "?b", "a=first", "b=second"]
+    assert outline(made) == ["?a", "?b", "a=first", "b=second"]
 
 
 def test_with_neither_and_words_between_it_is_an_orphan():
     made = repaired(bot(call("a")), user("hm"), {"role": "tool", "content": "lost"})
-    assert told(made) == [
+    assert outline(made) == [
         "?a",
         "a=[no result: the call was interrupted]",
         "hm",
@@ -138,7 +138,7 @@ def test_a_result_that_says_whose_call_it_answers_belongs_to_that_speaker():
         bot(call("x"), role="gemini"), bot(call("x"), role="claude"),
         tool(result("x", "for gemini"), meta={"speaker": "gemini"}), tool(result("x", "for claude"), meta={"speaker": "claude"}),
     )  # fmt: skip
-    assert told(made) == ["?x", "x=for gemini", "?call00001", "call00001=for claude"]
+    assert outline(made) == ["?x", "x=for gemini", "?call00001", "call00001=for claude"]
 
 
 def test_a_result_for_another_speaker_answers_nobody_else():
@@ -148,37 +148,37 @@ def test_a_result_for_another_speaker_answers_nobody_else():
         unanswered="drop",
         orphans="drop",
     )
-    assert told(made) == []
+    assert outline(made) == []
 
 
 def test_the_last_of_several_results_wins():
     made = repaired(
         bot(call("a")), tool(result("a", "1")), tool(result("a", "2")), tool(result("a", "3"))
     )
-    assert told(made) == ["?a", "a=3"]
+    assert outline(made) == ["?a", "a=3"]
     assert rules(made) == [("ANT-04", 2), ("ANT-04", 3)]
 
 
 def test_a_made_up_result_gives_way_to_a_real_one_and_never_replaces_it():
     made_up = result("a", "made up", synthetic=True)
-    assert told(repaired(bot(call("a")), tool(made_up), tool(result("a", "real")))) == [
+    assert outline(repaired(bot(call("a")), tool(made_up), tool(result("a", "real")))) == [
         "?a",
         "a=real",
     ]
-    assert told(repaired(bot(call("a")), tool(result("a", "real")), tool(made_up))) == [
+    assert outline(repaired(bot(call("a")), tool(result("a", "real")), tool(made_up))) == [
         "?a",
         "a=real",
     ]
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_an_orphan_is_told_or_dropped(early: bool):
+def test_an_orphan_becomes_text_or_is_dropped(early: bool):
     turns = [user("hi"), tool(result("zz", "lost", "g"))]
     turns = turns[::-1] if early else turns
     note = repaired(*turns)
-    assert "[result of g, called earlier: lost]" in told(note)
+    assert "[result of g, called earlier: lost]" in outline(note)
     assert rules(note) == [("OAI-01", 0 if early else 1)]
-    assert told(repaired(*turns, orphans="drop")) == ["hi"]
+    assert outline(repaired(*turns, orphans="drop")) == ["hi"]
 
 
 def test_results_in_a_models_own_turn_are_found():
@@ -190,7 +190,7 @@ def test_results_in_a_models_own_turn_are_found():
             {"type": "text", "content": "done"},
         )
     )
-    assert told(made) == ["so", "?a", "a=1", "done"]
+    assert outline(made) == ["so", "?a", "a=1", "done"]
     assert rules(made) == [("GEM-10", 0)]
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from tests.repair.test_pairing import bot, call, repaired, result, rules, told, tool, user
+from tests.repair.test_pairing import bot, call, outline, repaired, result, rules, tool, user
 
 from multi_llm_chat import RepairPolicy
 from multi_llm_chat.repair.policy import PAIRS_ONLY
@@ -28,7 +28,7 @@ def test_an_unknown_choice_is_refused_on_reading(field: str):
 
 def test_unanswered_calls_are_answered_with_an_error():
     made = repaired(bot(call("a"), call("b")), tool(result("b", "2")))
-    assert told(made) == ["?a", "?b", "a=[no result: the call was interrupted]", "b=2"]
+    assert outline(made) == ["?a", "?b", "a=[no result: the call was interrupted]", "b=2"]
     assert rules(made) == [("OAI-02", 0)]
     answer = made.turns[1].parts[0]
     assert (getattr(answer, "is_error"), getattr(answer, "synthetic")) == (True, True)  # noqa: B009
@@ -37,18 +37,18 @@ def test_unanswered_calls_are_answered_with_an_error():
 def test_a_call_that_was_never_run_says_so():
     broken = {"type": "tool_call", "name": "f", "arguments": "{", "tool_call_id": "a"}
     made = repaired(bot(broken))
-    assert told(made) == ["?a", "a=[not run: the arguments were not a JSON object]"]
+    assert outline(made) == ["?a", "a=[not run: the arguments were not a JSON object]"]
 
 
 def test_unanswered_calls_are_dropped_and_the_words_beside_them_kept():
     made = repaired(bot(WORDS, call("a")), user("hi"), unanswered="drop")
-    assert told(made) == ["ciao", "hi"]
+    assert outline(made) == ["ciao", "hi"]
     assert rules(made) == [("OAI-02", 0)]
 
 
 def test_a_turn_of_which_nothing_is_left_goes():
     made = repaired(bot(call("a")), user("hi"), unanswered="drop")
-    assert told(made) == ["hi"]
+    assert outline(made) == ["hi"]
     assert rules(made) == [("OAI-02", 0), ("ANT-07", 0)]
 
 
@@ -60,38 +60,38 @@ EXCHANGE: list[dict[str, Any]] = [
 ]
 
 
-def test_foreign_speakers_are_told_under_their_name():
+def test_foreign_speakers_become_text_under_their_name():
     made = repaired(*EXCHANGE, foreign="label")
-    assert told(made) == ["hi", "[gemini] ciao", "[gemini used f {}: 1]", "and?"]
+    assert outline(made) == ["hi", "[gemini] ciao", "[gemini used f {}: 1]", "and?"]
     assert [turn.role for turn in made.turns] == ["user"] * 3
     assert rules(made) == [("OAI-18", 1)]
 
 
 def test_foreign_speakers_are_adopted():
     made = repaired(*EXCHANGE, foreign="adopt")
-    assert told(made) == ["hi", "ciao", "?a", "a=1", "and?"]
+    assert outline(made) == ["hi", "ciao", "?a", "a=1", "and?"]
     assert [turn.role for turn in made.turns] == ["user", "bot", "tool", "user"]
 
 
 def test_foreign_speakers_are_dropped_with_their_tool_exchanges():
-    assert told(repaired(*EXCHANGE, foreign="drop")) == ["hi", "and?"]
+    assert outline(repaired(*EXCHANGE, foreign="drop")) == ["hi", "and?"]
 
 
-def test_foreign_failures_and_missing_results_are_told():
+def test_foreign_failures_and_missing_results_become_text():
     failed = repaired(
         bot(call("a"), role="gemini"), tool(result("a", "no", is_error=True)), foreign="label"
     )
-    assert told(failed) == ["[gemini used f {} (failed): no]"]
-    assert told(repaired(bot(call("a"), role="gemini"), foreign="label")) == [
+    assert outline(failed) == ["[gemini used f {} (failed): no]"]
+    assert outline(repaired(bot(call("a"), role="gemini"), foreign="label")) == [
         "[gemini used f {}: no result]"
     ]
 
 
-def test_foreign_thinking_is_never_told():
+def test_foreign_thinking_is_never_sent():
     made = repaired(
         bot({"type": "thinking", "content": "secret"}, WORDS, role="gemini"), foreign="label"
     )
-    assert told(made) == ["[gemini] ciao"]
+    assert outline(made) == ["[gemini] ciao"]
 
 
 @pytest.mark.parametrize("role", ["bot", "assistant", "model"])

@@ -181,7 +181,7 @@ CASES = [
     RuleCase("ANT-DOC", "picture-in-a-result", _P, [HI, speaks(wants()), tells(gave(content=[PICTURE, words("here")]))],
         {"messages": [USER, _asked(), _answered(used("call_1", [text("here"), _IMAGE]))]},
         unseen="this is what is allowed, not what is refused", tools=_OFFER),
-    RuleCase("ANT-DOC", "the-models-own-picture-is-told", _P, [HI, speaks(words("here"), PICTURE), says("and?")],
+    RuleCase("ANT-DOC", "the-models-own-picture-becomes-text", _P, [HI, speaks(words("here"), PICTURE), says("and?")],
         {"messages": [USER, assistant([text("here"), text("[attachment: map.png, image/png]")]), user("and?")]},
         claude(USER, assistant([text("here"), _IMAGE]), user("and?")), ("ANT-DOC",)),
     RuleCase("ANT-DOC", "temperature-on-a-new-model", _P, [HI], {"temperature": ABSENT}, claude(USER, temperature=0.5), ("ANT-25",), model=_NEW, options={"temperature": 0.5}),

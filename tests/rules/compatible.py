@@ -68,7 +68,7 @@ CASES = [
         chat(USER, tools=[tool()], tool_choice="required"), tools=[offer()], options={"tool_choice": "required"}),
     RuleCase("FWK-02", "no-format-beside-tools", "fireworks", [HI], {"response_format": ABSENT, "tools": [tool()]},
         chat(USER, tools=[tool()], response_format={"type": "json_object"}), ("FWK-02",), tools=[offer()], options={"schema": SCHEMA}),
-    RuleCase("FWK-02", "file-is-told-in-words", "fireworks", [speaks(words("hi"), {"type": "media", "mime": "application/pdf", "data": "JVBERi0=", "name": "a.pdf"}, role="user")],
+    RuleCase("FWK-02", "file-is-written-as-text", "fireworks", [speaks(words("hi"), {"type": "media", "mime": "application/pdf", "data": "JVBERi0=", "name": "a.pdf"}, role="user")],
         {"messages": [user("hi\n\n[attachment: a.pdf, application/pdf]")]},
         chat(user([{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}])), ("FWK-02",)),
     RuleCase("MIS-01", "nine-letters-and-digits", "mistral", [HI, speaks(wants("call_abc123")), tells(gave("call_abc123"))],

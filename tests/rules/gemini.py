@@ -154,7 +154,7 @@ CASES = [
     RuleCase("GEM-DOC", "picture-behind-the-responses-before-3", _P, [HI, speaks(wants()), tells(gave(content=[words("here"), PICTURE]))],
         {"contents": [_USER, content("model", fcall(signature=None)), content("user", fresponse(response={"result": "here\n[attachment: map.png, image/png]"})), content("user", _BLOB)]},
         gemini_loop([fcall()], [fresponse(), _BLOB]), breaks="GEM-10", model=_OLD),
-    RuleCase("GEM-DOC", "unsupported-picture-is-told", _P, [speaks(words("hi"), {"type": "media", "mime": "image/gif", "data": "R0lG"}, role="user")],
+    RuleCase("GEM-DOC", "unsupported-picture-becomes-text", _P, [speaks(words("hi"), {"type": "media", "mime": "image/gif", "data": "R0lG"}, role="user")],
         {"contents": [content("user", part(), part("[attachment: image/gif]"))]},
         gemini(content("user", part(), {"inlineData": {"mimeType": "image/gif", "data": "R0lG"}})), ("GEM-DOC",), model=_NEW),
     RuleCase("GEM-JSON", "strings-are-cleaned", _P, [says("a\ud800")], {"contents": [content("user", part("a\ufffd"))]},

@@ -44,7 +44,7 @@ _SOUND = speaks(words("hi"), {"type": "media", "mime": "audio/wav", "data": "AAA
 _UNREADABLE = speaks(
     words("hi"), {"type": "media", "mime": "image/png", "url": "nonsense"}, role="user"
 )
-_TOLD = {"messages": [user("hi\n\n[attachment: nonsense, image/png]")]}
+_AS_TEXT = {"messages": [user("hi\n\n[attachment: nonsense, image/png]")]}
 _NONSENSE = chat(user([{"type": "image_url", "image_url": {"url": "nonsense"}}]))
 _UNCLEAN: Any = (
     [says("a\ud800")],
@@ -64,7 +64,7 @@ CASES = [
         chat(USER, asks(call()), result(content=[{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]))),
     RuleCase("OLL-04", "no-empty-list-beside-calls", "ollama", [HI, {"role": "assistant", "content": [], "tool_calls": [call()]}, tells(gave())],
         {"messages": [USER, called(), result()]}, chat(USER, asks(call(), content=[]), result())),
-    RuleCase("OLL-05", "a-picture-elsewhere-is-told", "ollama", [speaks(words("hi"), {"type": "media", "mime": "image/png", "url": "https://example.com/a.png"}, role="user")],
+    RuleCase("OLL-05", "a-picture-at-an-address-becomes-text", "ollama", [speaks(words("hi"), {"type": "media", "mime": "image/png", "url": "https://example.com/a.png"}, role="user")],
         {"messages": [user("hi\n\n[attachment: https://example.com/a.png, image/png]")]},
         chat(user([{"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}])), ("OLL-05",)),
     RuleCase("OLL-05", "a-picture-at-hand-is-sent", "ollama", [speaks(words("hi"), PICTURE, role="user")],
@@ -109,7 +109,7 @@ CASES = [
     RuleCase("LCP-02", "every-message-has-content", "llamacpp", [USER, {"role": "assistant"}, user("and?"), asks(call(_ID), content=None), {"role": "tool", "tool_call_id": _ID}],
         {"messages": [user("hi\n\nand?"), called(call(_ID)), _named(content="(no output)")]},
         chat(USER, asks(call(_ID)), {"role": "tool", "tool_call_id": _ID}), ("LCP-02", "LCP-02"), reads="openai-chat"),
-    RuleCase("LCP-03", "files-are-told-in-words", "llamacpp", [user([{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}])],
+    RuleCase("LCP-03", "files-are-written-as-text", "llamacpp", [user([{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}])],
         {"messages": [user("hi\n\n[attachment: a.pdf, application/pdf]")]},
         chat(user([{"type": "text", "text": "hi"}, {"type": "file", "file": {}}])), ("LCP-08",), reads="openai-chat"),
     RuleCase("LCP-04", "no-two-assistants-at-the-end", "llamacpp", [HI, says("x", "llamacpp"), says("y", "llamacpp")],
@@ -122,12 +122,12 @@ CASES = [
         {"messages": [{"role": "system", "content": "Be kind."}, user("Continue.")]}, chat({"role": "system", "content": "Be kind."}), ("LCP-04",)),
     RuleCase("LCP-07", "pattern-is-anchored", "llamacpp", [HI], _function(_property({"type": "string", "description": "(pattern: x)"})),
         chat(USER, tools=[tool(parameters=_property({"type": "string", "pattern": "x"}))]), ("LCP-07",), tools=[offer(schema=_property({"type": "string", "pattern": "x"}))]),
-    RuleCase("LCP-08", "picture-is-told-in-words", "llamacpp", [speaks(words("hi"), PICTURE, role="user")],
+    RuleCase("LCP-08", "picture-is-written-as-text", "llamacpp", [speaks(words("hi"), PICTURE, role="user")],
         {"messages": [user("hi\n\n[attachment: map.png, image/png]")]}, unseen=_FLAG, notes=("LCP-08",)),
-    RuleCase("OLL-DOC", "sounds-are-told-in-words", "ollama", [_SOUND], {"messages": [user("hi\n\n[attachment: audio/wav]")]},
+    RuleCase("OLL-DOC", "sounds-are-written-as-text", "ollama", [_SOUND], {"messages": [user("hi\n\n[attachment: audio/wav]")]},
         chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}])), ("OLL-05",)),
-    RuleCase("VLL-DOC", "media-that-cannot-be-read-is-told", "vllm", [_UNREADABLE], _TOLD, _NONSENSE, ("OAI-11",)),
-    RuleCase("LCP-DOC", "media-that-cannot-be-read-is-told", "llamacpp", [_UNREADABLE], _TOLD, _NONSENSE, ("LCP-08",)),
+    RuleCase("VLL-DOC", "media-that-cannot-be-read-becomes-text", "vllm", [_UNREADABLE], _AS_TEXT, _NONSENSE, ("OAI-11",)),
+    RuleCase("LCP-DOC", "media-that-cannot-be-read-becomes-text", "llamacpp", [_UNREADABLE], _AS_TEXT, _NONSENSE, ("LCP-08",)),
     RuleCase("OLL-JSON", "strings-are-cleaned", "ollama", *_UNCLEAN, notes=("OLL-JSON",)),
     RuleCase("VLL-JSON", "strings-are-cleaned", "vllm", *_UNCLEAN, notes=("VLL-JSON",)),
     RuleCase("LCP-JSON", "strings-are-cleaned", "llamacpp", *_UNCLEAN, notes=("LCP-JSON",)),

@@ -92,5 +92,5 @@ def test_str_05_ids_that_start_over_with_each_reply_do_not_mix_results():
         rendered = render(history, provider, speaker="vllm")
         assert validate(provider, rendered.body, model=rendered.model) == []
         assert len(rendered.ids) == 2
-        told = json.dumps(rendered.body)
-        assert told.index("first") < told.index("second")
+        sent = json.dumps(rendered.body)
+        assert sent.index("first") < sent.index("second")

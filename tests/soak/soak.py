@@ -108,7 +108,7 @@ def _run(seconds: float, seed: int) -> Report:
         ]
         jobs: list[Callable[[], None]] = [worker.run for worker in workers[:THREADS]]
         jobs.append(lambda: asyncio.run(_tasks(workers[THREADS:], providers)))
-        # Daemons: one that hangs is told of, and must not keep the process.
+        # Daemons: one that hangs is reported, and must not keep the process.
         threads = [
             threading.Thread(target=_guarded, args=(job, tally), daemon=True) for job in jobs
         ]
@@ -138,7 +138,7 @@ def _provider(name: str, simulator: Simulator) -> LLMProvider:
 def _guarded(job: Callable[[], None], tally: Tally) -> None:
     try:
         job()
-    except Exception as failure:  # noqa: BLE001  whatever it is, it is told of
+    except Exception as failure:  # noqa: BLE001  any failure is reported
         tally.faults.append(f"unexpected: {failure!r}")
 
 
@@ -170,8 +170,8 @@ def _resident() -> int:
 
 def main() -> int:
     """Print what was counted; 1 if anything was wrong."""
-    told = sys.argv[1:]
-    report = soak(float(told[0]) if told else SECONDS, int(told[1]) if told[1:] else 1)
+    given = sys.argv[1:]
+    report = soak(float(given[0]) if given else SECONDS, int(given[1]) if given[1:] else 1)
     print(report)  # noqa: T201
     return 1 if report.faults else 0
 

@@ -153,7 +153,7 @@ class Worker:
         """Everything must have been said to this worker, and to this question."""
         repeated = self._mark * (len(said) // len(self._mark) + 1)
         if not repeated.startswith(said):
-            self._tally.faults.append(f"{self._mark!r} was told {said!r}")
+            self._tally.faults.append(f"{self._mark!r} received {said!r}")
 
     def _failed(self, failure: ProviderError) -> str:
         # Some servers tell their errors in words only; these have no class of their own.

@@ -220,7 +220,7 @@ RESULT_PARTS: Anything = st.builds(_result, NAMES, RESULTS, IDS, st.integers(0, 
 TEXTS: Anything = st.one_of(WORDS, st.builds(_text, WORDS))
 
 _SPOKEN: Anything = st.lists(st.one_of(TEXTS, CALLS, CALLS, THINKING, MEDIA), max_size=5)
-_HEARD: Anything = st.lists(st.one_of(TEXTS, MEDIA), max_size=3)
+_TEXT_OR_MEDIA: Anything = st.lists(st.one_of(TEXTS, MEDIA), max_size=3)
 _ODD: Anything = st.lists(st.one_of(TEXTS, CALLS, RESULT_PARTS, THINKING, MEDIA), max_size=4)
 
 
@@ -246,7 +246,7 @@ _MESSAGES: Anything = st.one_of(
 )
 
 TURNS: Anything = st.one_of(
-    st.builds(_turn, st.just("user"), st.one_of(WORDS, _HEARD)),
+    st.builds(_turn, st.just("user"), st.one_of(WORDS, _TEXT_OR_MEDIA)),
     st.builds(_turn, st.sampled_from(SPEAKERS), st.one_of(WORDS, _SPOKEN)),
     st.builds(_turn, st.sampled_from(SPEAKERS), _SPOKEN),
     st.builds(_turn, st.just("tool"), st.one_of(WORDS, st.lists(RESULT_PARTS, max_size=4))),
@@ -275,7 +275,7 @@ class Marked(Struct):
 class _Marking:
     """Makes a marked history, turn by turn.
 
-    With reused ids a result can be told from another's only by its place, so it stays there.
+    With reused ids a result can be distinguished from another's only by its place, so it stays there.
     """
 
     def __init__(self, draw: st.DrawFn) -> None:

@@ -63,7 +63,7 @@ def chat_messages(draw: st.DrawFn) -> list[Body]:
             ]
         messages.append(answer)
         messages.extend(
-            {"role": "tool", "tool_call_id": one, "content": told} for one, _, _, told in calls
+            {"role": "tool", "tool_call_id": one, "content": output} for one, _, _, output in calls
         )
         if calls and draw(st.booleans()):
             messages.append({"role": "assistant", "content": draw(_WORDS)})
@@ -91,8 +91,8 @@ def responses_items(draw: st.DrawFn) -> list[Body]:
             for one, name, arguments, _ in calls
         )
         items.extend(
-            {"type": "function_call_output", "call_id": one, "output": told}
-            for one, _, _, told in calls
+            {"type": "function_call_output", "call_id": one, "output": output}
+            for one, _, _, output in calls
         )
     return [*items, {"role": "user", "content": draw(_WORDS)}]
 
@@ -117,9 +117,9 @@ def anthropic_messages(draw: st.DrawFn) -> list[Body]:
         alone = len(answer) == 1 and answer[0]["type"] == "text"
         messages.append({"role": "assistant", "content": words if alone else answer})
         pending = [
-            {"type": "tool_result", "tool_use_id": one, "content": told}
+            {"type": "tool_result", "tool_use_id": one, "content": output}
             | ({"is_error": True} if draw(st.booleans()) else {})
-            for one, _, _, told in calls
+            for one, _, _, output in calls
         ]
     said = draw(_WORDS)
     last = [*pending, {"type": "text", "text": said}]
@@ -151,10 +151,10 @@ def gemini_contents(draw: st.DrawFn) -> list[Body]:
                     "functionResponse": {
                         "id": one,
                         "name": name,
-                        "response": {"error" if draw(st.booleans()) else "result": f"r{told}"},
+                        "response": {"error" if draw(st.booleans()) else "result": f"r{output}"},
                     }
                 }
-                for one, name, _, told in calls
+                for one, name, _, output in calls
             ]
             contents.append({"role": "user", "parts": responses})
     return [*contents, {"role": "user", "parts": [{"text": draw(_WORDS)}]}]

@@ -130,7 +130,7 @@ def test_gemini_streams_an_array_without_sse() -> None:
     assert texts == ["A longer", " answer."]
 
 
-def test_prebuilt_replies_are_sent_without_looking() -> None:
+def test_prebuilt_replies_are_sent_for_any_request() -> None:
     frames = encode_reply("openai-chat", Say("Fast.")).frames
     prebuilt = {"/fast": Prebuilt.stream(frames), "/whole": Prebuilt.whole(b"{}")}
     with (

@@ -59,7 +59,7 @@ def _connect(simulator: Simulator) -> closing[http.client.HTTPConnection]:
     ("status", "kind"),
     [(429, RateLimited), (500, Overloaded), (503, Overloaded), (529, Overloaded), (401, AuthError)],
 )
-def test_an_http_error_is_told_apart(provider: str, status: int, kind: type[ProviderError]) -> None:
+def test_an_http_error_has_its_kind(provider: str, status: int, kind: type[ProviderError]) -> None:
     with Simulator([Status(status, headers={"retry-after": "3"})]) as simulator:
         outcome = ask(simulator, provider)
         assert simulator.requests[0].status == status
@@ -77,12 +77,14 @@ def test_gemini_tells_the_waiting_time_in_the_body() -> None:
 
 @pytest.mark.parametrize("provider", ALL_ROWS)
 @pytest.mark.parametrize("status", [429, 500, 503])
-def test_an_error_inside_a_stream_is_told_apart(provider: str, status: int) -> None:
+def test_an_error_inside_a_stream_has_its_kind(provider: str, status: int) -> None:
     with Simulator([LONG.having(faults=[ErrorInStream(6, status)])]) as simulator:
         outcome = ask(simulator, provider)
     # These two have no word for the kind of an error.
-    told = ProviderError if provider in {"lmstudio", "xai"} else Overloaded
-    assert isinstance(outcome.error, RateLimited if told is Overloaded and status == 429 else told)
+    expected = ProviderError if provider in {"lmstudio", "xai"} else Overloaded
+    assert isinstance(
+        outcome.error, RateLimited if expected is Overloaded and status == 429 else expected
+    )
     assert outcome.text
     assert LONG.text.startswith(outcome.text)
 

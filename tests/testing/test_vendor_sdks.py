@@ -78,7 +78,7 @@ def test_openai_sdk_reads_a_streamed_chat_reply(simulator: Simulator, provider: 
                     call = calls.setdefault(fragment.index, [function.name, ""])
                     call[1] += function.arguments or ""
     assert text == FULL.text
-    assert _called([(name, told) for name, told in calls.values()]) == EXPECTED_CALLS
+    assert _called([(name, arguments) for name, arguments in calls.values()]) == EXPECTED_CALLS
     assert usage is not None
     assert (usage.prompt_tokens, usage.completion_tokens) == (30, 12)
 

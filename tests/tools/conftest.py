@@ -53,7 +53,7 @@ def http_server() -> Generator[HttpServer]:
 
 
 class Scene:
-    """Running servers, their tools, and all that was told."""
+    """Running servers, their tools, and all events."""
 
     def __init__(self, entries: dict[str, Any], **settings: Any) -> None:
         self.registry = ToolRegistry(timeout=PATIENCE)

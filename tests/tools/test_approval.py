@@ -33,7 +33,7 @@ def test_without_anybody_to_ask_the_answer_is_no() -> None:
     result = execute(erase_with(None))
     assert result.is_error
     assert result.synthetic
-    assert "nobody can be asked" in result.content
+    assert "no user can be asked" in result.content
 
 
 def test_always_needs_no_question_and_never_no_answer() -> None:

@@ -169,7 +169,7 @@ def test_a_coroutine_that_does_not_obey_is_left_behind() -> None:
     assert "could not be stopped" in asyncio.run(run()).content
 
 
-def test_cancelling_whoever_waits_cancels_the_tool() -> None:
+def test_cancelling_the_caller_cancels_the_tool() -> None:
     registry = ToolRegistry()
 
     async def run() -> bool:

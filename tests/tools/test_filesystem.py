@@ -131,7 +131,7 @@ def test_too_much_is_refused_unless_explicitly_allowed(folder: str, tmp_path: Pa
     (home / ".ssh").mkdir(parents=True)
     (home / "project").mkdir()
     path = folder.replace("HOME", str(home))
-    with pytest.raises(UsageError, match="too much to hand over"):
+    with pytest.raises(UsageError, match="too much to share"):
         Roots([path], home=home)
     assert Roots([path], home=home, allow_any=True).folders
     assert Roots([home / "project"], home=home).folders
@@ -162,7 +162,7 @@ def test_the_command_says_what_is_wrong() -> None:
     command = [sys.executable, "-m", "multi_llm_chat.tools.filesystem", "/"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 1
-    assert "too much to hand over" in ended.stderr
+    assert "too much to share" in ended.stderr
 
 
 def test_every_answer_is_bounded_and_says_so(tmp_path: Path) -> None:

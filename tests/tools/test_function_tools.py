@@ -1,4 +1,4 @@
-"""Python functions as tools: what a model is told, and what the function is given."""
+"""Python functions as tools: what a model reads, and what the function receives."""
 
 import dataclasses
 import enum
@@ -332,7 +332,7 @@ def test_descriptions_of_other_libraries_are_understood() -> None:
 SHAPE, POINT, PATH = Shape(name="s"), Point(1), pathlib.Path("/a")
 
 
-def test_defaults_of_any_kind_are_told_where_they_are_json() -> None:
+def test_defaults_of_any_kind_are_described_where_they_are_json() -> None:
     def it(shape: Shape = SHAPE, path: pathlib.Path = PATH, point: Point = POINT) -> None: ...
 
     properties = schema_of(it)["properties"]

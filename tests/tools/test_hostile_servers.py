@@ -203,7 +203,7 @@ def test_servers_can_be_stopped_before_they_have_started() -> None:
     assert [state.state for state in asyncio.run(run())] == ["stopped", "stopped"]
 
 
-def test_secrets_of_the_settings_are_not_told() -> None:
+def test_secrets_of_the_settings_are_not_shown() -> None:
     scene = Scene("dies", env={"TOKEN": "I am dying"})
 
     async def run() -> ToolResult:

@@ -58,7 +58,7 @@ def test_hints_decide_who_is_asked(scene: Scene) -> None:
     assert "needs the user's approval" in scene.call("erase", path="x").content
 
 
-def test_progress_and_logs_are_told(scene: Scene) -> None:
+def test_progress_and_logs_are_reported(scene: Scene) -> None:
     result, seen = scene.watched("steps")
     assert result.content == "arrived"
     assert [(event.progress, event.total, event.message) for event in seen] == [

@@ -18,7 +18,7 @@ from multi_llm_chat.request import Options
 
 
 class CallModel(Struct, frozen=True):
-    """Ask the model to go on from this history; ``offer_tools`` is off for a last word."""
+    """Ask the model to continue this history; ``offer_tools`` is off for the last answer."""
 
     history: tuple[Turn, ...]
     offer_tools: bool
@@ -60,7 +60,7 @@ class ToolsRan(Struct, frozen=True):
 
 
 class Cancelled(Struct, frozen=True):
-    """Somebody stopped the run; what was said or found out until then."""
+    """The run was stopped; what was received until then."""
 
     partial: Turn | None = None
     results: tuple[ToolResult, ...] = ()

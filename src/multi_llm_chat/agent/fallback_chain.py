@@ -1,8 +1,8 @@
-"""Several providers behind one face: when one fails, the next takes the conversation over.
+"""Several providers as one: when one fails, the next one answers.
 
 Rules:
-1. The members are asked in order; the next one only while nothing of a reply was handed out.
-2. A refusal is an answer; the caller's own mistake is not tried elsewhere.
+1. The members are asked in order; the next one only while no event of a reply was emitted.
+2. A refusal is an answer; the caller's own mistake is not tried with the next one.
 3. Every member reads the others' turns as its own (``adopt``), so that an answer by the second is no
    stranger's to the first later on; with ``label`` they stay other speakers' words.
 """

@@ -7,7 +7,7 @@ class ThinkingBudget(Struct, frozen=True):
     """How much a model may think over one run.
 
     After ``calls`` requests or ``tokens`` in all, and when two thoughts in a row share more than
-    ``overlap`` of their words, the model goes on without thinking.
+    ``overlap`` of their words, the model continues without thinking.
     """
 
     calls: int = 8
@@ -17,7 +17,7 @@ class ThinkingBudget(Struct, frozen=True):
 
 
 class LoopLimits(Struct, frozen=True):
-    """When a run ends although the model would go on.
+    """When a run ends although the model would continue.
 
     ``repeats`` is how often the same call may bring the same result before the run is wound up.
     """

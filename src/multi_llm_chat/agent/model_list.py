@@ -17,7 +17,7 @@ from multi_llm_chat.protocol.exchange import HttpRequest, hide, request_headers
 from multi_llm_chat.protocol.lenient_json import read_json
 from multi_llm_chat.protocol.providers import ProviderRow
 
-#: Nobody offers more; a server whose pages never end is not followed for ever.
+#: No provider offers more; a server whose pages never end is not read for ever.
 MAX_PAGES: Final = 50
 
 _SIZES: Final = (

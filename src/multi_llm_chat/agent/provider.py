@@ -9,7 +9,7 @@ Rules:
    new ones when it is asked again.
 5. ``request`` makes a ``ModelRequest`` of a caller's arguments, ``ask`` and ``ask_sync`` perform one;
    the other methods are short forms of these.
-6. Address and key are always the provider object's own, so that no request sends its key elsewhere.
+6. Address and key are always the provider object's own, so that no request sends its key to another address.
 """
 
 from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence

@@ -5,10 +5,10 @@ Rules:
 2. Every stream is closed by its ``with`` block, by ``close``/``aclose``, or by being read to its end;
    closing one that is being read closes its socket.
 3. What is wrong with the request itself is raised when the stream is made, before any network.
-4. A chain asks its next provider only while nothing was handed out, and says so in the notes.
+4. A chain asks its next provider only while no event was emitted, and says so in the notes.
 5. An ``Inquiry`` is one provider answering one request. Making it checks the request; asking it is done once.
    Its events leave in lists; the last list ends with ``Finish``, and then the reply is known. ``streamed`` says
-   that events were handed out: from then on no other provider is asked.
+   that events were emitted: from then on no other provider is asked.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
@@ -44,7 +44,7 @@ class Inquiry(Protocol):
 
     @property
     def streamed(self) -> bool:
-        """Whether events of the reply were handed out."""
+        """Whether events of the reply were emitted."""
         ...
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:

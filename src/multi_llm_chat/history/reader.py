@@ -228,9 +228,9 @@ def _first_text(source: JsonObject, key: str, other: str) -> str:
 def _with_message_keys(
     parts: tuple[Part, ...], role: str, entry: JsonObject, index: int | None
 ) -> tuple[Part, ...]:
-    """Add what OpenAI-style keys beside the content say."""
+    """Add what OpenAI-style keys outside of the content say."""
     if role == "tool":
-        # Words in a tool turn are a result, named by the keys beside them.
+        # Words in a tool turn are a result, named by the other keys of the message.
         return tuple(
             ToolResult(
                 name=as_text(entry.get("name")),

@@ -1,12 +1,12 @@
 """The values a history is made of.
 
 Rules:
-1. Values are immutable; nobody changes a turn it was given, a changed turn is a new one.
+1. Values are immutable; a function never changes a turn it was given, a changed turn is a new one.
 2. ``role`` is who spoke: ``user``, ``system``, ``tool``, or the name of a speaking model.
 3. Every tool call has a non-empty id. A result may lack one (it is then paired by name).
 4. A call whose arguments were not a JSON object carries ``error`` and is never executed.
-5. ``raw_arguments`` is the text exactly as the model wrote it: kept beside valid arguments so
-   that a replay is byte for byte the same, and beside an ``error`` so that nothing is lost.
+5. ``raw_arguments`` is the text exactly as the model wrote it: kept next to valid arguments so
+   that a replay is byte for byte the same, and next to an ``error`` so that nothing is lost.
 6. ``Thinking`` belongs to its ``origin``. One with empty content and opaque data is the
    signature of the part that follows it.
 

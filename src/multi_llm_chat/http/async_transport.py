@@ -157,7 +157,7 @@ class AsyncTransport:
             code = "closed" if self._closed else error
             failure = connection_failed(code, url, before_first_byte=True)
         # Outside of the handlers: aiohttp's errors hold the request's headers, and must not be
-        # found behind ours by somebody who follows ``__context__``.
+        # reachable from ours through ``__context__``.
         raise failure
 
     def _here(self) -> _Connections:

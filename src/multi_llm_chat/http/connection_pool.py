@@ -2,7 +2,7 @@
 
 Rules:
 1. At most ``connections_per_host`` connections with one key are open; a caller that needs one more waits.
-2. A connection is handed out to one user at a time. It comes back only in good order; a kept one
+2. A connection has one user at a time. It comes back only in good order; a kept one
    that is too old, or on which the server has closed or said something unasked, is closed instead.
 3. ``close`` may be called from any thread: it closes what is idle and shuts down what is in use,
    so that a thread that waits for bytes wakes up.
@@ -34,7 +34,7 @@ class PoolKey(NamedTuple):
 
 
 class Connection:
-    """One connection, with the socket that can be shut down from elsewhere."""
+    """One connection, with the socket that another thread can shut down."""
 
     def __init__(self, http: HTTPConnection, key: PoolKey) -> None:
         self.http = http
@@ -114,7 +114,7 @@ class ConnectionPool:
         self._slots_of(connection.key).release()
 
     def close(self) -> None:
-        """Close everything, also under those who are reading."""
+        """Close everything, also connections that are being read."""
         with self._lock:
             self.closed = True
             idle = [connection for kept in self._idle.values() for connection in kept]

@@ -158,7 +158,7 @@ class SyncTransport:
         finally:
             if watch is not None:
                 watch(None)
-            # http.client lets go of the socket by itself where the server will not go on.
+            # http.client lets go of the socket by itself where the server closes the connection.
             whole = reply is not None and reply.complete and connection.http.sock is not None
             if reply is not None:
                 reply.close()
@@ -174,7 +174,7 @@ class SyncTransport:
         except OSError as error:
             refused = str(error).startswith("Tunnel connection failed")
             failure = connection_failed("proxy" if refused else error, url, before_first_byte=True)
-        # Outside of the handler, so that nobody finds the library's error behind ours.
+        # Outside of the handler, so that the library's error is not the context of ours.
         raise failure
 
     def _ask(self, connection: Connection, request: HttpRequest, limits: _Limits) -> SyncReply:

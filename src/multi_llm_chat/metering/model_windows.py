@@ -88,7 +88,7 @@ SERVERS: Final = {
     "llamacpp": (8_192, 2_048),
 }
 
-#: Nobody knows: small enough for most, large enough to work with.
+#: For unknown models: small enough for most, large enough to work with.
 UNKNOWN: Final = (32_768, 4_096)
 
 

@@ -58,7 +58,7 @@ class Price(Struct, frozen=True):
 def cost_of(
     usage: Usage, provider: str, model: str, prices: Mapping[str, Price] | None = None
 ) -> Cost | None:
-    """What a reply cost; ``None`` where nobody knows the price.
+    """What a reply cost; ``None`` where the price is unknown.
 
     Args:
         usage: The tokens as the provider counted them.

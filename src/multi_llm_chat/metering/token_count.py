@@ -55,7 +55,7 @@ class Counter:
     ) -> None:
         self._count = count_text
         self.is_exact = is_exact
-        #: By identity; the turn is kept beside its count, so that its identity is not used again.
+        #: By identity; the turn is kept with its count, so that its identity is not used again.
         self._turns: dict[int, tuple[Turn, int]] = {}
         self._tools: dict[str, int] = {}
 

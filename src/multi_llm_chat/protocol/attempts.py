@@ -45,7 +45,7 @@ class Attempts:
     ) -> None:
         self.request = request
         self.exchange = Exchange(request, api_key=api_key)
-        self.streamed = False  # events of the present exchange were handed out
+        self.streamed = False  # events of the present exchange were emitted
         self._retry = retry or RetryPolicy()
         self._key = api_key
         self._names: Mapping[str, str] = {}  # from tool names as sent to the caller's

@@ -1,6 +1,6 @@
 """The registry of wire formats, each behind the same few functions.
 
-A new format is one package beside this module and one entry in ``DIALECTS``.
+A new format is one package next to this module and one entry in ``DIALECTS``.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Any history, any provider: the exact request, and how to read its answer back.
 
-This is the promise of the package in one function, usable with anybody's HTTP client or SDK.
+This is the promise of the package in one function, usable with any HTTP client or SDK.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -76,7 +76,7 @@ def _reasoning_none(request: ModelRequest) -> ModelRequest:
 
 
 def _flatten_tools(request: ModelRequest) -> ModelRequest:
-    """Calls and results as text of those who made them; pairing comes first, so none is lost."""
+    """Calls and results as text of their speakers; pairing comes first, so none is lost."""
     turns: list[Turn] = []
     for turn in _repaired(request):
         parts: list[Part] = [text for part in turn.parts for text in _as_text(part)]

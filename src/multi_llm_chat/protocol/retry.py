@@ -3,7 +3,7 @@
 Rules:
 1. Asked again: too many requests, busy or broken servers (also inside a reply that began well),
    a lost connection, a broken reply. Not asked again: everything that would fail the same way.
-2. Once events of a reply were handed out it is not asked for again, unless the policy says so.
+2. Once events of a reply were emitted it is not requested again, unless the policy says so.
 3. A rejected request whose text is in the catalogue is sent once more with the stronger repair
    (``ProviderError.repair``), at once, and never twice.
 4. A provider's own waiting time is kept to the letter; one longer than the policy allows means
@@ -33,7 +33,7 @@ class RetryPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """How patient to be.
 
     ``attempts`` are requests in all, 1 for no retry. ``after_first_byte`` asks again even when
-    part of a reply was handed out; its events then begin anew. ``repair`` allows the one
+    part of a reply was emitted; its events then begin anew. ``repair`` allows the one
     stronger repair, which is not counted as an attempt.
     """
 
@@ -90,12 +90,12 @@ def decide(
         attempt: The number of the attempt that failed, from 1.
         failure: What went wrong.
         policy: How patient to be.
-        streamed: Whether events of this reply were handed out.
+        streamed: Whether events of this reply were emitted.
         jitter: A number from 0 up to 1, another one for each decision.
         repaired: Whether the stronger repair has been tried.
     """
     if streamed and not policy.after_first_byte:
-        return GiveUp("part of the reply was handed out already")
+        return GiveUp("part of the reply was emitted already")
     if isinstance(failure, BadRequest):
         return _after_rejection(failure, policy, repaired)
     if not isinstance(failure, _PASSING) or failure.code in _LASTING:

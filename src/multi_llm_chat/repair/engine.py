@@ -7,7 +7,7 @@ leaves alone what already obeys, so a legal history comes back as it is, and a r
 That is also why a history in which everything obeys at first sight may skip the steps.
 
 Rules for other speakers:
-1. Their words are the user's text under the speaker's name, their media beside them.
+1. Their words are the user's text under the speaker's name, their media follow it.
 2. Their tool exchange is one line: who called what with which arguments, and what came back.
 3. Their thinking is left out.
 """

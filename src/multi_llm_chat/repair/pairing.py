@@ -22,7 +22,7 @@ from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import Placed
 
-#: Whose call (anybody's if empty), and its ``id`` or ``name``.
+#: Whose call (any speaker's if empty), and its ``id`` or ``name``.
 _Key: TypeAlias = tuple[str, str, str]
 
 
@@ -208,7 +208,7 @@ class _Pairing:
         return True
 
     def _index_answered(self) -> None:
-        """Have answered calls found by id; nobody asks unless results are doubled or have no call."""
+        """Index answered calls by id; needed only where results are doubled or have no call."""
         for passage, slot in self._newly_answered:
             identifier = passage.calls[slot].tool_call_id
             self._answered["", identifier] = passage, slot

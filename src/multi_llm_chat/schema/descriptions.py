@@ -5,7 +5,7 @@ Rules:
    ``(format: uri; minimum: 0)``. Administration (``$id``, ``$comment``, titles) is not.
 2. A note is short; a long value is cut.
 3. Everything dropped is listed by its JSON pointer, said or not; only definitions are not, which are
-   gone because what they define stands elsewhere.
+   gone because what they define stands where it is used.
 """
 
 from typing import Any, Final

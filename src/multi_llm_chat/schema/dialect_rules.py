@@ -29,8 +29,8 @@ class SchemaRules(Struct, frozen=True):
         references: ``keep`` them where they are, ``collect`` what is referred to in ``$defs``
             (unreferenced definitions go), or ``inline`` them.
         root_reference: Whether ``#`` may be referred to.
-        lonely_reference: Whether nothing may stand beside ``$ref``.
-        lonely_any_of: Whether nothing may stand beside ``anyOf``.
+        lonely_reference: Whether nothing may stand next to ``$ref``.
+        lonely_any_of: Whether nothing may stand next to ``anyOf``.
         boolean_schemas: Whether ``true`` and ``false`` are schemas.
         type_lists: Whether ``type`` may be a list.
         nullable: Whether null is said as ``nullable: true`` instead of as a type.

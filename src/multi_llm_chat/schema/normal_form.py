@@ -14,7 +14,7 @@ What a server that compiles schemas to a grammar can compile (llama.cpp; LCP-07)
    short repetitions: class escapes (``\d``), look-around and lazy repetition do not compile.
 6. Repetitions stay below the server's limit, lower bounds below upper ones, integers within 53 bits.
 7. Properties called ``$ref`` or ``$defs`` are read as keywords there, so they are not declared; other
-   properties are only allowed for beside plain names, whose complement can be written as a set.
+   properties are only allowed next to plain names, whose complement can be written as a set.
 """
 
 import math

@@ -46,7 +46,7 @@ _NESTED: Final = _ONE | _MANY | _NAMED
 #: Booleans are ordinary values of these, also where ``true`` is no schema.
 _SWITCHES: Final = frozenset({"additionalProperties", "unevaluatedProperties"})
 _ANNOTATIONS: Final = frozenset({"description", "title", "nullable"})
-#: Beside ``anyOf`` these are too much to repeat in every alternative.
+#: Next to ``anyOf`` these are too much to repeat in every alternative.
 _STRUCTURE: Final = frozenset(
     {"properties", "required", "items", "prefixItems", "enum", "const", "additionalProperties"}
 )
@@ -204,7 +204,7 @@ class Projection:
     def _reference(
         self, schema: JsonObject, place: SchemaPlace, inside: _Inside
     ) -> tuple[Subschema, _Inside, bool]:
-        """Return the schema to go on with, or the finished one and ``True``."""
+        """Return the schema to continue with, or the finished one and ``True``."""
         rest = without(schema, "$ref")
         reference: str = schema["$ref"]
         if self.rules.references == "inline":
@@ -266,12 +266,12 @@ class Projection:
             self._pending.append((name, target))
         return f"#/$defs/{name}"
 
-    # --- alternatives where nothing may stand beside them ---
+    # --- alternatives where nothing may stand next to them ---
 
     def _alternatives(
         self, schema: JsonObject, place: SchemaPlace, depth: int, inside: _Inside
     ) -> tuple[Subschema | None, JsonObject]:
-        """Leave ``anyOf`` alone, or out: the finished schema, or the one to go on with."""
+        """Leave ``anyOf`` alone, or out: the finished schema, or the one to continue with."""
         rest = without(schema, "anyOf")
         branches: list[Any] = [branch for branch in schema["anyOf"] if branch is not False]
         if self.rules.nullable:
@@ -313,7 +313,7 @@ class Projection:
             projected.extend(
                 alternative["anyOf"] if alternative.keys() == {"anyOf"} else [alternative]
             )
-        # There is no place beside anyOf: the first alternative speaks for all.
+        # There is no place next to anyOf: the first alternative speaks for all.
         annotations = described({k: rest[k] for k in _ANNOTATIONS if k in rest}, place.notes)
         first = {**projected[0], **annotations}
         words = (annotations.get("description"), projected[0].get("description"))

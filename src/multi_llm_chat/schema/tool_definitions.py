@@ -1,4 +1,4 @@
-"""Tool definitions in anybody's form become ours.
+"""Tool definitions in any provider's form become ours.
 
 Rules:
 1. Read, mixed in one list: MCP (``inputSchema``), Anthropic (``input_schema``), OpenAI Chat

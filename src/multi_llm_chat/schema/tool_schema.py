@@ -67,10 +67,10 @@ class _Root(Struct):
 
 
 def _fold(root: _Root, refused: frozenset[str]) -> None:
-    """Take into the root's properties what may not stand beside them."""
+    """Take into the root's properties what may not stand next to them."""
     before = root.schema
     if refused & {"$ref", "allOf"} & before.keys():
-        # MISTRAL and others take allOf at the root, so it stays beside what a reference brings.
+        # MISTRAL and others take allOf at the root, so it stays next to what a reference brings.
         kept = {"allOf"} - refused
         whole = {keyword: before[keyword] for keyword in before if keyword not in kept}
         used: set[str] = set()

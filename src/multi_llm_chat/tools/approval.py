@@ -93,7 +93,7 @@ class Approvals:
         """Return when the call, which was interrupted, may be made again.
 
         Raises:
-            NotRun: It may not, or nobody can be asked.
+            NotRun: It may not, or no user can be asked.
         """
         await self._decide(request)
         self._repeated.add((request.conversation, request.call.tool_call_id))
@@ -124,7 +124,7 @@ class Approvals:
         name = request.call.name
         if callback is None:
             raise NotRun(
-                f"The tool {name!r} needs the user's approval, and nobody can be asked here; "
+                f"The tool {name!r} needs the user's approval, and no user can be asked here; "
                 "it was not run."
             )
         observe = APPROVAL_OBSERVER.get() or _nothing
@@ -144,7 +144,7 @@ class Approvals:
 
 
 def _nothing(_request: ApprovalRequest, _decision: Decision | None) -> None:
-    """Nobody observes."""
+    """Observe nothing."""
 
 
 async def _call(callback: ApprovalCallback, request: ApprovalRequest) -> object:

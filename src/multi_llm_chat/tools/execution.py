@@ -82,7 +82,7 @@ async def _stop(task: "asyncio.Task[object]") -> None:
 def _forget(task: "asyncio.Task[object]") -> None:
     _left_behind.discard(task)
     if not task.cancelled():
-        task.exception()  # seen, so that nobody is warned about it
+        task.exception()  # retrieved, so that asyncio does not warn about it
 
 
 def _late(name: str, seconds: float, *, stopped: bool) -> str:

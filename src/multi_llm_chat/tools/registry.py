@@ -263,7 +263,7 @@ class ToolRegistry:
         return "never" if entry is None else entry.tool.resume
 
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
-        """Ask the user whether a call that was interrupted is to be made again; no where nobody can be asked."""
+        """Ask the user whether a call that was interrupted is to be made again; no where no user can be asked."""
         try:
             tool = self._admitted(call).tool
             if self.approval(call.name) == "never":

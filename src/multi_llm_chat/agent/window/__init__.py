@@ -1,6 +1,6 @@
 """Make a conversation fit a model's window, without input or output.
 
-``fit`` is all that most callers need; the parts are here for those who decide for themselves.
+``fit`` is all that most callers need; the parts are here for callers that decide themselves.
 """
 
 from multi_llm_chat.agent.window.compression import compress

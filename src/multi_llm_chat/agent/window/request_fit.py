@@ -50,20 +50,20 @@ def fit(
     window = window if isinstance(window, Window) else Window(window)
     budget = window.budget(options.max_tokens)
     budget = budget if limit is None else min(budget, limit)
-    beside = beside_turns(system_prompt, offered, counter)
-    room = max(int(budget / factor) - beside, 0)
+    overhead = overhead_tokens(system_prompt, offered, counter)
+    room = max(int(budget / factor) - overhead, 0)
     sent, note = compress(turns, room, counter, cut=cut, summarise=summarise, reason=reason)
     if note is None:
         return sent, None
     whole = msgspec.structs.replace(
         note,
-        tokens_before=int((note.tokens_before + beside) * factor),
-        tokens_after=int((note.tokens_after + beside) * factor),
+        tokens_before=int((note.tokens_before + overhead) * factor),
+        tokens_after=int((note.tokens_after + overhead) * factor),
         budget=budget,
     )
     return sent, whole
 
 
-def beside_turns(system_prompt: str | None, tools: Iterable[Any], counter: Counter) -> int:
-    """What a request has beside its turns."""
+def overhead_tokens(system_prompt: str | None, tools: Iterable[Any], counter: Counter) -> int:
+    """The tokens of a request without its turns: system prompt and tools."""
     return counter.text(system_prompt or "") + counter.tools(tools)

@@ -19,7 +19,7 @@ from msgspec import Struct
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.window.compression import summary_room
 from multi_llm_chat.agent.window.compression_notes import WHOLE, Reason
-from multi_llm_chat.agent.window.request_fit import beside_turns, fit
+from multi_llm_chat.agent.window.request_fit import fit, overhead_tokens
 from multi_llm_chat.agent.window.summary import INSTRUCTIONS, limited, summary_request
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
 from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
@@ -45,7 +45,7 @@ class Compression(Struct, frozen=True):
 
     ``window`` is the model's window where the table does not know better, ``windows`` those of several models
     by name or pattern. ``summarise_with`` writes a summary of what is left out; without it, it is dropped.
-    ``cut`` is that of an earlier note, so that a conversation's runs go on where the last one was.
+    ``cut`` is that of an earlier note, so that a conversation's next run continues with the cut of the last one.
     ``counter`` counts and remembers turns; one for each conversation saves time.
     """
 
@@ -110,7 +110,7 @@ class Fitting:
     def summarised(self, reply: Reply) -> None:
         """Take the summary; an empty one is none."""
         assert self._note is not None
-        room = int(self._note.budget / self._scale()) - self._beside()
+        room = int(self._note.budget / self._scale()) - self._overhead()
         words = limited(reply.text.strip(), summary_room(room), self._counter)
         if not words:
             self._drop("the summary was empty")
@@ -119,7 +119,7 @@ class Fitting:
         self._note = msgspec.structs.replace(self._note, summary_usage=reply.usage)
 
     def not_summarised(self, error: MultiLLMChatError) -> None:
-        """Go on without a summary."""
+        """Continue without a summary."""
         self._drop(f"{type(error).__name__}: {error}"[:200])
 
     def news(self) -> HistoryCompressed | None:
@@ -160,7 +160,7 @@ class Fitting:
     def _choose_counter(self) -> None:
         if self._exact_model is None:
             return
-        estimate = (self._counter.turns(self._turns) + self._beside()) * self._scale()
+        estimate = (self._counter.turns(self._turns) + self._overhead()) * self._scale()
         if estimate > self._window.budget(self._options.max_tokens) / 2:
             self._counter = counter_for(self._exact_model)
             self._exact_model = self._factor = None
@@ -212,7 +212,7 @@ class Fitting:
         return self._factor or self._counter.factor(bool(self._tools))
 
     def _count(self) -> int:
-        return self._counter.turns(self._sent) + self._beside()
+        return self._counter.turns(self._sent) + self._overhead()
 
-    def _beside(self) -> int:
-        return beside_turns(self._system_prompt, self._tools, self._counter)
+    def _overhead(self) -> int:
+        return overhead_tokens(self._system_prompt, self._tools, self._counter)

@@ -83,7 +83,7 @@ class MessageUsage(Struct, gc=False):
         )
 
     def as_usage(self) -> Usage:
-        """Translate: the provider counts cached tokens beside the input, we count them in it."""
+        """Translate: the provider counts cached tokens apart from the input, we count them in it."""
         written = self.cache_creation_input_tokens or 0
         read = self.cache_read_input_tokens or 0
         details = self.output_tokens_details or MessageOutputDetails()

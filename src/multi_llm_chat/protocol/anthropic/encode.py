@@ -208,7 +208,7 @@ def _thinking_setting(draft: RequestDraft, turns: Sequence[Turn]) -> JsonObject 
         return {"type": "disabled"}
     if _loop_lacks_thinking(turns):
         draft.note(
-            "ANT-10", "the open tool loop has no thinking to go on from: turned thinking off"
+            "ANT-10", "the open tool loop has no thinking to continue from: turned thinking off"
         )
         return {"type": "disabled"}
     if adaptive:

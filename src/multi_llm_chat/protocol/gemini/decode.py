@@ -48,7 +48,7 @@ class Blob(Struct, rename="camel", gc=False):
 
 
 class FileData(Struct, rename="camel", gc=False):
-    """Media elsewhere."""
+    """Media at an address."""
 
     mime_type: str = "application/octet-stream"
     file_uri: str = ""
@@ -97,7 +97,7 @@ class UsageMetadata(Struct, rename="camel", gc=False):
     tool_use_prompt_token_count: int | None = None
 
     def as_usage(self) -> Usage:
-        """Translate: the provider counts thoughts beside the answer, we count them in it."""
+        """Translate: the provider counts thoughts apart from the answer, we count them in it."""
         thoughts = self.thoughts_token_count or 0
         return Usage(
             input_tokens=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),

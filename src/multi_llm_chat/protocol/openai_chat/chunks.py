@@ -83,7 +83,7 @@ class ChatUsage(Struct, gc=False):
     completion_tokens_details: CompletionDetails | None = None
 
     def as_usage(self) -> Usage:
-        """Translate; servers that count reasoning beside the completion show it in the total."""
+        """Translate; servers that count reasoning apart from the completion show it in the total."""
         prompt = self.prompt_tokens or 0
         completion = self.completion_tokens or 0
         before = self.prompt_tokens_details or PromptDetails()
@@ -98,7 +98,7 @@ class ChatUsage(Struct, gc=False):
 
 
 class GroqExtra(Struct, gc=False):
-    """What Groq says beside the standard."""
+    """What Groq adds to the standard."""
 
     usage: ChatUsage | None = None
     error: Any = None

@@ -139,7 +139,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         return []
 
     def _count(self, chunk: Chunk) -> list[Event]:
-        """Read the usage, and the error that Groq puts beside it."""
+        """Read the usage, and the error that Groq sends with it."""
         groq = chunk.x_groq
         usage = chunk.usage or (groq.usage if groq is not None else None)
         if usage is not None:

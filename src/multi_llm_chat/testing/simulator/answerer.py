@@ -135,7 +135,7 @@ def _status_plan(request: RecordedRequest, fault: Status) -> Plan:
 
 
 def _nearest(path: str) -> Route:
-    """Whose error a path gets that nobody has: that of the provider before it."""
+    """The provider whose error an unknown path gets: that of the provider before it."""
     provider = path.lstrip("/").partition("/")[0]
     if provider not in ROWS:
         return _NOWHERE

@@ -48,7 +48,7 @@ class Gate:
         self.opened = Signal()
 
     def open(self) -> None:
-        """Let the reply go on."""
+        """Let the reply continue."""
         self.opened.give()
 
     def wait_reached(self, timeout: float = PATIENCE) -> None:

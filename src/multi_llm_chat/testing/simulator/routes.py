@@ -39,7 +39,7 @@ _GEMINI_METHODS: dict[str, tuple[Operation, bool]] = {
 _GEMINI_BASES = ("/v1beta", "/v1", "/v1alpha")
 _AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/chat/completions")
 
-#: Paths beside the usual one at which a server has the same thing.
+#: Other paths at which a server has the same thing.
 _OTHER_BASES: dict[str, tuple[str, ...]] = {"deepseek": ("/v1", "/beta"), "cerebras": ("",)}
 
 _OPERATIONS: dict[str, tuple[Dialect, Operation]] = {

@@ -77,7 +77,7 @@ class Roots:
         """The root and the path inside of it, without links; a relative path starts at the first root.
 
         Raises:
-            NotAllowed: It leads elsewhere.
+            NotAllowed: It leads out of the folders.
         """
         if "\0" in path:
             raise NotAllowed("a path cannot contain a zero byte")
@@ -113,7 +113,7 @@ def _require_modest(folder: Path, home: Path) -> None:
     )
     if too_much:
         raise UsageError(
-            f"{folder} is too much to hand over (a disk, a home folder, the system or secrets); "
+            f"{folder} is too much to share (a disk, a home folder, the system or secrets); "
             "name a folder inside, or pass --allow-any-root"
         )
 

@@ -328,7 +328,7 @@ class ServerConnection:
         return await client.call_tool(name, arguments, progress_callback=listener, meta=meta)
 
     async def _visit(self, required: UrlElicitationRequiredError) -> None:
-        """Ask the user to visit the URLs without which the server will not go on."""
+        """Ask the user to visit the URLs without which the server does not continue."""
         for wanted in required.elicitations:
             question = Elicitation(self.settings.name, wanted.message, "url", url=wanted.url)
             answer = await self._answers.ask(question)

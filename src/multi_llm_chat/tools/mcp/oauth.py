@@ -1,7 +1,7 @@
 """Signing in to a remote server that demands it.
 
 Rules:
-1. The user is shown the address and decides; nothing is opened here. Nobody to ask means no sign-in.
+1. The user is shown the address and decides; nothing is opened here. Without a user to ask there is no sign-in.
 2. The code comes back to a listener on this machine, which exists only while it is waited for, takes
    requests from this machine alone, and answers one page. The official client checks ``state`` and issuer.
 3. Tokens and registrations are kept for the server's address, and nowhere else.
@@ -35,7 +35,7 @@ _PAGE: Final = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nConnection: close\r\n"
     b"Content-Security-Policy: default-src 'none'\r\n\r\nDone. You can close this page."
 )
-_ELSEWHERE: Final = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n"
+_NOT_FOUND: Final = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n"
 #: Seconds a person has to sign in.
 _PATIENCE: Final = 600.0
 
@@ -124,7 +124,7 @@ class _Visit:
         async with _listener(self._port) as arrived:
             answer = await self._answers.ask(question)
             if answer.action != "accept":
-                raise OAuthFlowError("the server demands a sign-in, and nobody agreed to it")
+                raise OAuthFlowError("the server demands a sign-in, and no user agreed to it")
             async with asyncio.timeout(_PATIENCE):
                 return await arrived
 
@@ -140,7 +140,7 @@ async def _listener(port: int) -> AsyncGenerator["asyncio.Future[AuthorizationCo
                 while (await reader.readline()).strip():
                     continue
             result = _read_redirect(line)
-            writer.write(_ELSEWHERE if result is None else _PAGE)
+            writer.write(_NOT_FOUND if result is None else _PAGE)
             await writer.drain()
             if result is not None and not arrived.done():
                 _settle(arrived, result)

@@ -56,7 +56,7 @@ class Clock(Protocol):
         ...
 
     def release(self) -> None:
-        """Go on."""
+        """Continue."""
         ...
 
 
@@ -75,7 +75,7 @@ class StartClock:
             self._move(None)
 
     def release(self) -> None:
-        """Go on."""
+        """Continue."""
         if self._limit.when() is None:
             self._move(self._left)
 
@@ -156,7 +156,7 @@ class Answers:
             return mcp_types.ElicitResult(action="cancel")
 
     async def ask(self, question: Elicitation) -> ElicitationAnswer:
-        """The user's answer; declined where there is nobody to ask."""
+        """The user's answer; declined where there is no user to ask."""
         callback = self._callbacks.elicit
         if callback is None or (question.mode == "url" and not _is_web_address(question.url)):
             return _DECLINED
@@ -282,6 +282,6 @@ async def _unchecked(name: str, result: mcp_types.CallToolResult) -> None:
 async def _decline(
     context: ClientRequestContext, params: mcp_types.ElicitRequestParams
 ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
-    """Nobody can be asked: a clear no, which a server can handle better than an error."""
+    """No user can be asked: a clear no, which a server can handle better than an error."""
     del context, params
     return mcp_types.ElicitResult(action="decline")

@@ -10,7 +10,7 @@ A program on this machine:
 
 A remote server:
 5. No reply of more than ``MESSAGE_LIMIT`` bytes is read: it ends with an error, and only that call does.
-6. Headers from the settings go to the configured address alone; redirects elsewhere are not followed.
+6. Headers from the settings go to the configured address alone; redirects to another address are not followed.
 7. The connection is closed with the client.
 """
 
@@ -128,7 +128,7 @@ class StdioTransport:
                     return
             await self._see_end()
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            return  # nobody listens any more
+            return  # there is no listener any more
         finally:
             self._incoming.close()
 
@@ -268,7 +268,7 @@ async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGe
 
 
 class _LimitedTransport(httpx2.AsyncBaseTransport):
-    """Counts what arrives; streams of events are counted event by event elsewhere."""
+    """Counts what arrives; streams of events are counted event by event by their reader."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner

@@ -75,7 +75,7 @@ def check_reasoner_alternation(call: ChatCall) -> Iterator[Violation]:
 
 
 def check_xai_content(call: ChatCall) -> Iterator[Violation]:
-    """XAI-01: every message has a content element; beside calls an empty string will do."""
+    """XAI-01: every message has a content element; with calls an empty string is accepted."""
     for index, message in call.messages():
         content = message.get("content")
         beside_calls = message.get("role") == "assistant" and bool(message.get("tool_calls"))

@@ -48,7 +48,7 @@ def check_llamacpp_messages(call: ChatCall) -> Iterator[Violation]:
 
 
 def check_llamacpp_tools(call: ChatCall) -> Iterator[Violation]:
-    """LCP-07: no grammar beside tools, and schemas that a grammar can be made of."""
+    """LCP-07: no grammar together with tools, and schemas that a grammar can be made of."""
     if call.body.get("grammar") and call.body.get("tools"):
         yield from call.say("grammar_with_tools")
     for _, tool in call.tools():

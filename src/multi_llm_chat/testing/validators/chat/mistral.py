@@ -1,6 +1,6 @@
 """Mistral's request rules: role order, pairing by count or by id, names and schemas.
 
-Models of tokenizer version 3 pair by count and refuse text beside calls; later ones pair by id and
+Models of tokenizer version 3 pair by count and refuse text together with calls; later ones pair by id and
 allow it. The hosted API asks for nine-character ids whatever the tokenizer.
 
 1. Roles follow each other only as in ``_MAY_FOLLOW`` (MIS-04, MIS-05).

@@ -42,7 +42,7 @@ _FORMATS = {
 }
 _SCHEMA = "type.googleapis.com/google.ai.generativelanguage.v1beta.Schema"
 _TYPE = "type.googleapis.com/google.ai.generativelanguage.v1beta.Type"
-#: Beside ``anyOf`` these say nothing about the value itself.
+#: Next to ``anyOf`` these say nothing about the value itself.
 _BESIDE_ANY_OF = frozenset({"anyOf", "description", "title", "nullable", "default"})
 
 _Pending = list[tuple[str, object]]
