@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
@@ -193,3 +194,30 @@ def results_by_mark(rendered: Rendered) -> dict[str, str]:
             elif part["type"] == "tool_result":
                 results[calls[part["tool_call_id"]]] = part["content"]
     return results
+
+
+UNREADABLE = {"type": "media", "mime": "image/png", "data": "not base64!"}
+PIXEL = {"type": "media", "mime": "image/png", "data": "iVBORw0KGgo="}
+WORDS_PART = {"type": "text", "content": "hey"}
+
+
+@pytest.mark.parametrize("target", TARGETS, ids="/".join)
+@pytest.mark.parametrize(
+    "content",
+    [[UNREADABLE], [WORDS_PART, UNREADABLE], [PIXEL, UNREADABLE], [WORDS_PART, PIXEL, UNREADABLE]],
+    ids=["label", "text and label", "picture and label", "all three"],
+)
+def test_a_result_with_a_label_for_media_stays_the_same(
+    content: list[dict[str, Any]], target: tuple[str, str]
+):
+    provider, model = target
+    call: dict[str, Any] = {"name": "f", "arguments": {}, "tool_call_id": "c"}
+    result = {"type": "tool_result", "name": "f", "content": content, "tool_call_id": "c"}
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": [{"type": "tool_call", "content": call}]},
+        {"role": "tool", "content": [result]},
+    ]
+    once = render(history, provider, model=model)
+    key = MESSAGES_KEYS[provider_row(provider).dialect]
+    assert render(read_back(once), provider, model=model).body[key] == once.body[key]

@@ -3,7 +3,7 @@
 import base64
 import binascii
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -74,6 +74,22 @@ def _carried(part: Part) -> Sequence[Media | Thinking]:
     if isinstance(part, ToolResult):
         return () if isinstance(part.content, str) else split_result(part.content)[1]
     return (part,) if isinstance(part, (Media, Thinking)) else ()
+
+
+def join_labels(text: str, blocks: Iterable[JsonObject]) -> tuple[str, list[JsonObject]]:
+    """Return a result's text with the labels that stand for media, and the blocks of the other media.
+
+    This is also how such a result is read back: rendered again, it stays the same.
+    """
+    lines = [text] if text.strip() else []
+    carried: list[JsonObject] = []
+    for block in blocks:
+        label = block.get("text")
+        if label is None:
+            carried.append(block)
+        else:
+            lines.append(label)
+    return "\n".join(lines), carried
 
 
 def written_as_text(media: Media) -> str:

@@ -28,6 +28,7 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     choose_tool,
     effort_of,
+    join_labels,
     media_label,
     settle_media,
     system_text,
@@ -173,13 +174,9 @@ def _result(part: ToolResult) -> JsonObject:
     text, media = split_result(part.content)
     block: JsonObject = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": text}
     if media:
-        words: list[JsonObject] = [{"type": "text", "text": text}] if text.strip() else []
-        blocks = [*words, *(_media_block(item) for item in media)]
-        if all(inner["type"] == "text" for inner in blocks):
-            # As it is written when the history is read back from this request.
-            block["content"] = "\n".join([inner["text"] for inner in blocks])
-        else:
-            block["content"] = blocks
+        text, carried = join_labels(text, map(_media_block, media))
+        words = [{"type": "text", "text": text}] if text else []
+        block["content"] = [*words, *carried] if carried else text
     if part.is_error:
         block["is_error"] = True
     return block

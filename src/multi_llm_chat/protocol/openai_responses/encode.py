@@ -29,6 +29,7 @@ from multi_llm_chat.protocol.request_draft import (
     arguments_text,
     choose_tool,
     effort_of,
+    join_labels,
     limit_tools,
     media_label,
     plain_text,
@@ -81,11 +82,14 @@ def _tool(turn: Turn) -> Iterator[JsonObject]:
     for part in turn.parts:
         assert isinstance(part, ToolResult)
         text, media = split_result(part.content)
+        carried: list[JsonObject] = []
+        if media:
+            text, carried = join_labels(text, map(_input_part, media))
         text = text[:_LONGEST_OUTPUT]
         output: str | list[JsonObject] = text
-        if media:
-            words = [{"type": "input_text", "text": text}] if text.strip() else []
-            output = [*words, *(_input_part(item) for item in media)]
+        if carried:
+            words = [{"type": "input_text", "text": text}] if text else []
+            output = [*words, *carried]
         yield {"type": "function_call_output", "call_id": part.tool_call_id, "output": output}
 
 
