@@ -18,9 +18,8 @@ from rich.markdown import Markdown
 
 from bench.measuring import Result, fresh
 from bench.startup import cpu_milliseconds
-from multi_llm_chat.cli.terminal.capabilities import Capabilities
 from multi_llm_chat.cli.terminal.renderer import Renderer
-from multi_llm_chat.cli.terminal.screen import Screen
+from multi_llm_chat.cli.terminal.screen import Capabilities, Screen
 from multi_llm_chat.cli.terminal.view import AnswerView
 from multi_llm_chat.events import TextDelta
 

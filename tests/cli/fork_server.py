@@ -27,9 +27,8 @@ PATIENCE: Final = 60
 MLC: Final = "multi_llm_chat"
 _MODULES: Final = (
     "multi_llm_chat.cli.ask",
-    "multi_llm_chat.cli.doctor",
+    "multi_llm_chat.cli.config",
     "multi_llm_chat.cli.history",
-    "multi_llm_chat.cli.keys",
     "multi_llm_chat.cli.mcp",
     "multi_llm_chat.cli.models",
     "multi_llm_chat.cli.runs",
@@ -37,9 +36,8 @@ _MODULES: Final = (
     "multi_llm_chat.cli.terminal",
     "multi_llm_chat.cli.terminal.board",
     "multi_llm_chat.cli.terminal.prompt",
-    "multi_llm_chat.cli.tools",
-    "multi_llm_chat.cli.transfer",
     "multi_llm_chat.chat.chat_service",
+    "multi_llm_chat.chat.doctor",
     "multi_llm_chat.tools.mcp.servers",
     "multi_llm_chat.http.async_transport",
     "multi_llm_chat.http.sync_transport",

@@ -23,7 +23,7 @@ from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.speakers import given_speakers
 from multi_llm_chat.chat.tool_scope import SomeTools
-from multi_llm_chat.cli.late_approvals import LaterQuestions
+from multi_llm_chat.cli.repl import LaterQuestions
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFinished
 from multi_llm_chat.history.values import ToolCall

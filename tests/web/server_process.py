@@ -39,8 +39,8 @@ _FORKING.set_forkserver_preload(
     [
         "tests.web.server_process",
         "multi_llm_chat.cli.ask",
-        "multi_llm_chat.cli.serve",
-        "multi_llm_chat.cli.terminal.plain",
+        "multi_llm_chat.cli.servers",
+        "multi_llm_chat.cli.terminal.boards",
         "multi_llm_chat.tools.mcp.servers",
         "multi_llm_chat.http.async_transport",
         "multi_llm_chat.http.sync_transport",

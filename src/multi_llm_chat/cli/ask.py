@@ -22,10 +22,10 @@ from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.message_outcome import Outcome
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
-from multi_llm_chat.cli.embedded import prepare_embedded
-from multi_llm_chat.cli.event_display import show
-from multi_llm_chat.cli.stderr import read_input
+from multi_llm_chat.cli.local import prepare_embedded
+from multi_llm_chat.cli.messages import read_input
 from multi_llm_chat.cli.terminal import Questions, open_board, stopped_by_interrupt
+from multi_llm_chat.cli.terminal.boards import show
 from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.cli.workspace_option import (
     find_conversation,

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from multi_llm_chat.chat.speaker_names import speaker_settings
-from multi_llm_chat.cli.embedded import prepare_embedded
-from multi_llm_chat.cli.stderr import tell
+from multi_llm_chat.cli.local import prepare_embedded
+from multi_llm_chat.cli.messages import tell
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys

@@ -13,6 +13,7 @@ from importlib import import_module
 from typing import Any, Final
 
 import click
+from click.shell_completion import get_completion_class
 
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 
@@ -21,28 +22,29 @@ _COMMANDS: Final = {
     "ask": ("ask:ask", "Ask once and print the answer."),
     "chat": ("chat:chat", "Talk to models in one conversation."),
     "completion": (
-        "completion:completion",
+        "main:completion",
         "Print a script that completes commands in your shell.",
     ),
     "config": ("config:config", "Show the configuration and where it is."),
-    "doctor": ("doctor:doctor", "Tell what is configured, what is missing and what works."),
-    "export": ("transfer:export", "Write conversations as JSON, Markdown or text."),
+    "doctor": ("config:doctor", "Tell what is configured, what is missing and what works."),
+    "export": ("history:export", "Write conversations as JSON, Markdown or text."),
     "history": ("history:history", "List, search, show, rename and delete conversations."),
-    "import": ("transfer:import_command", "Take in conversations, also ChatGPT's and Claude's."),
-    "keys": ("keys:keys", "Set, list and remove the keys of providers."),
+    "import": ("history:import_command", "Take in conversations, also ChatGPT's and Claude's."),
+    "keys": ("config:keys", "Set, list and remove the keys of providers."),
     "local": ("local:local", "Install, choose and list embedded models."),
     "mcp": ("mcp:mcp", "List, add, remove and test MCP servers."),
-    "migrate": ("migrate:migrate", "Make or migrate the databases of a server."),
+    "migrate": ("servers:migrate", "Make or migrate the databases of a server."),
     "models": ("models:models", "List the models of providers."),
     "repair": ("repair:repair", "Make messages a legal request for a provider."),
     "runs": ("runs:runs", "List, show, cancel and resume answers."),
-    "serve": ("serve:serve", "Start the web app."),
-    "simulate": ("simulate:simulate", "Run a server that acts like the providers."),
+    "serve": ("servers:serve", "Start the web app."),
+    "simulate": ("servers:simulate", "Run a server that acts like the providers."),
     "speakers": ("models:speakers", "List who can be talked to."),
-    "tools": ("tools:tools", "List the tools that models may use."),
-    "worker": ("worker:worker", "Give answers from a queue, on many machines."),
+    "tools": ("mcp:tools", "List the tools that models may use."),
+    "worker": ("servers:worker", "Give answers from a queue, on many machines."),
 }
 
+_PROGRAM: Final = "mlc"
 _OWN_OPTIONS: Final = frozenset({"-h", "--help", "--version"})
 _INTERRUPTED: Final = 130
 _PIPE_CLOSED: Final = 141
@@ -126,3 +128,14 @@ def main(ctx: click.Context) -> None:
     """
     if ctx.invoked_subcommand is None:
         ctx.invoke(_load("chat"))
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print a script for SHELL: eval "$(mlc completion bash)"."""
+    made = get_completion_class(shell)
+    assert made is not None
+    root = ctx.find_root().command
+    click.echo(made(root, {}, _PROGRAM, f"_{_PROGRAM.upper()}_COMPLETE").source())

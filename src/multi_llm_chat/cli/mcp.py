@@ -1,4 +1,4 @@
-"""``mlc mcp``: the servers in ``mcp.json``.
+"""``mlc mcp`` and ``mlc tools``: the servers in ``mcp.json``, and the tools they offer.
 
 Rules:
 1. The file is the shared ``mcpServers`` JSON; keys of other programs in it are kept.
@@ -12,9 +12,8 @@ from typing import Any
 
 import click
 
-from multi_llm_chat.cli.stderr import tell
-from multi_llm_chat.cli.terminal.safety import one_line
-from multi_llm_chat.cli.tool_startup import print_waiting
+from multi_llm_chat.cli.messages import one_line, tell
+from multi_llm_chat.cli.tool_startup import print_waiting, start_tools
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import UsageError
@@ -22,6 +21,8 @@ from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.mcp.server_settings import ReadServers, read_servers
+
+# MCP servers.
 
 
 @click.group()
@@ -143,3 +144,26 @@ class _Anything(dict[str, str]):
     def get(self, key: str, default: Any = None) -> Any:
         del default
         return f"${key}"
+
+
+# Tools.
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="As JSON.")
+def tools(as_json: bool) -> None:
+    """List the tools of all MCP servers: whether they are offered, and whether they need approval."""
+    with open_workspace() as workspace:
+        start_tools(workspace)
+        listing = workspace.tools.listing()
+    if as_json:
+        rows = [{name: getattr(each, name) for name in each.__struct_fields__} for each in listing]
+        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        return
+    for tool in listing:
+        state = tool.approval if tool.enabled else "off"
+        click.echo(f"{tool.name:32} {state:7} {tool.source:12} {one_line(tool.description)[:80]}")
+    if not listing:
+        tell(
+            "There are no tools. Add a server: mcp add, or set [tools] folders in the configuration."
+        )

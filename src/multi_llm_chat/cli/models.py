@@ -7,7 +7,7 @@ import click
 
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.chat.speakers import Speaker
-from multi_llm_chat.cli.stderr import tell
+from multi_llm_chat.cli.messages import tell
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.errors import MultiLLMChatError
 

@@ -1,24 +1,28 @@
 """A conversation at the terminal: lines in, answers shown.
 
 Rules:
-1. A line that begins with ``/`` and a known word is a command; everything else is said.
-2. Ctrl-C stops the answers and keeps what was said; a second one leaves. Nothing the user said is ever lost.
-3. Tools are started while the first message is typed; nothing is asked before they are ready. Ctrl-C while a
+1. A line that begins with ``/`` and a known word is a command; everything else is a message.
+2. Ctrl-C stops the answers and keeps what was said; a second one leaves. No message of the user is ever lost.
+3. Tools start while the first message is typed; no model is asked before they are ready. Ctrl-C while a
    server is slow gives the message back to the prompt.
+4. A question about a tool that comes while no answer is shown (of an answer that runs on after an interruption) is
+   announced, and asked when the user sends the next line; an empty one will do.
+5. Leaving decides nothing: the question is asked again at the next start.
 """
 
 import sys
 import threading
+from collections.abc import Callable
+from concurrent.futures import Future
 from contextlib import closing
+from queue import Empty, SimpleQueue
 from typing import Self
 
 from msgspec import Struct
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.event_display import show
-from multi_llm_chat.cli.late_approvals import LaterQuestions
+from multi_llm_chat.cli.messages import one_line, tell
 from multi_llm_chat.cli.slash_commands import COMMANDS, Leave, Session, run_command
-from multi_llm_chat.cli.stderr import tell
 from multi_llm_chat.cli.terminal import (
     Board,
     Questions,
@@ -26,6 +30,7 @@ from multi_llm_chat.cli.terminal import (
     open_board,
     stopped_by_interrupt,
 )
+from multi_llm_chat.cli.terminal.boards import show
 from multi_llm_chat.cli.tool_startup import missing_servers, wait_for_startup
 from multi_llm_chat.cli.workspace_option import find_conversation, last_conversation, store_place
 from multi_llm_chat.errors import MultiLLMChatError
@@ -34,6 +39,36 @@ from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.store import RunInfo
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
+
+
+class LaterQuestions:
+    """The questions that wait for the user; ``approve`` is called in other threads."""
+
+    def __init__(self, announce: Callable[[str], None] = tell) -> None:
+        self._announce = announce
+        self._waiting: SimpleQueue[tuple[ApprovalRequest, Future[Decision]]] = SimpleQueue()
+
+    def __bool__(self) -> bool:
+        return not self._waiting.empty()
+
+    def approve(self, request: ApprovalRequest) -> Decision:
+        """Wait until the user can be asked."""
+        decided: Future[Decision] = Future()
+        self._waiting.put((request, decided))
+        self._announce(
+            f"{one_line(request.tool)} waits for your decision: press Enter to be asked."
+        )
+        return decided.result()
+
+    def ask(self, approve: Callable[[ApprovalRequest], Decision]) -> None:
+        """Ask what waits, one after the other."""
+        while True:
+            try:
+                request, decided = self._waiting.get_nowait()
+            except Empty:
+                return
+            decided.set_result(approve(request))
+
 
 #: The commands that need the tools; the others do not wait for slow servers.
 _USING_TOOLS = frozenset({"tools", "mcp", "retry", "continue", "edit"})

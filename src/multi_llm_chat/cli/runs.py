@@ -12,8 +12,7 @@ from multi_llm_chat.chat.approvals import read_request
 from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.stderr import tell
-from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.messages import one_line, tell
 from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.cli.workspace_option import open_workspace, store_option
 from multi_llm_chat.errors import UsageError

@@ -22,8 +22,7 @@ from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
-from multi_llm_chat.cli.stderr import tell
-from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.messages import one_line, tell
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import find_conversation
 from multi_llm_chat.errors import UsageError

@@ -11,8 +11,7 @@ from threading import Event
 from typing import Any, Final
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.stderr import tell
-from multi_llm_chat.cli.terminal.safety import one_line
+from multi_llm_chat.cli.messages import one_line, tell
 
 _NOTICE_AFTER: Final = 2.0
 #: Seconds between two looks at a start in another thread.

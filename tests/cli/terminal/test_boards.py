@@ -15,8 +15,7 @@ import pytest
 from multi_llm_chat.agent.window.compression_notes import CompressionNote, Cut
 from multi_llm_chat.cli.terminal import Board, Summary, open_board
 from multi_llm_chat.cli.terminal.board import AnswerBoard
-from multi_llm_chat.cli.terminal.capabilities import Capabilities
-from multi_llm_chat.cli.terminal.screen import Screen
+from multi_llm_chat.cli.terminal.screen import Capabilities, Screen
 from multi_llm_chat.cli.terminal.words import (
     argument_lines,
     arguments_text,

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat.cli.terminal.forms import fields_of
+from multi_llm_chat.cli.terminal.questions import fields_of
 
 SCHEMA = {
     "type": "object",

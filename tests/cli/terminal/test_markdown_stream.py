@@ -7,9 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from multi_llm_chat.cli.terminal.capabilities import PLAIN, Capabilities
+from multi_llm_chat.cli.terminal.markdown import MarkdownStream, whole
 from multi_llm_chat.cli.terminal.renderer import Renderer
-from multi_llm_chat.cli.terminal.stream import MarkdownStream, whole
+from multi_llm_chat.cli.terminal.screen import PLAIN, Capabilities
 
 COLOURED = Renderer(Capabilities(live=True, colour=True))
 UNCOLOURED = Renderer(PLAIN)

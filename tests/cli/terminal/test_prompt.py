@@ -7,8 +7,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 from tests.cli.terminal.screens import Terminal
 
-from multi_llm_chat.cli.terminal.completion import ChatCompleter, Vocabulary
-from multi_llm_chat.cli.terminal.prompt import HISTORY_NAME
+from multi_llm_chat.cli.terminal.prompt import HISTORY_NAME, ChatCompleter, Vocabulary
 
 WORDS = Vocabulary(
     speakers={"claude": "", "gemini": "", "GPT.4-o": ""},

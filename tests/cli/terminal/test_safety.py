@@ -5,7 +5,7 @@ import unicodedata
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.cli.terminal.safety import harmless, one_line
+from multi_llm_chat.cli.messages import harmless, one_line
 
 ANY_TEXT = st.text(st.characters(categories=None), max_size=60) | st.sampled_from([
     "\x1b]0;title\x07", "\x1b[2J\x1b[H", "\x9b31m", "\x1b]8;;http://evil\x1b\\here", "a\rb", "\x08\x08", "\u202eevil",

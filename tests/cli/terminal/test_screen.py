@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from pyte import HistoryScreen, Stream
 from tests.cli.terminal.screens import all_rows
 
-from multi_llm_chat.cli.terminal.capabilities import PLAIN, Capabilities, capabilities_of
-from multi_llm_chat.cli.terminal.screen import Screen
+from multi_llm_chat.cli.terminal.screen import PLAIN, Capabilities, Screen, capabilities_of
 
 LINES = st.lists(st.text("ab 日本é", max_size=10).map(str.rstrip), max_size=6)
 FRAMES = st.lists(

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from multi_llm_chat.cli.terminal.boards import Board, open_board
-    from multi_llm_chat.cli.terminal.completion import Vocabulary
     from multi_llm_chat.cli.terminal.interrupts import stopped_by_interrupt
-    from multi_llm_chat.cli.terminal.prompt import ChatPrompt
+    from multi_llm_chat.cli.terminal.prompt import ChatPrompt, Vocabulary
     from multi_llm_chat.cli.terminal.questions import Questions
     from multi_llm_chat.cli.terminal.words import Summary
 
@@ -34,7 +33,7 @@ _HOMES: Final = {
     "ChatPrompt": "prompt",
     "Questions": "questions",
     "Summary": "words",
-    "Vocabulary": "completion",
+    "Vocabulary": "prompt",
     "open_board": "boards",
     "stopped_by_interrupt": "interrupts",
 }

@@ -1,31 +1,95 @@
-"""Answers on the screen while they come, of one speaker or of several at once.
+"""Answers on the screen while they arrive, of one speaker or of several at once.
 
 Rules:
-1. The first answer is written as it comes. Those behind it have a status line each, and are written in
-   order when the ones before them are over; with ``columns``, on a wide window, all are written side by side.
-2. Any thread may call anything. To tell the board something never waits for the terminal, be it slow or
-   halted: it is put down, and a painter draws it, ten times a second, and less often where drawing is so much
-   work that it would take a tenth of the time.
-3. While a question is asked (``suspended``) nothing is drawn; what comes meanwhile is drawn afterwards.
-4. After ``close`` everything that was told is on the screen, and the terminal is as it was.
-5. What goes wrong in drawing is raised to whoever tells the next thing, or closes.
+1. The first answer is written as it arrives. Those behind it have a status line each, and are written in
+   order when the ones before them have ended; with ``columns``, on a wide window, all are written side by side.
+2. Any thread may call any method. A call never waits for the terminal, be it slow or halted: it appends to a queue, and
+   the painter thread draws, ten times a second, and less often where drawing would take more than a tenth of the time.
+3. While a question is asked (``suspended``) nothing is drawn; what arrives meanwhile is drawn afterwards.
+4. After ``close`` everything is on the screen, and the terminal is as it was.
+5. An error in drawing is raised by the next call, or by ``close``.
+
+Rules of columns:
+6. A column is as wide as it was when the answers began; its lines are made once.
+7. While answers arrive, the newest lines of each column are shown; when all have ended, the columns stay, whole.
+8. A window that has become too narrow gets the answers one below the other: nothing is cut off.
 """
 
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from typing import Final, Self
 
+from rich.table import Table
+from rich.text import Text
+
 from multi_llm_chat.cli.terminal.cards import notice
-from multi_llm_chat.cli.terminal.columns import Columns, column_width
 from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.screen import Screen
-from multi_llm_chat.cli.terminal.sections import Clock
-from multi_llm_chat.cli.terminal.view import AnswerView
+from multi_llm_chat.cli.terminal.view import AnswerView, Clock
 from multi_llm_chat.cli.terminal.words import Summary
 from multi_llm_chat.events import Event
+
+# Answers side by side.
+
+#: A window narrower than this has no columns, nor has one with less than that for each.
+WIDE: Final = 120
+_NARROWEST: Final = 38
+_GAP: Final = 3
+
+
+class Columns:
+    """The columns of several answers."""
+
+    def __init__(self, renderer: Renderer, width: int, count: int) -> None:
+        self._renderer = renderer
+        self._width = column_width(width, count)
+        self._lines: dict[AnswerView, list[str]] = {}
+
+    def passing(self, views: Sequence[AnswerView], width: int, height: int) -> list[str]:
+        """The newest lines of each."""
+        shown: list[list[str]] = []
+        for view in views:
+            lines = self._settle(view)
+            below = [] if view.over else view.status(self._width)
+            tail = view.tail(self._width, height - len(below))
+            shown.append((lines[-height:] + tail)[-(height - len(below)) :] + below)
+        return self._beside(shown)[-height:] if self._room(views) <= width else shown[0][-height:]
+
+    def whole(self, views: Sequence[AnswerView], width: int) -> list[str]:
+        """All lines: the answers are over."""
+        columns = [self._settle(view) for view in views]
+        if self._room(views) <= width:
+            return self._beside(columns)
+        return [line for lines in columns for line in lines]
+
+    def _settle(self, view: AnswerView) -> list[str]:
+        lines = self._lines.setdefault(view, [])
+        lines += view.settled(self._width)
+        return lines
+
+    def _room(self, views: Sequence[AnswerView]) -> int:
+        return len(views) * (self._width + _GAP) - _GAP
+
+    def _beside(self, columns: list[list[str]]) -> list[str]:
+        table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
+        for _ in columns:
+            table.add_column(width=self._width, no_wrap=True)
+        table.add_row(*(Text("\n").join(map(Text.from_ansi, lines)) for lines in columns))
+        return self._renderer.lines(table, len(columns) * (self._width + _GAP))
+
+
+def column_width(width: int, count: int) -> int:
+    """The width of one of so many columns; 0 where there is no room for them."""
+    if count < 2 or width < WIDE:
+        return 0
+    each = (width + _GAP) // count - _GAP
+    return each if each >= _NARROWEST else 0
+
+
+# The board.
 
 _FRAME: Final = 0.1
 #: Drawing may take one part in so many of the time.

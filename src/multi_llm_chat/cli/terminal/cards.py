@@ -1,14 +1,17 @@
-"""The lines beside an answer's words, in colour: headers, tool cards, thoughts, usage, notices, errors."""
+"""The lines around an answer's text, in colour: headers, tool cards, thoughts, usage, notices, errors.
+
+A speaker's colour follows from the name alone: it is the same in every conversation, on every machine.
+"""
 
 from typing import Final
+from zlib import crc32
 
 from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from multi_llm_chat.cli.terminal.colours import speaker_colour
+from multi_llm_chat.cli.messages import harmless, one_line
 from multi_llm_chat.cli.terminal.renderer import cut
-from multi_llm_chat.cli.terminal.safety import harmless, one_line
 from multi_llm_chat.cli.terminal.words import (
     arguments_text,
     error_lines,
@@ -16,6 +19,22 @@ from multi_llm_chat.cli.terminal.words import (
     seconds_text,
 )
 from multi_llm_chat.history.values import ToolCall, ToolResult
+
+_KNOWN: Final = {
+    "chatgpt": "green",
+    "gemini": "blue",
+    "claude": "yellow",
+    "local": "magenta",
+}
+_OTHERS: Final = (
+    "cyan", "magenta", "bright_blue", "bright_green", "bright_yellow", "bright_magenta", "bright_cyan",
+)  # fmt: skip
+
+
+def speaker_colour(name: str) -> str:
+    """The colour of this speaker, by a name that both rich and prompt_toolkit can be told."""
+    return _KNOWN.get(name) or _OTHERS[crc32(name.encode()) % len(_OTHERS)]
+
 
 _SPINNER: Final = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 _TURNS_A_SECOND: Final = 8

@@ -1,18 +1,27 @@
 """Where messages are typed.
 
 Rules:
-1. Enter sends. Alt-Enter, or a backslash before Enter, begins a new line; what is pasted never sends.
+1. Enter sends. Alt-Enter, or a backslash before Enter, begins a new line; pasted text never sends.
 2. Ctrl-C empties the line; on an empty line it warns, and a second one leaves. Ctrl-D on an empty line leaves.
-3. What was sent can be found again with the arrow keys and Ctrl-R, also next time; the file is the user's alone.
+3. Sent messages can be found again with the arrow keys and Ctrl-R, also next time; the file is the user's alone.
    Where it cannot be written, the prompt works without.
+
+Rules of completion:
+4. After ``@``: speakers, groups and ``@all``; a word that merely contains an ``@`` (an address) is left alone.
+5. ``/`` at the very beginning: commands.
+6. After ``/attach`` or ``-a``: paths of files, also with spaces in them.
 """
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
 from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import has_focus
 from prompt_toolkit.formatted_text import AnyFormattedText, FormattedText
@@ -22,7 +31,77 @@ from prompt_toolkit.key_binding.key_processor import KeyPressEvent
 from prompt_toolkit.shortcuts import PromptSession
 from prompt_toolkit.styles import Style
 
-from multi_llm_chat.cli.terminal.completion import ChatCompleter, Vocabulary
+from multi_llm_chat.chat.mentions import ALL
+
+# Completion.
+
+_MENTION: Final = re.compile(r"(?<![\w@./-])@([\w.-]*)$")
+_COMMAND: Final = re.compile(r"\A/(\w*)$")
+_FILE: Final = re.compile(r"(?:\A/attach|(?:\A|\s)-a)[ \t]+([^\n]*)$")
+_MOST_FILES: Final = 200
+
+
+class Vocabulary(Struct, frozen=True):
+    """What there is to be named: speakers and their models, groups and their members, commands and their use."""
+
+    speakers: Mapping[str, str] = {}
+    groups: Mapping[str, Sequence[str]] = {}
+    commands: Mapping[str, str] = {}
+
+
+class ChatCompleter(Completer):
+    """Completes from a vocabulary, asked for anew each time: models come and go."""
+
+    def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
+        self._vocabulary = vocabulary
+
+    def get_completions(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> Iterable[Completion]:
+        """Everything the word before the cursor may become."""
+        del complete_event
+        before = document.text_before_cursor
+        if found := _FILE.search(before):
+            return _files(found[1])
+        if found := _COMMAND.search(before):
+            return _named(self._vocabulary().commands, found[1])
+        if found := _MENTION.search(before):
+            return _named(self._mentions(), found[1])
+        return ()
+
+    def _mentions(self) -> dict[str, str]:
+        known = self._vocabulary()
+        groups = {name: ", ".join(members) for name, members in known.groups.items()}
+        everybody = {ALL: ", ".join(known.speakers)} if len(known.speakers) > 1 else {}
+        return dict(known.speakers) | groups | everybody
+
+
+def _named(names: Mapping[str, str], begun: str) -> Iterable[Completion]:
+    for name, meaning in names.items():
+        word = name.lstrip("/")
+        if word.casefold().startswith(begun.casefold()):
+            yield Completion(f"{word} ", -len(begun), display=word, display_meta=meaning)
+
+
+def _files(begun: str) -> Iterable[Completion]:
+    folder_text, _, name = begun.rpartition("/")
+    slash = "/" if "/" in begun else ""
+    folder = Path(f"{folder_text}{slash}" or ".").expanduser()
+    try:
+        entries = sorted(folder.iterdir(), key=lambda path: path.name.casefold())
+        matching = [
+            (path.name, path.is_dir())
+            for path in entries
+            if path.name.startswith(name)
+            and (name.startswith(".") or not path.name.startswith("."))
+        ]
+    except (OSError, RuntimeError):
+        return
+    for found, is_folder in matching[:_MOST_FILES]:
+        yield Completion(f"{found}/" if is_folder else found, -len(name))
+
+
+# The prompt.
 
 HISTORY_NAME: Final = "input_history"
 _MESSAGE: Final = FormattedText([("class:prompt", "❯ ")])

@@ -16,8 +16,8 @@ from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
 
-from multi_llm_chat.cli.terminal.capabilities import Capabilities
-from multi_llm_chat.cli.terminal.safety import harmless
+from multi_llm_chat.cli.messages import harmless
+from multi_llm_chat.cli.terminal.screen import Capabilities
 
 #: Quiet, and without backgrounds, which would fit only dark terminals or only light ones.
 _THEME: Final = Theme(

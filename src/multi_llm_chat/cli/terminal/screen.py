@@ -1,21 +1,58 @@
-"""What is on the screen: lines that stay, and below them a few that are drawn again and again.
+"""The output of a board: what it can show, the lines that stay, and below them a few that are redrawn.
 
-Rules:
-1. The cursor always rests at the beginning of the first passing line. Erasing is "everything from here
-   on", with nothing to be counted: a resized window, whether it wraps its lines anew or not, leaves no traces.
-2. Passing lines are fewer than the window is high and are cut, never wrapped, at its edge.
-3. A frame is written at once, and a frame like the last one not at all.
-4. While passing lines are shown, keys are not echoed; what is typed waits for the next prompt.
-5. Where the output is no terminal, there are no passing lines.
+Rules of the capabilities:
+1. ``plain``: text and line feeds only: on request, for files and pipes, and for dumb terminals.
+2. ``FORCE_COLOR`` gives a file or pipe colours; nothing is redrawn there.
+3. Only a terminal is ``live``: parts of it are redrawn. ``NO_COLOR`` removes the colours, not that.
+
+Rules of the screen:
+4. The cursor always rests at the beginning of the first passing line. Erasing is "everything from here
+   on", with nothing to count: a resized window, whether it wraps its lines again or not, leaves no traces.
+5. Passing lines are fewer than the window is high and are cut, never wrapped, at its edge.
+6. A frame is written at once, and a frame like the last one not at all.
+7. While passing lines are shown, keys are not echoed; what is typed waits for the next prompt.
+8. Where the output is no terminal, there are no passing lines.
 """
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final, TextIO
 
-from multi_llm_chat.cli.terminal.capabilities import Capabilities
+from msgspec import Struct
+
+# What an output can show.
+
+
+class Capabilities(Struct, frozen=True):
+    """What an output can show."""
+
+    live: bool
+    colour: bool
+
+    @property
+    def plain(self) -> bool:
+        """Whether nothing but text is to be written."""
+        return not (self.live or self.colour)
+
+
+PLAIN = Capabilities(live=False, colour=False)
+
+
+def capabilities_of(
+    output: TextIO, *, plain: bool = False, environment: Mapping[str, str] = os.environ
+) -> Capabilities:
+    """What the output can show, and the user wants to see."""
+    if plain or environment.get("TERM", "").lower() in {"dumb", "unknown"}:
+        return PLAIN
+    forced = environment.get("FORCE_COLOR", "") not in {"", "0"}
+    terminal = output.isatty()
+    colour = (terminal or forced) and not environment.get("NO_COLOR")
+    return Capabilities(live=terminal, colour=colour)
+
+
+# The screen.
 
 if sys.platform != "win32":
     import termios

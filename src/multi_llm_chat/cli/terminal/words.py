@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from multi_llm_chat.cli.terminal.safety import harmless, one_line
+from multi_llm_chat.cli.messages import harmless, one_line
 from multi_llm_chat.errors import (
     AuthError,
     BadRequest,

@@ -1,13 +1,29 @@
-"""Text of models, tools and servers, made harmless for a terminal.
+"""Messages on standard error, piped input, and text that is safe to print.
 
-Rules:
+Rules for text of models, tools and servers:
 1. No character that is left moves the cursor, rings, colours or titles anything: of the control characters
    only the line feed and the tab remain, the others are shown as pictures.
-2. Characters that turn the direction of others around are taken out: they can make words look like others.
-3. Each character is judged alone, so that it does not matter how a text was cut into pieces.
+2. Characters that reverse the direction of others are removed: they can make words look like others.
+3. Each character is judged alone, so it does not matter how a text was cut into pieces.
 """
 
+import sys
 from typing import Final
+
+import click
+
+
+def tell(text: str) -> None:
+    """Say something that is no part of the answer."""
+    click.echo(text, err=True)
+
+
+def read_input() -> str:
+    """What was piped in, if anything was."""
+    return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+
+
+# Text that is safe for a terminal.
 
 _UNKNOWN: Final = "\ufffd"
 
