@@ -9,8 +9,8 @@ from tests.frozen.samples import lines_of
 
 from multi_llm_chat.event_codec import read_row, write_event, write_row
 from multi_llm_chat.events import Event, MessageFinished, MessageSaved
-from multi_llm_chat.store.json_column import read_json, write_json
-from multi_llm_chat.store.old_events import rewritten
+from multi_llm_chat.store.tables import rewritten
+from multi_llm_chat.store.transaction import read_json, write_json
 
 STORED = lines_of("journal.jsonl")
 STREAMED = lines_of("jsonl_events.jsonl")

@@ -10,9 +10,8 @@ import pytest
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.local.answer import flat, is_faithful
-from multi_llm_chat.local.argument_fill import fault_in, minimal_fault
-from multi_llm_chat.local.machine import check_processor, thread_count
+from multi_llm_chat.local.answer import fault_in, flat, is_faithful, minimal_fault
+from multi_llm_chat.local.engine import check_processor, thread_count
 from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.tool_choice import MOST_TOOLS, NO_TOOL, Example, make_offers
 from multi_llm_chat.request import ToolDefinition

@@ -51,7 +51,7 @@ from multi_llm_chat.store import (
     run_info,
     stop_run,
 )
-from multi_llm_chat.store.json_column import read_json
+from multi_llm_chat.store.transaction import read_json
 from multi_llm_chat.testing.simulator import Disconnect, Gate, Hang, Say, Simulator, Status
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry

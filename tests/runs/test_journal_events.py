@@ -54,7 +54,7 @@ from multi_llm_chat.store import (
     stop_run,
     take_run,
 )
-from multi_llm_chat.store.json_column import read_json, write_json
+from multi_llm_chat.store.transaction import read_json, write_json
 from multi_llm_chat.testing.simulator import Simulator
 
 CALLS = st.builds(

@@ -38,8 +38,8 @@ from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.orphans import queue_orphans
 from multi_llm_chat.store import Store, Transaction, list_runs, open_store, run_info, take_run
 from multi_llm_chat.store.records import RunStatus
-from multi_llm_chat.store.run_admin import orphans
-from multi_llm_chat.store.run_admin import workers as known_workers
+from multi_llm_chat.store.runs import orphans
+from multi_llm_chat.store.runs import workers as known_workers
 from multi_llm_chat.testing.simulator import Gate, Say, Simulator
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 from multi_llm_chat.tools import ToolRegistry

@@ -21,7 +21,7 @@ from multi_llm_chat.store import (
     read_document,
     write_document,
 )
-from multi_llm_chat.store.json_column import read_json, write_json
+from multi_llm_chat.store.transaction import read_json, write_json
 
 
 @pytest.fixture(scope="module", params=PLACES)

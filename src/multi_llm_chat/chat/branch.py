@@ -11,7 +11,7 @@ from typing import Any, Final
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import Placed
-from multi_llm_chat.store.operation_clock import Occasion
+from multi_llm_chat.store.transaction import Occasion
 
 #: Marks the run, and its turns, in which a speaker weighs the others' answers.
 COUNCIL: Final = "council"

@@ -17,6 +17,9 @@ from multi_llm_chat.history.values import JsonObject
 #: ``scores``: choose a tool by how likely each label is. ``schema``: let the model write its choice.
 Routing = Literal["scores", "schema"]
 
+#: The provider of every embedded model.
+PROVIDER = "local"
+
 DEFAULT_MODEL = "smollm2-135m"
 
 #: A file below this size holds a model that cannot be trusted to write down its own choice.

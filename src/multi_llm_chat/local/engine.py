@@ -1,23 +1,27 @@
 """The only door to llama.cpp: one model in this process, asked with chat requests.
 
 Rules:
-1. llama.cpp is imported when a model is loaded, never before, and only on a fit processor.
-2. A request is a chat-completion body; its chunks are given one by one to the callback ``heard``.
+1. llama.cpp is imported when a model is loaded, never before. Its code uses AVX2 on x86 processors: without it the
+   process would die with an illegal instruction, so the processor is checked before the import. A processor about
+   which nothing is known passes.
+2. A request is a chat-completion body; its chunks are passed one by one to the callback ``on_chunk``.
 3. Whatever the callback raises ends the generation at once and is raised here: llama.cpp itself
    would swallow it. So raising is also how a generation is cancelled, in the prompt or behind it.
 4. No other process can talk to the engine. llama.cpp insists on a listening socket: it gets one in
    a private folder that is gone as soon as the model is loaded, or one behind a random key.
-5. An engine is used by one thread at a time.
+5. An engine is used by one thread at a time, and leaves one core free: two threads on two busy cores are slower than one.
 
 ``Runtime`` is one model file, one engine, one worker:
 6. The model is loaded when it is first needed, and once. Generations come one after the other.
-7. Everything the engine does happens in the one thread of its runtime. What a generation says goes
-   through a queue, so a slow listener holds up nothing.
-8. A listener that leaves stops the generation: at the next token, or at the next piece of the prompt.
-9. What goes wrong in the worker is raised to the listener, behind what was said before.
+7. Everything the engine does happens in the one thread of its runtime. What a generation emits goes
+   through a queue, so a slow reader holds up nothing.
+8. A reader that leaves stops the generation: at the next token, or at the next piece of the prompt.
+9. An error in the worker is raised to the reader, after what was emitted before it.
 """
 
 import asyncio
+import os
+import platform
 import secrets
 import shutil
 import socket
@@ -35,7 +39,50 @@ from multi_llm_chat.errors import BadRequest, ProviderError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.json_values import as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.machine import PROVIDER, check_processor, thread_count
+from multi_llm_chat.local.catalogue import PROVIDER
+
+_X86 = frozenset({"x86_64", "amd64", "i386", "i686"})
+_PROCESSORS = Path("/proc/cpuinfo")
+
+
+def thread_count() -> int:
+    """How many threads a model may use."""
+    return max(1, (os.cpu_count() or 1) - 1)
+
+
+def check_processor(description: Path = _PROCESSORS, machine: str | None = None) -> None:
+    """Refuse a processor on which the runtime would crash.
+
+    Args:
+        description: Where Linux describes the processor.
+        machine: The architecture's name; this machine's otherwise.
+
+    Raises:
+        ProviderError: The processor has no AVX2 (``code`` is ``no_avx2``).
+    """
+    if (machine or platform.machine()).lower() not in _X86:
+        return
+    flags = _flags(description)
+    if flags and "avx2" not in flags:
+        raise ProviderError(
+            "This processor has no AVX2, which the embedded model's runtime needs. Set a "
+            "provider's key, or run a model with Ollama and choose the provider 'ollama'.",
+            provider=PROVIDER,
+            code="no_avx2",
+        )
+
+
+def _flags(description: Path) -> frozenset[str]:
+    try:
+        text = description.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return frozenset()  # not Linux
+    for line in text.splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "flags":
+            return frozenset(value.split())
+    return frozenset()
+
 
 #: Tokens of a prompt that are read at once: between two such pieces a generation can be stopped.
 _PIECE = 128

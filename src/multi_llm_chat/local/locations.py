@@ -16,8 +16,13 @@ from msgspec import Struct
 
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import ProviderError, UsageError
-from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, ModelRow, row_of_file
-from multi_llm_chat.local.machine import PROVIDER
+from multi_llm_chat.local.catalogue import (
+    DEFAULT_MODEL,
+    KNOWN_MODELS,
+    PROVIDER,
+    ModelRow,
+    row_of_file,
+)
 
 VARIABLE = "MULTI_LLM_CHAT_LOCAL_MODEL"
 _CHOICE = "chosen"

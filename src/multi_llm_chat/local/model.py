@@ -18,11 +18,10 @@ from multi_llm_chat.events import Event, Finish, TextDelta, ThinkingDelta, ToolC
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.local.answer import Task, answer
-from multi_llm_chat.local.catalogue import ModelRow, notice_of
+from multi_llm_chat.local.catalogue import PROVIDER, ModelRow, notice_of
 from multi_llm_chat.local.engine import Engine, Runtime, Voice, Work, load_engine
 from multi_llm_chat.local.generation import Asking
 from multi_llm_chat.local.locations import installed, locate
-from multi_llm_chat.local.machine import PROVIDER
 from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.tool_choice import Example, Router, make_offers, router_for
 from multi_llm_chat.protocol.request_settings import read_options

@@ -25,7 +25,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.local.machine import PROVIDER
+from multi_llm_chat.local.catalogue import PROVIDER
 from multi_llm_chat.protocol.request_draft import media_label, system_text
 from multi_llm_chat.repair import frame, repair
 from multi_llm_chat.repair.policy import RepairPolicy, Target

@@ -20,7 +20,7 @@ from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import GRACE_MS, watch_orphans
 from multi_llm_chat.runs.recovery import PATIENCE, Resolve, drive_run
 from multi_llm_chat.store.records import RunStatus
-from multi_llm_chat.store.run_admin import sign_off
+from multi_llm_chat.store.runs import sign_off
 from multi_llm_chat.tools.threads import in_thread
 
 APPLICATION: Final = "multi_llm_chat"

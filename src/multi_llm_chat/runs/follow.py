@@ -34,7 +34,7 @@ from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT
 from multi_llm_chat.store import RunInfo, Store, Told, get_turn, read_events, run_info
 from multi_llm_chat.store.journal import MOST_EVENTS
-from multi_llm_chat.store.json_column import read_json
+from multi_llm_chat.store.transaction import read_json
 
 Numbered: TypeAlias = tuple[int, Event]
 

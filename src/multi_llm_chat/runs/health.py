@@ -14,7 +14,7 @@ from msgspec import Struct
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.leases import counts
 from multi_llm_chat.store import Store, count_runs, list_runs
-from multi_llm_chat.store.run_admin import workers
+from multi_llm_chat.store.runs import workers
 
 #: Seconds after which a database that does not answer counts as unreachable.
 PATIENCE: Final = 5.0

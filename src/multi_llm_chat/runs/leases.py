@@ -25,7 +25,7 @@ from multi_llm_chat.runs.notifications import Notifications
 from multi_llm_chat.runs.owner import new_owner
 from multi_llm_chat.runs.records import NumberedRows, Write
 from multi_llm_chat.store import Events, Fence, Store, append_events, renew
-from multi_llm_chat.store.json_column import write_json
+from multi_llm_chat.store.transaction import write_json
 
 #: Seconds between two writes of events.
 FLUSH: Final = 0.05

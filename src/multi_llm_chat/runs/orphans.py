@@ -16,7 +16,7 @@ from typing import Final, Protocol
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.leases import RunQueue
 from multi_llm_chat.store import RunInfo, Store, prune_events
-from multi_llm_chat.store.run_admin import orphans, sign_of_life
+from multi_llm_chat.store.runs import orphans, sign_of_life
 
 #: Milliseconds for which a run may wait for its first worker before it is queued again.
 GRACE_MS: Final = 10_000

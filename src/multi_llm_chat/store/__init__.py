@@ -4,14 +4,6 @@
 the operations of this package, each in one transaction.
 """
 
-from multi_llm_chat.store.branches import (
-    children,
-    drop_head,
-    heads,
-    move_head,
-    newest_leaf,
-    siblings,
-)
 from multi_llm_chat.store.conversation_state import Standing, UnderWay, read_standing
 from multi_llm_chat.store.conversations import (
     archive,
@@ -67,18 +59,33 @@ from multi_llm_chat.store.records import (
     Summary,
     Total,
 )
-from multi_llm_chat.store.run_admin import (
+from multi_llm_chat.store.runs import (
     RunInfo,
+    begin_run,
     count_runs,
+    end_run,
     list_runs,
     reopen_run,
     run_info,
+    runs,
     stop_run,
 )
-from multi_llm_chat.store.runs import begin_run, end_run, runs
 from multi_llm_chat.store.search import search
 from multi_llm_chat.store.transaction import Transaction, reading
-from multi_llm_chat.store.turns import END, append, get_turn, page, path, path_to
+from multi_llm_chat.store.turns import (
+    END,
+    append,
+    children,
+    drop_head,
+    get_turn,
+    heads,
+    move_head,
+    newest_leaf,
+    page,
+    path,
+    path_to,
+    siblings,
+)
 
 __all__ = [
     "END",

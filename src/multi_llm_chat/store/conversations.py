@@ -12,10 +12,9 @@ from typing import Literal, TypeAlias
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.json_column import read_json, write_json
 from multi_llm_chat.store.records import Listing, Summary
-from multi_llm_chat.store.search_index import remove_conversation
-from multi_llm_chat.store.transaction import Row, Transaction, reading
+from multi_llm_chat.store.search import remove_conversation
+from multi_llm_chat.store.transaction import Row, Transaction, read_json, reading, write_json
 
 #: Longer ids are nobody's.
 MAX_ID = 200

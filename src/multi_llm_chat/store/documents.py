@@ -13,12 +13,10 @@ from msgspec.structs import replace
 from multi_llm_chat.archive.document import Conversation, TreeTurn
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.store.branches import heads
 from multi_llm_chat.store.conversations import get, is_id, key_of
-from multi_llm_chat.store.json_column import write_json
-from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.transaction import Transaction, reading, write_json
 from multi_llm_chat.store.turn_rows import within_range
-from multi_llm_chat.store.turns import insert_turn, read_placed, set_head
+from multi_llm_chat.store.turns import heads, insert_turn, read_placed, set_head
 
 
 @reading

@@ -22,8 +22,7 @@ from typing import Any, Protocol
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store.database_faults import Fault
-from multi_llm_chat.store.operation_clock import Occasion
-from multi_llm_chat.store.transaction import Link, Transaction
+from multi_llm_chat.store.transaction import Link, Occasion, Transaction
 
 #: How many operations share a commit at most.
 TOGETHER = 64

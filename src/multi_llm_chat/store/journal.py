@@ -18,10 +18,16 @@ from msgspec import Struct
 from multi_llm_chat.errors import RunLost
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.json_column import read_json, write_json
 from multi_llm_chat.store.records import Call, CallState, ErrorRecord, RunStatus
 from multi_llm_chat.store.runs import own_run
-from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
+from multi_llm_chat.store.transaction import (
+    Row,
+    Transaction,
+    chunks,
+    read_json,
+    reading,
+    write_json,
+)
 from multi_llm_chat.store.turns import turn_key
 
 #: The channel on which Postgres notifies that events of a run were written.

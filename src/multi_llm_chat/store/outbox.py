@@ -11,8 +11,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import key_of
-from multi_llm_chat.store.json_column import read_json, write_json
-from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.transaction import Transaction, read_json, reading, write_json
 
 
 class QueuedMessage(Struct, frozen=True):

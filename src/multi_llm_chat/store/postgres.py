@@ -27,7 +27,7 @@ from multi_llm_chat.store.database_faults import (
     UNREACHABLE,
     Fault,
 )
-from multi_llm_chat.store.migrations import migrate
+from multi_llm_chat.store.tables import migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 #: By SQLSTATE, or by the two letters of its class.

@@ -10,8 +10,7 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import key_of
-from multi_llm_chat.store.json_column import read_json, write_json
-from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.transaction import Transaction, read_json, reading, write_json
 
 #: The asker still owns a run. An owner in ``runs`` is the asker's name, a slash and a mark of that one lease.
 _AWAITED = """EXISTS (SELECT 1 FROM runs WHERE runs.conversation = questions.conversation

@@ -1,15 +1,112 @@
-"""Search in all messages of a user.
+"""Search in all messages of a user, and the index of terms: one row for each turn that has words.
 
 Rules:
-1. A message is found if its words hold every piece of the query (terms.py); the message saved last comes first.
-2. Deleted conversations are not searched; archived ones only where asked.
+1. A message is found if its words hold every piece of the query (``search_terms``); the message saved last comes first.
+2. Deleted conversations are not searched; archived ones only on request.
 3. The snippet is a piece of the message itself, and the marks are places in it.
+4. The index is written in the transaction that writes the turn, so it is never behind.
+5. Both databases index the very same terms; nothing is left to their own ideas of a word.
 """
 
+from collections.abc import Sequence
+from hashlib import sha256
+
+from multi_llm_chat.history.values import Text
 from multi_llm_chat.store.records import Hit
-from multi_llm_chat.store.search_index import candidates, texts_of
-from multi_llm_chat.store.search_terms import read_query
-from multi_llm_chat.store.transaction import Transaction, reading
+from multi_llm_chat.store.search_terms import Query, read_query, terms_of
+from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
+from multi_llm_chat.store.turn_rows import read_part_row
+
+# The index.
+
+_CANDIDATES = (
+    "SELECT turns.key, conversations.id, title, turns.id, author, turns.created_ms"
+    " FROM search JOIN turns ON turns.key = {number} JOIN conversations ON conversations.key = conversation"
+    " WHERE {matches} AND {number} < ? AND user_id = ? AND deleted_ms IS NULL{archived}"
+    " ORDER BY {number} DESC LIMIT ?"
+)
+
+
+def add_turn(transaction: Transaction, turn: int, text: str) -> None:
+    """Index a turn's words."""
+    terms = terms_of(text) if text else []
+    if not terms:
+        return
+    if transaction.database == "postgres":
+        transaction.rows(
+            "INSERT INTO search(turn, terms) VALUES (?, array_to_tsvector(?))",
+            turn,
+            [*terms, _owner(transaction)],
+        )
+    else:
+        transaction.rows("INSERT INTO search(rowid, terms) VALUES (?, ?)", turn, " ".join(terms))
+
+
+def remove_conversation(transaction: Transaction, conversation: int) -> None:
+    """Forget the words of a conversation that is about to be removed."""
+    if transaction.database == "postgres":
+        return  # its rows go with the turns
+    rows = transaction.rows("SELECT key FROM turns WHERE conversation = ?", conversation)
+    for turn, text in texts_of(transaction, [key for (key,) in rows]).items():
+        # The index keeps no text: to forget terms it must be told which they were.
+        if terms := terms_of(text):
+            transaction.rows(
+                "INSERT INTO search(search, rowid, terms) VALUES ('delete', ?, ?)",
+                turn, " ".join(terms),
+            )  # fmt: skip
+
+
+def texts_of(transaction: Transaction, turns: Sequence[int]) -> dict[int, str]:
+    """The words of stored turns, of those that have any."""
+    words: dict[int, list[str]] = {}
+    for marks, chunk in chunks(turns):
+        for turn, body in transaction.rows(
+            f"SELECT turn, body FROM parts WHERE turn IN ({marks}) AND kind = 'text'"  # noqa: S608 only question marks
+            " ORDER BY turn, position",
+            *chunk,
+        ):
+            part = read_part_row("text", body, None)
+            words.setdefault(turn, []).append(part.content if isinstance(part, Text) else "")
+    return {turn: "\n".join(told) for turn, told in words.items()}
+
+
+def candidates(
+    transaction: Transaction, query: Query, before: int, *, archived: bool, limit: int
+) -> list[Row]:
+    """Turns that have all terms of the query, newest first.
+
+    A row is: key, conversation's id, its title, turn's id, author, time.
+    """
+    postgres = transaction.database == "postgres"
+    statement = _CANDIDATES.format(
+        number="search.turn" if postgres else "search.rowid",
+        matches="search.terms @@ CAST(? AS tsquery)" if postgres else "search MATCH ?",
+        archived="" if archived else " AND archived_ms IS NULL",
+    )
+    wanted = _tsquery(query, _owner(transaction)) if postgres else _fts_query(query)
+    return transaction.rows(statement, wanted, before, transaction.user, limit)
+
+
+def _fts_query(query: Query) -> str:
+    # Terms are letters, digits and marks alone: there is nothing to escape within the quotes.
+    wanted = [f'"{term}"' for piece in query.pieces for term in piece.terms]
+    wanted += [f'"{piece.beginning}"*' for piece in query.pieces if piece.beginning]
+    return " AND ".join(dict.fromkeys(wanted))
+
+
+def _owner(transaction: Transaction) -> str:
+    """A term that no text has: on a server the words of one user are not looked for among all."""
+    return "\U0010fffd" + sha256(transaction.user.encode()).hexdigest()[:16]
+
+
+def _tsquery(query: Query, owner: str) -> str:
+    wanted = [f"'{owner}'"]
+    wanted += [f"'{term}'" for piece in query.pieces for term in piece.terms]
+    wanted += [f"'{piece.beginning}':*" for piece in query.pieces if piece.beginning]
+    return " & ".join(dict.fromkeys(wanted))
+
+
+# The search.
 
 #: How much of a message is shown around the first place found, in characters.
 BEFORE = 40

@@ -28,8 +28,7 @@ from multi_llm_chat.store.database_faults import (
     UNOPENED,
     Fault,
 )
-from multi_llm_chat.store.migrations import migrate
-from multi_llm_chat.store.tables import APPLICATION_ID
+from multi_llm_chat.store.tables import APPLICATION_ID, migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 MEMORY = ":memory:"

@@ -1,20 +1,113 @@
-"""The tables, as numbered steps from nothing to today.
+"""The tables, as numbered steps from nothing to today, and the migration of a store to the last step.
 
 Rules:
 1. A step that was released is never changed; what is wanted beyond it is a new step.
 2. One text serves both databases; where they must differ, a word of ``WORDS`` stands in braces.
 3. Rows point to each other by numbers that no user sees; what users see are ids, unique for each user
-   (conversations) or within a conversation (turns). So nobody's import can collide with another's rows.
+   (conversations) or within a conversation (turns). So no import can collide with another user's rows.
 4. JSON is text: both databases keep it to the letter.
 5. Removing a conversation removes its rows. Turns do not remove their children one by one: SQLite would follow
    a thousand of them and no more.
+
+Rules of migration:
+6. All missing steps are done in one transaction, under a lock: of several processes one does the work.
+7. A store that is newer than the program is left alone.
+8. Before a store with data is changed, ``keep`` is called to save a copy.
+9. Journals of version 4, whose rows were lists ``[name, field, …]``, are rewritten as rows of the one event union. A row
+   without a matching event becomes a row of an unknown kind, which followers skip: dropping it would leave a gap in the
+   numbers.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
 
-from multi_llm_chat.store.old_events import rewrite_old_events
-from multi_llm_chat.store.transaction import DatabaseName, Link
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.store.transaction import DatabaseName, Link, read_json, write_json
+
+# Rows of version 4.
+
+_COUNTS: Final = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "thinking_tokens",
+)
+
+
+def rewrite_old_events(link: Link) -> None:
+    """Rewrite every row of every journal."""
+    errors = dict(link.execute("SELECT id, error FROM runs WHERE error IS NOT NULL"))
+    rows = link.execute("SELECT run_id, sequence, payload FROM run_events")
+    link.execute_many(
+        "UPDATE run_events SET payload = ? WHERE run_id = ? AND sequence = ?",
+        [
+            (write_json(rewritten(read_json(payload), errors.get(run_id))), run_id, sequence)
+            for run_id, sequence, payload in rows
+        ],
+    )
+
+
+def rewritten(row: list[Any], error: str | None = None) -> JsonObject:
+    """One old row as a new one; ``error`` is the error of its run, as JSON."""
+    name, *values = row
+    if name == "ended":
+        return _ended(*values, error=error)
+    if name == "delayed":
+        provider, seconds = values
+        text = f"Waiting {seconds:.0f} s: the limit of {provider} is used up."
+        return {"type": "run_waiting", "reason": "rate", "text": text}
+    if name not in _FIELDS:
+        return {"type": f"old_{name}", "fields": values}
+    kind, fields = _FIELDS[name]
+    told = dict(zip(fields, values, strict=True))
+    told.pop("speaker", None)
+    return {"type": kind} | {
+        field: read_json(value) if field in _TEXTS else value for field, value in told.items()
+    }
+
+
+def _ended(
+    status: str,
+    reason: str,
+    usage: list[int],
+    cost: str | None,
+    seconds: float,
+    *,
+    error: str | None,
+) -> JsonObject:
+    counts = dict(zip(_COUNTS, usage, strict=True))
+    row: JsonObject = {"usage": counts, "seconds": seconds}
+    if cost is not None:
+        row["cost"] = cost
+    if status != "failed":
+        return {"type": "run_finished", "stop_reason": reason, **row}
+    unknown = {"kind": "MultiLLMChatError", "message": "The answer failed."}
+    return {"type": "run_failed", "error": unknown if error is None else read_json(error), **row}
+
+
+#: The new kind and the names of the fields of each old row.
+_FIELDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
+    "begun": ("run_started", ("speaker", "model")),
+    "resumed": ("run_resumed", ("attempt",)),
+    "turn": ("turn_finished", ("turn_id", "role", "is_whole")),
+    "text": ("text_delta", ("text",)),
+    "thinking": ("thinking_delta", ("text",)),
+    "call_start": ("tool_call_start", ("index", "tool_call_id", "name")),
+    "call_delta": ("tool_call_delta", ("index", "arguments")),
+    "call_end": ("tool_call_end", ("index", "call")),
+    "usage": ("usage", _COUNTS),
+    "finish": ("finish", ("reason", "raw")),
+    "tool": ("tool_started", ("call",)),
+    "result": ("tool_finished", ("call", "result", "seconds")),
+}
+
+#: Fields that were JSON within the JSON.
+_TEXTS: Final = frozenset({"call", "result"})
+
+
+# The tables.
 
 #: SQL, and functions for what SQL cannot say.
 Step: TypeAlias = tuple[str | Callable[[Link], None], ...]
@@ -28,7 +121,7 @@ WORDS: dict[DatabaseName, dict[str, str]] = {
         "{bytes}": "BLOB",
         # Tells our files from other programs' ("MLCh").
         "{mark}": f"PRAGMA application_id = {APPLICATION_ID}",
-        # The terms are made by us (terms.py): the tokenizer only has to part them at spaces.
+        # The terms are made by us (``search_terms``): the tokenizer only has to part them at spaces.
         "{search}": "CREATE VIRTUAL TABLE search USING "
         "fts5(terms, content='', detail=none, tokenize='ascii', prefix='1 2 3')",
         "{search index}": "",
@@ -205,3 +298,80 @@ def statements(step: Step, database: DatabaseName) -> list[str]:
         if statement:
             written.append(statement)
     return written
+
+
+# Migration.
+
+_HAS_VERSION: dict[DatabaseName, str] = {
+    "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
+    # Not ``to_regclass``, which may still remember that there was none before we waited for the lock.
+    "postgres": "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'meta' AND relkind = 'r'"
+    " AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema())",
+}
+
+#: What is executed to be alone. The number is ours, and nobody else's in that database.
+_BEGIN: dict[DatabaseName, tuple[str, ...]] = {
+    "sqlite": ("BEGIN IMMEDIATE",),
+    "postgres": ("BEGIN", "SELECT pg_advisory_xact_lock(7365190204483920018)"),
+}
+
+
+def version_of(link: Link) -> int:
+    """The number of the last step that was done; 0 if there is no store yet."""
+    if not link.execute(_HAS_VERSION[link.database]):
+        return 0
+    return int(link.execute("SELECT version FROM meta")[0][0])
+
+
+def migrate(
+    link: Link,
+    place: str,
+    *,
+    keep: Callable[[int], None] | None = None,
+    steps: Sequence[Step] = STEPS,
+) -> None:
+    """Do the steps that the store lacks.
+
+    Args:
+        link: an open connection outside any transaction.
+        place: what to call the store in an error.
+        keep: saves the store as it is; it is given the store's version.
+        steps: all steps there are.
+
+    Raises:
+        StoreError: the store was made by a newer program.
+    """
+    if _is_current(version_of(link), place, steps):
+        return
+    try:
+        for statement in _BEGIN[link.database]:
+            link.execute(statement)
+        version = version_of(link)  # another process may have been quicker
+        if not _is_current(version, place, steps):
+            if version and keep is not None:
+                keep(version)
+            _do(link, version, steps)
+        link.execute("COMMIT")
+    except BaseException:
+        link.roll_back()
+        raise
+
+
+def _is_current(version: int, place: str, steps: Sequence[Step]) -> bool:
+    if version > len(steps):
+        raise StoreError(
+            f"The conversations in {place} were written by a newer version of this program "
+            f"(store version {version}, this program knows {len(steps)}). Upgrade multi_llm_chat, or "
+            "choose another place.",
+            reason="newer",
+        )
+    return version == len(steps)
+
+
+def _do(link: Link, version: int, steps: Sequence[Step]) -> None:
+    if not version:
+        link.execute("CREATE TABLE meta(version INTEGER NOT NULL)")
+        link.execute("INSERT INTO meta(version) VALUES (0)")
+    for step in steps[version:]:
+        perform(step, link)
+    link.execute("UPDATE meta SET version = ?", (len(steps),))

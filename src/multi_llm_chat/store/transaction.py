@@ -1,17 +1,63 @@
-"""What an operation works with.
+"""What an operation works with: its transaction, its time and new ids, and JSON columns.
 
 Rules:
 1. An operation is a plain function whose first parameter is a ``Transaction``; whatever it does
    happens as a whole or not at all. Operations may call operations: it stays one transaction.
-2. It may be tried again, so it does the same twice as once; ids and time come from the transaction.
-3. It sees the rows of ``transaction.user`` and of nobody else.
+2. It may be retried, so it does the same twice as once; ids and time come from the transaction.
+3. It sees the rows of ``transaction.user`` and no other user's.
 4. An operation marked with ``reading`` writes nothing, and waits for no writer.
+
+Rules of time and ids:
+5. An operation that is retried gets the same time and the same ids as before: if its first
+   try has landed after all, it finds what it wrote and does not write it a second time.
+6. Ids are UUIDs of version 7: their text sorts by time, and cannot be guessed.
+
+Rules of JSON columns:
+7. What is read equals what was written, infinities and half surrogate pairs included.
+8. The text contains neither NUL nor half characters, which databases refuse.
+9. A value that is no JSON is saved as the nearest JSON there is, and so is one nested more deeply than every Python reads.
 """
 
+import json
+import os
+import time
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
+from uuid import UUID
 
-from multi_llm_chat.store.operation_clock import Occasion
+from multi_llm_chat.history.json_values import as_list, as_object, clean_json
+
+# The time and the ids of one operation.
+
+_COUNTER_BITS = 12
+_RANDOM_BITS = 62
+
+
+class Occasion:
+    """One call of an operation, however often it is tried."""
+
+    def __init__(self) -> None:
+        self.now_ms = time.time_ns() // 1_000_000
+        self._random = int.from_bytes(os.urandom(8)) >> 2
+        self._given = 0
+
+    def begin_again(self) -> None:
+        """Start over: the next try gets the same ids in the same order."""
+        self._given = 0
+
+    def new_id(self) -> str:
+        """The next id."""
+        number = self._given
+        self._given += 1
+        # Beyond 4,096 ids the counter runs into the time, and the order is still kept.
+        stamp = (self.now_ms << _COUNTER_BITS) + number
+        milliseconds, counter = stamp >> _COUNTER_BITS, stamp & 0xFFF
+        random = (self._random + number) % (1 << _RANDOM_BITS)
+        return str(UUID(int=milliseconds << 80 | 0x7 << 76 | counter << 64 | 0x2 << 62 | random))
+
+
+# The transaction.
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -122,3 +168,49 @@ def reading(operation: Operation[P, R]) -> Operation[P, R]:
 def only_reads(operation: Callable[..., Any]) -> bool:
     """Whether the operation was marked as one that only reads."""
     return operation in _READING
+
+
+# JSON in a column.
+
+#: Marks text that no database takes as it is: the rest is its bytes in base64. No JSON begins so.
+_PACKED = "="
+
+#: What a Python of any version reads again, whatever it was called from.
+_DEEPEST: Final = 400
+
+_write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+
+def write_json(value: Any) -> str:
+    """The value as text."""
+    try:
+        text = _write(value)
+    except (TypeError, ValueError, RecursionError):
+        text = _write(clean_json(value))
+    if text.count("[") + text.count("{") > _DEEPEST and _is_too_deep(value):
+        text = _write(clean_json(value))
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        # Escapes would join two halves that stand side by side; bytes keep them apart.
+        return _PACKED + b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
+    return text
+
+
+def _is_too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(_DEEPEST):
+        level = [item for each in level for item in _items(each)]
+    return bool(level)
+
+
+def _items(value: object) -> Iterable[object]:
+    inside = as_object(value)
+    return inside.values() if inside is not None else as_list(value) or ()
+
+
+def read_json(text: str) -> Any:
+    """The value that was written."""
+    if text.startswith(_PACKED):
+        text = b64decode(text[1:]).decode("utf-8", "surrogatepass")
+    return json.loads(text)

@@ -28,7 +28,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.store.json_column import read_json, write_json
+from multi_llm_chat.store.transaction import read_json, write_json
 
 #: Smaller data stay in the part's own row (characters of base64).
 BLOB_SIZE = 4096

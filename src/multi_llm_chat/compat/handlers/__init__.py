@@ -19,8 +19,9 @@ from multi_llm_chat.compat.handlers.stream_context import (
     StreamContext,
     StreamingRequest,
     StreamResult,
+    ToolRound,
+    review_by_events,
 )
-from multi_llm_chat.compat.handlers.tool_review import ToolRound, review_by_events
 
 __all__ = [
     "ANSWERS",

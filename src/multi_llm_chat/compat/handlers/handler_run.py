@@ -33,8 +33,8 @@ from multi_llm_chat.compat.handlers.stream_context import (
     StreamContext,
     StreamingRequest,
     StreamResult,
+    ToolRound,
 )
-from multi_llm_chat.compat.handlers.tool_review import ToolRound
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn

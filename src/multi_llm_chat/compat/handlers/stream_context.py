@@ -1,14 +1,128 @@
-"""What passes between a handler and the application that owns the HTTP calls."""
+"""What passes between a handler and the application that owns the HTTP calls, the review of tool results included.
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+Rules of a review:
+1. The model receives the results as they are when the review is over; each call keeps exactly one.
+2. A round may be used from any thread until then.
 
+The review by events is a step mode for applications that know only events:
+3. ``review_tool_results_request`` carries the results; the model receives nothing before it is answered.
+4. The answer, ``tool_results_reviewed``, may name results to ``modify``, tools to ``reexecute``, or ``cancel`` the run.
+5. After tools have run again the results are shown again.
+6. Where the answer is an error, or names what is not there, the results stay as they are.
+"""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.compat.handlers.tool_review import ToolRound
-from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.compat.handlers.event_system import REVIEW, EventSystem
+from multi_llm_chat.errors import MultiLLMChatError, ToolError, UsageError
 from multi_llm_chat.events import StopReason, Usage
-from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
+from multi_llm_chat.tools.tool_runner import ToolRunner
+
+# The review of results.
+
+
+class ToolRound:
+    """One round: its calls and their results."""
+
+    def __init__(
+        self,
+        calls: Sequence[ToolCall],
+        results: Mapping[str, ToolResult],
+        tools: ToolRunner,
+        conversation: str | None,
+    ) -> None:
+        self.calls = tuple(calls)
+        ids = [call.tool_call_id for call in calls]
+        self._results = {one: results[one] for one in ids if one in results}
+        self._tools = tools
+        self._conversation = conversation
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        """The results as the model would be told them now, in the order of the calls."""
+        return tuple(self._results.values())
+
+    def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
+        """Tell the model something else than the tool did."""
+        self._call(tool_call_id)
+        edited = msgspec.structs.replace(self._results[tool_call_id], content=content)
+        self._results[tool_call_id] = edited
+        return edited
+
+    def reexecute_tool(self, tool_call_id: str) -> ToolResult:
+        """Run a tool again and take its new result."""
+        call = self._call(tool_call_id)
+        result = self._tools.submit(call, conversation=self._conversation).result()
+        self._results[tool_call_id] = result
+        return result
+
+    def _call(self, tool_call_id: str) -> ToolCall:
+        for call in self.calls:
+            if call.tool_call_id == tool_call_id and tool_call_id in self._results:
+                return call
+        waiting = ", ".join(self._results) or "none"
+        raise UsageError(f"No result of {tool_call_id!r} waits to be told (waiting: {waiting})")
+
+
+# The review by events.
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+class ReviewCancelled(ToolError):
+    """Whoever looked at the results stopped the run."""
+
+
+def review_by_events(
+    events: EventSystem, timeout: float | None = None
+) -> Callable[[ToolRound], None]:
+    """A ``StreamContext.review`` that asks by events; it waits as long as it takes, or ``timeout`` seconds."""
+
+    def review(done: ToolRound) -> None:
+        again = True
+        while again:
+            answer = events.request(REVIEW, {"results": _shown(done)}, timeout=timeout)
+            if answer.get("cancel"):
+                raise ReviewCancelled("The run was stopped when its results were looked at")
+            again = _apply(done, answer)
+
+    return review
+
+
+def _shown(done: ToolRound) -> list[JsonObject]:
+    return [
+        {
+            "tool_name": result.name,
+            "tool_id": result.tool_call_id,
+            "tool_result": result.content,
+            "is_error": result.is_error,
+        }
+        for result in done.results
+    ]
+
+
+def _apply(done: ToolRound, answer: JsonObject) -> bool:
+    """Do what the answer says; whether tools have run again."""
+    ran = False
+    try:
+        for tool_call_id, content in (as_object(answer.get("modify")) or {}).items():
+            done.modify_tool_result(tool_call_id, content)
+        for tool_call_id in as_list(answer.get("reexecute")) or []:
+            done.reexecute_tool(tool_call_id)
+            ran = True
+    except UsageError as error:
+        _LOGGER.warning("a review was not followed: %s", error)
+    return ran
+
+
+# Requests and results.
 
 #: Told while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
 Output: TypeAlias = Callable[[Sequence[JsonObject]], object]
