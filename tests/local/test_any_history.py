@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.local.prompt import Prompt, read_prompt
+from multi_llm_chat.local.prompt import LocalPrompt, read_prompt
 from multi_llm_chat.local.tool_choice import NO_TOOL, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 
-def shape(prompt: Prompt) -> list[str]:
+def shape(prompt: LocalPrompt) -> list[str]:
     messages = prompt.messages()
     assert all(message["content"].strip() for message in messages)
     assert all(message["content"].encode() for message in messages)
@@ -28,7 +28,7 @@ def test_user_and_assistant_alternate_behind_the_system(
     except UsageError:
         return  # a turn that cannot be understood is the caller's mistake
     assert prompt.question.strip()
-    smallest: Prompt | None = prompt
+    smallest: LocalPrompt | None = prompt
     while smallest is not None:
         roles = shape(smallest)
         body = roles[1:] if roles[0] == "system" else roles

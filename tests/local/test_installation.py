@@ -11,14 +11,14 @@ import pytest
 from multi_llm_chat.errors import ConnectionFailed, ProviderError, UsageError
 from multi_llm_chat.local import (
     DEFAULT_MODEL,
-    Choice,
+    LocalChoice,
     Progress,
     choose_local,
     install,
     list_models,
     use,
 )
-from multi_llm_chat.local.catalogue import KNOWN_MODELS, Address, ModelRow
+from multi_llm_chat.local.catalogue import KNOWN_MODELS, FileAddress, ModelRow
 from multi_llm_chat.local.default_model import running_ollama
 from multi_llm_chat.local.locations import VARIABLE, locate
 
@@ -70,7 +70,7 @@ def host() -> Iterator[Host]:
 
 
 def row(url: str, sha256: str = hashlib.sha256(CONTENT).hexdigest()) -> ModelRow:
-    return ModelRow("tiny", "Tiny", "scores", sha256, len(CONTENT), Address(f"{url}/tiny.gguf"))
+    return ModelRow("tiny", "Tiny", "scores", sha256, len(CONTENT), FileAddress(f"{url}/tiny.gguf"))
 
 
 def names(folder: Path) -> list[str]:
@@ -127,16 +127,18 @@ def test_a_wrong_hash_is_refused_and_leaves_nothing(host: Host, tmp_path: Path) 
     assert names(tmp_path) == []
 
 
-def test_offline_is_told_in_words(host: Host, tmp_path: Path) -> None:
+def test_offline_is_reported_in_words(host: Host, tmp_path: Path) -> None:
     url = host.url
-    host.server_close()  # from now on nobody listens there
+    host.server_close()  # from now on no server listens there
     with pytest.raises(ConnectionFailed, match="try again") as caught:
         install(row(url), folder=tmp_path)
     assert caught.value.code == "offline"
 
 
-def test_too_little_room_is_told_before_the_download(host: Host, tmp_path: Path) -> None:
-    huge = ModelRow("huge", "Huge", "schema", "0" * 64, 10**18, Address(f"{host.url}/huge.gguf"))
+def test_too_little_room_is_reported_before_the_download(host: Host, tmp_path: Path) -> None:
+    huge = ModelRow(
+        "huge", "Huge", "schema", "0" * 64, 10**18, FileAddress(f"{host.url}/huge.gguf")
+    )
     with pytest.raises(ProviderError, match="not enough room") as caught:
         install(huge, folder=tmp_path)
     assert caught.value.code == "no_space"
@@ -173,7 +175,7 @@ def test_only_what_can_be_used_can_be_chosen(tmp_path: Path) -> None:
     assert names(tmp_path) == []
 
 
-def test_the_list_tells_what_is_here_and_what_is_chosen(
+def test_the_list_shows_what_is_here_and_what_is_chosen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
@@ -190,9 +192,11 @@ def test_the_list_tells_what_is_here_and_what_is_chosen(
 def test_a_running_ollama_is_preferred_to_the_default(host: Host, tmp_path: Path) -> None:
     environment = {"OLLAMA_HOST": host.url}
     assert running_ollama(environment) == ("qwen3:8b", "llama3")
-    assert choose_local(folder=tmp_path, environment=environment) == Choice("ollama", "qwen3:8b")
+    assert choose_local(folder=tmp_path, environment=environment) == LocalChoice(
+        "ollama", "qwen3:8b"
+    )
     decided = {**environment, VARIABLE: DEFAULT_MODEL}
-    assert choose_local(folder=tmp_path, environment=decided) == Choice("local", DEFAULT_MODEL)
+    assert choose_local(folder=tmp_path, environment=decided) == LocalChoice("local", DEFAULT_MODEL)
 
 
 def test_without_ollama_the_default_speaks(host: Host, tmp_path: Path) -> None:
@@ -200,4 +204,4 @@ def test_without_ollama_the_default_speaks(host: Host, tmp_path: Path) -> None:
     host.server_close()
     assert running_ollama(environment) == ()
     chosen = choose_local(folder=tmp_path, environment=environment)
-    assert chosen == Choice("local", DEFAULT_MODEL)
+    assert chosen == LocalChoice("local", DEFAULT_MODEL)

@@ -12,7 +12,7 @@ from multi_llm_chat.errors import ContextTooLong, ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish, TextDelta, Usage
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.local import DEFAULT_MODEL, LocalModel
-from multi_llm_chat.local.engine import Engine, Heard, load_engine
+from multi_llm_chat.local.engine import LlamaEngine, OnChunk, load_engine
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 STORY = [{"role": "user", "content": "Tell me a long story about a dragon."}]
@@ -26,16 +26,16 @@ def words(events: list[Event]) -> str:
 class Counting:
     """The real engine, and how many chunks each of its requests gave."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: LlamaEngine) -> None:
         self._engine = engine
         self.chunks: list[int] = []
 
-    def chat(self, body: JsonObject, heard: Heard) -> None:
+    def chat(self, body: JsonObject, on_chunk: OnChunk) -> None:
         self.chunks.append(0)
 
         def count(chunk: JsonObject) -> None:
             self.chunks[-1] += 1
-            heard(chunk)
+            on_chunk(chunk)
 
         self._engine.chat(body, count)
 
@@ -44,7 +44,7 @@ class Counting:
 def counted(models: Path) -> tuple[LocalModel, list[Counting]]:
     loaded: list[Counting] = []
 
-    def load(path: Path, context: int) -> Engine:
+    def load(path: Path, context: int) -> LlamaEngine:
         loaded.append(Counting(load_engine(path, context)))
         return loaded[-1]
 
@@ -76,10 +76,10 @@ def test_at_temperature_zero_it_repeats_itself(model: LocalModel) -> None:
 
 
 def test_the_async_twin_says_the_same(model: LocalModel) -> None:
-    async def heard() -> list[Event]:
+    async def collected() -> list[Event]:
         return [event async for event in model.astream(QUESTION, options=EXACT)]
 
-    assert words(asyncio.run(heard())) == words(list(model.stream(QUESTION, options=EXACT)))
+    assert words(asyncio.run(collected())) == words(list(model.stream(QUESTION, options=EXACT)))
     whole = model.acomplete(QUESTION, options={**EXACT, "max_tokens": 4})
     assert asyncio.run(whole).finish == Finish("length", "length")
 
@@ -105,11 +105,11 @@ def test_cancelling_the_task_stops_the_model(
     async def leave_early() -> int:
         begun = asyncio.Event()
 
-        async def listen() -> None:
+        async def stream() -> None:
             async for _ in model.astream(STORY, options={"temperature": 0, "max_tokens": 160}):
                 begun.set()
 
-        task = asyncio.create_task(listen())
+        task = asyncio.create_task(stream())
         await begun.wait()
         at = len(engines[0].chunks) - 1
         task.cancel()
@@ -144,7 +144,7 @@ def test_a_prompt_that_was_read_before_is_warm(model: LocalModel) -> None:
     assert again.usage.cache_read_tokens > again.usage.input_tokens / 2
 
 
-def test_other_speakers_and_their_tools_are_told_as_text(model: LocalModel) -> None:
+def test_other_speakers_and_their_tools_become_text(model: LocalModel) -> None:
     history = [
         {"role": "system", "content": "Answer shortly."},
         {"role": "user", "content": "Which city is the capital of France?"},

@@ -10,7 +10,12 @@ import pytest
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.local.answer import fault_in, flat, is_faithful, minimal_fault
+from multi_llm_chat.local.answer import (
+    argument_error,
+    basic_argument_error,
+    flatten_result,
+    is_faithful,
+)
 from multi_llm_chat.local.engine import check_processor, thread_count
 from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.tool_choice import MOST_TOOLS, NO_TOOL, Example, make_offers
@@ -51,7 +56,7 @@ def test_messages_alternate_behind_one_system_message() -> None:
     assert prompt.question == "Five."
 
 
-def test_a_tool_exchange_is_told_in_one_line_of_the_user() -> None:
+def test_a_tool_exchange_becomes_one_line_of_the_user() -> None:
     history = [
         user("How warm is it?"),
         Turn("local", (ToolCall("weather", {"city": "Rome"}, "c1"),)),
@@ -61,9 +66,13 @@ def test_a_tool_exchange_is_told_in_one_line_of_the_user() -> None:
     ]
     messages = read_prompt(history, model="m").messages()
     assert messages[0]["content"] == 'How warm is it?\n\n(weather {"city":"Rome"}: {"celsius":21})'
-    assert read_prompt(history, model="m").told == ()
-    (told,) = read_prompt(history[:3], model="m").told
-    assert (told.call.name, told.result, told.is_error) == ("weather", '{"celsius":21}', False)
+    assert read_prompt(history, model="m").tool_exchanges == ()
+    (exchange,) = read_prompt(history[:3], model="m").tool_exchanges
+    assert (exchange.call.name, exchange.result, exchange.is_error) == (
+        "weather",
+        '{"celsius":21}',
+        False,
+    )
 
 
 def test_the_oldest_exchanges_go_first_and_the_newest_never() -> None:
@@ -146,8 +155,8 @@ SCHEMA: dict[str, Any] = {
 )
 def test_our_own_check_agrees_with_the_full_one(arguments: dict[str, Any]) -> None:
     valid = jsonschema_rs.is_valid(SCHEMA, arguments)
-    assert (fault_in(arguments, SCHEMA) is None) == valid
-    assert (minimal_fault(arguments, SCHEMA) is None) == valid
+    assert (argument_error(arguments, SCHEMA) is None) == valid
+    assert (basic_argument_error(arguments, SCHEMA) is None) == valid
 
 
 @pytest.mark.parametrize(
@@ -163,9 +172,9 @@ def test_a_sentence_must_show_the_figure_and_invent_none(sentence: str, faithful
     assert is_faithful(sentence, "What is 17 times 23?", "391") is faithful
 
 
-def test_a_json_result_is_told_in_everyday_words() -> None:
-    assert flat('{"sky_now": "rain", "degrees": [7, 9]}') == "sky now rain, degrees 7, 9"
-    assert flat("just words") == "just words"
+def test_a_json_result_becomes_everyday_words() -> None:
+    assert flatten_result('{"sky_now": "rain", "degrees": [7, 9]}') == "sky now rain, degrees 7, 9"
+    assert flatten_result("just words") == "just words"
 
 
 def test_a_processor_without_avx2_is_refused_in_words(tmp_path: Path) -> None:

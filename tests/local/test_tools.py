@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from multi_llm_chat.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart, Usage
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.local import DEFAULT_MODEL, Example, LocalModel
-from multi_llm_chat.local.engine import Engine, Runtime, Voice
-from multi_llm_chat.local.generation import Asking
+from multi_llm_chat.local.engine import EventSink, LlamaEngine, Runtime
+from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.local.tool_choice import SchemaRouter, make_offers
 from multi_llm_chat.request import ToolDefinition
 
@@ -92,7 +92,7 @@ def test_the_final_sentence_shows_the_result(model: LocalModel) -> None:
     assert completed.finish.reason == "stop"
 
 
-def test_a_failed_tool_is_told_as_it_is(model: LocalModel) -> None:
+def test_a_failed_tool_is_reported_as_it_is(model: LocalModel) -> None:
     call = Turn("local", (ToolCall("get_weather", {"city": "Oz"}, "c1"),))
     result = Turn("tool", (ToolResult("get_weather", "no such city", "c1", is_error=True),))
     completed = model.complete([user("Weather in Oz?"), call, result], tools=TOOLS)
@@ -168,11 +168,11 @@ def test_a_bigger_models_router_can_only_choose_what_there_is(model: LocalModel)
     offers = [replace(offer, examples=offer.examples[:1]) for offer in make_offers(TOOLS, question)]
     chosen: list[str] = []
 
-    def work(engine: Engine, voice: Voice) -> None:
-        asking = Asking(engine, voice, model.context)
-        offer = SchemaRouter().choose(asking, offers, question, must=True)
+    def work(engine: LlamaEngine, sink: EventSink) -> None:
+        client = EngineClient(engine, sink, model.context)
+        offer = SchemaRouter().choose(client, offers, question, must=True)
         chosen.append(offer.tool.name if offer else "none")
 
     runtime: Runtime = model.runtime
-    assert list(runtime.listen(work)) == []
+    assert list(runtime.stream(work)) == []
     assert chosen[0] in {tool.name for tool in TOOLS}

@@ -83,7 +83,7 @@ class LocalInquiry:
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
         """Ask; ``stop`` ends the reply from another thread."""
-        with closing(self._question.listen()) as source:
+        with closing(self._question.stream()) as source:
             for event in source:
                 if stop.stopped:
                     partial = self._whole().turn
@@ -92,7 +92,7 @@ class LocalInquiry:
 
     async def ask_async(self) -> AsyncGenerator[list[Event]]:
         """Like ``ask``, with ``async``."""
-        async with aclosing(self._question.listen_async()) as source:
+        async with aclosing(self._question.astream()) as source:
             async for event in source:
                 yield self._hear(event)
 

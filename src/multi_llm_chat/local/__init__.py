@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, NOTICE
-    from multi_llm_chat.local.default_model import Choice, choose_local
+    from multi_llm_chat.local.default_model import LocalChoice, choose_local
     from multi_llm_chat.local.installation import ListedModel, Progress, install, list_models, use
     from multi_llm_chat.local.model import Completed, LocalModel
     from multi_llm_chat.local.tool_choice import Example
 
 _HOMES = {
     "catalogue": ("DEFAULT_MODEL", "KNOWN_MODELS", "NOTICE"),
-    "default_model": ("Choice", "choose_local"),
+    "default_model": ("LocalChoice", "choose_local"),
     "installation": ("ListedModel", "Progress", "install", "list_models", "use"),
     "model": ("Completed", "LocalModel"),
     "tool_choice": ("Example",),
@@ -27,10 +27,10 @@ __all__ = [
     "DEFAULT_MODEL",
     "KNOWN_MODELS",
     "NOTICE",
-    "Choice",
     "Completed",
     "Example",
     "ListedModel",
+    "LocalChoice",
     "LocalModel",
     "Progress",
     "choose_local",

@@ -45,9 +45,9 @@ from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, compact_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.local.catalogue import PROVIDER
-from multi_llm_chat.local.engine import PromptTooLong, Voice
-from multi_llm_chat.local.generation import Asked, Asking
-from multi_llm_chat.local.prompt import Prompt, Told
+from multi_llm_chat.local.engine import EventSink, PromptTooLong
+from multi_llm_chat.local.generation import EngineClient, GeneratedText
+from multi_llm_chat.local.prompt import LocalPrompt, ToolExchange
 from multi_llm_chat.local.tool_choice import Example, Offer, Router, make_offers
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.dialect_rules import LLAMACPP
@@ -57,7 +57,7 @@ from multi_llm_chat.schema.tool_schema import project_schema
 
 _MOST_ARGUMENT_TOKENS = 200
 
-#: Examples of copying, from tools nobody has.
+#: Examples of copying, from tools that do not exist.
 _COPYING = (
     Example("Translate 'good morning' into French", {"text": "good morning", "language": "French"}),
     Example("Order 3 pizzas for tonight", {"dish": "pizza", "count": 3}),
@@ -66,30 +66,30 @@ _COPYING = (
 )
 
 
-def fill(asking: Asking, offer: Offer, question: str, tool_call_id: str) -> ToolCall:
-    """The call of the tool that answers the question; ``error`` tells that it cannot be used."""
+def fill(client: EngineClient, offer: Offer, question: str, tool_call_id: str) -> ToolCall:
+    """The call of the tool that answers the question; ``error`` says why it cannot be used."""
     tool = offer.tool
     properties = as_object(tool.schema.get("properties")) or {}
     if not properties:
         return ToolCall(tool.name, {}, tool_call_id)
     projected = project_schema(tool.schema, LLAMACPP)
     messages = _messages([*_COPYING, *offer.filled], question, properties)
-    text = _ask(asking, messages, projected.schema)
+    text = _ask(client, messages, projected.schema)
     arguments, raw, error = parse_arguments(text)
     arguments = {projected.renamed.get(key, key): value for key, value in arguments.items()}
-    error = error or fault_in(arguments, tool.schema)
+    error = error or argument_error(arguments, tool.schema)
     if error is not None:
         return ToolCall(tool.name, {}, tool_call_id, raw or text, error)
     return ToolCall(tool.name, arguments, tool_call_id, compact_json(arguments))
 
 
-def _ask(asking: Asking, messages: list[JsonObject], schema: JsonObject) -> str:
+def _ask(client: EngineClient, messages: list[JsonObject], schema: JsonObject) -> str:
     settings: JsonObject = {"max_tokens": _MOST_ARGUMENT_TOKENS, "temperature": 0}
     try:
-        return asking.ask(messages, settings | {"json_schema": schema}).text
+        return client.ask(messages, settings | {"json_schema": schema}).text
     except BadRequest:
         # A schema that the runtime cannot make a grammar of: any object, and the check decides.
-        return asking.ask(messages, settings | {"json_schema": {"type": "object"}}).text
+        return client.ask(messages, settings | {"json_schema": {"type": "object"}}).text
 
 
 def _messages(
@@ -125,12 +125,12 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 }
 
 
-def fault_in(arguments: JsonObject, schema: JsonObject) -> str | None:
+def argument_error(arguments: JsonObject, schema: JsonObject) -> str | None:
     """What is wrong with the arguments; None for nothing."""
     try:
         checker: Any = import_module("jsonschema_rs")
     except ImportError:
-        return minimal_fault(arguments, schema)
+        return basic_argument_error(arguments, schema)
     try:
         checker.validate(schema, arguments)
     except checker.ValidationError as error:
@@ -140,7 +140,7 @@ def fault_in(arguments: JsonObject, schema: JsonObject) -> str | None:
     return None
 
 
-def minimal_fault(arguments: JsonObject, schema: JsonObject) -> str | None:
+def basic_argument_error(arguments: JsonObject, schema: JsonObject) -> str | None:
     """What is wrong by the commonest rules alone."""
     found = next(_faults(arguments, schema, "arguments"), None)
     return None if found is None else f"The arguments do not fit the tool: {found}."
@@ -184,14 +184,14 @@ def _anything(_: object) -> bool:
 # The answer.
 
 _AUTO = frozenset({None, "auto"})
-#: The beginning of a question says which tool it needs.
-_TELLING_LENGTH = 600
+#: How much of a question is read to choose a tool: its beginning says which one it needs.
+_CHOICE_LENGTH = 600
 
 
-class Task(Struct, frozen=True):
+class AnswerTask(Struct, frozen=True):
     """What is to be answered, and how."""
 
-    prompt: Prompt
+    prompt: LocalPrompt
     settings: JsonObject
     tool_call_id: str
     tools: Sequence[ToolDefinition] = ()
@@ -199,30 +199,30 @@ class Task(Struct, frozen=True):
     examples: Mapping[str, Sequence[Example]] = field(default_factory=dict[str, Sequence[Example]])
 
 
-def answer(task: Task, router: Router, asking: Asking, voice: Voice) -> None:
-    """Answer the task; everything is said through the voice."""
+def answer(task: AnswerTask, router: Router, client: EngineClient, sink: EventSink) -> None:
+    """Answer the task; the sink receives the events."""
     prompt = task.prompt
-    if prompt.told:
-        voice.say(TextDelta(word_result(asking, prompt.question, prompt.told)))
+    if prompt.tool_exchanges:
+        sink.emit(TextDelta(describe_result(client, prompt.question, prompt.tool_exchanges)))
         finish = Finish("stop", "stop")
-    elif (call := _call(task, router, asking)) is not None:
-        _say_call(call, voice)
+    elif (call := _call(task, router, client)) is not None:
+        _emit_call(call, sink)
         finish = Finish("tool_calls", "tool_calls")
     else:
-        asked = _say_words(task, asking, voice)
+        asked = _emit_text(task, client, sink)
         finish = Finish(asked.reason, asked.raw_reason)
-    voice.say(asking.usage)
-    voice.say(finish)
+    sink.emit(client.usage)
+    sink.emit(finish)
 
 
-def _call(task: Task, router: Router, asking: Asking) -> ToolCall | None:
+def _call(task: AnswerTask, router: Router, client: EngineClient) -> ToolCall | None:
     choice = task.tool_choice
     if not task.tools or choice == "none":
         return None
     question = task.prompt.question
     try:
-        offer = _offer(task, router, asking)
-        call = None if offer is None else fill(asking, offer, question, task.tool_call_id)
+        offer = _offer(task, router, client)
+        call = None if offer is None else fill(client, offer, question, task.tool_call_id)
     except PromptTooLong:
         return None  # a question too long for the tools' prompts is answered in words
     if call is None or (call.error is not None and choice in _AUTO):
@@ -230,28 +230,28 @@ def _call(task: Task, router: Router, asking: Asking) -> ToolCall | None:
     return call
 
 
-def _offer(task: Task, router: Router, asking: Asking) -> Offer | None:
-    question = task.prompt.question[:_TELLING_LENGTH]
+def _offer(task: AnswerTask, router: Router, client: EngineClient) -> Offer | None:
+    question = task.prompt.question[:_CHOICE_LENGTH]
     named = [tool for tool in task.tools if tool.name == task.tool_choice]
     offers = make_offers(named or task.tools, question, task.examples)
     must = bool(named) or task.tool_choice == "required"
     if must and len(offers) == 1:
         return offers[0]
-    return router.choose(asking, offers, question, must=must)
+    return router.choose(client, offers, question, must=must)
 
 
-def _say_call(call: ToolCall, voice: Voice) -> None:
-    voice.say(ToolCallStart(0, call.tool_call_id, call.name))
-    voice.say(ToolCallDelta(0, call.raw_arguments or compact_json(call.arguments)))
-    voice.say(ToolCallEnd(0, call))
+def _emit_call(call: ToolCall, sink: EventSink) -> None:
+    sink.emit(ToolCallStart(0, call.tool_call_id, call.name))
+    sink.emit(ToolCallDelta(0, call.raw_arguments or compact_json(call.arguments)))
+    sink.emit(ToolCallEnd(0, call))
 
 
-def _say_words(task: Task, asking: Asking, voice: Voice) -> Asked:
+def _emit_text(task: AnswerTask, client: EngineClient, sink: EventSink) -> GeneratedText:
     prompt = task.prompt
-    room = asking.context - int(task.settings["max_tokens"])
+    room = client.context - int(task.settings["max_tokens"])
     while True:
         try:
-            return asking.ask(prompt.messages(), task.settings, tell=voice.say)
+            return client.ask(prompt.messages(), task.settings, on_delta=sink.emit)
         except PromptTooLong as error:
             shorter = prompt.shorter(1 - room / error.tokens)
             if shorter is None:
@@ -281,12 +281,12 @@ _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 _WORD = re.compile(r"\w{3,}")
 
 
-def word_result(asking: Asking, question: str, told: Sequence[Told]) -> str:
-    """The sentence that answers the question with what the tools have said."""
-    failures = [item for item in told if item.is_error]
+def describe_result(client: EngineClient, question: str, exchanges: Sequence[ToolExchange]) -> str:
+    """The sentence that answers the question with what the tools returned."""
+    failures = [item for item in exchanges if item.is_error]
     if failures:
         return "\n".join(f"{item.call.name} failed: {item.result}" for item in failures)
-    facts = "; ".join(flat(item.result) for item in told)[:_MOST_FACTS]
+    facts = "; ".join(flatten_result(item.result) for item in exchanges)[:_MOST_FACTS]
     messages: list[JsonObject] = [
         {"role": "system", "content": "Answer the question with the facts in one sentence."}
     ]
@@ -294,13 +294,13 @@ def word_result(asking: Asking, question: str, told: Sequence[Told]) -> str:
         messages.append({"role": "user", "content": _facts_prompt(asked, known)})
         messages.append({"role": "assistant", "content": answer})
     messages.append({"role": "user", "content": _facts_prompt(question, facts)})
-    sentence = asking.ask(
+    sentence = client.ask(
         messages, {"max_tokens": _MOST_SENTENCE_TOKENS, "temperature": 0}
     ).text.strip()
-    return sentence if is_faithful(sentence, question, facts) else _plainly(told)
+    return sentence if is_faithful(sentence, question, facts) else _facts_text(exchanges)
 
 
-def flat(result: str) -> str:
+def flatten_result(result: str) -> str:
     """A result that is JSON in everyday words: ``temperature 7, sky rain``."""
     try:
         value = json.loads(result)
@@ -336,8 +336,8 @@ def _words(text: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(text)}
 
 
-def _plainly(told: Sequence[Told]) -> str:
-    return "\n".join(f"{item.call.name}: {flat(item.result)}" for item in told)
+def _facts_text(exchanges: Sequence[ToolExchange]) -> str:
+    return "\n".join(f"{item.call.name}: {flatten_result(item.result)}" for item in exchanges)
 
 
 def _facts_prompt(question: str, facts: str) -> str:

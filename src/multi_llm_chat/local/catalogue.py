@@ -2,7 +2,7 @@
 
 Rules:
 1. A model is a row of data: where it comes from, what its file must hash to, how it is to be asked.
-2. A file that is not known by name can be used too; what it can do is judged by its size.
+2. A file without a row can be used too; its size decides what it can do.
 3. Nothing is downloaded whose hash is not pinned here.
 """
 
@@ -35,7 +35,7 @@ class Package(Struct, frozen=True):
     member: str
 
 
-class Address(Struct, frozen=True):
+class FileAddress(Struct, frozen=True):
     """The file's own address at its maker's."""
 
     url: str
@@ -49,7 +49,7 @@ class ModelRow(Struct, frozen=True):
     routing: Routing
     sha256: str = ""
     size: int = 0
-    source: Package | Address | None = None
+    source: Package | FileAddress | None = None
     licence: str = ""
     context: int = 4096
     sampling: JsonObject = field(default_factory=dict[str, object])
@@ -78,7 +78,7 @@ _ROWS = (
         routing="schema",
         sha256="1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32",
         size=491_400_064,
-        source=Address(
+        source=FileAddress(
             "https://huggingface.co/Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF/resolve/main/"
             "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
         ),
@@ -103,7 +103,7 @@ def row_of_file(path: Path) -> ModelRow:
 
 
 def notice_of(row: ModelRow) -> str:
-    """The line that surfaces show wherever this model speaks."""
+    """The line to show wherever this model answers."""
     small = "a very small model" if row.routing == "scores" else "a small model"
     return (
         f"{row.title} is {small}; add a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY …), "

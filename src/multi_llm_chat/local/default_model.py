@@ -1,10 +1,10 @@
-"""Which model speaks as ``local`` when none is named.
+"""Which model answers as ``local`` when none is named.
 
 Rules:
-1. A decision comes first: the environment, then ``use``.
+1. A configured model comes first: the environment, then ``use``.
 2. A running Ollama with at least one model comes next, for it is better than the default. Only this machine, or
-   the address in ``OLLAMA_HOST``, is asked, shortly, and without a proxy; whatever goes wrong means that there is none.
-3. Otherwise the embedded default speaks.
+   the address in ``OLLAMA_HOST``, is asked, with a short timeout and without a proxy; any failure means that there is none.
+3. Otherwise the embedded default answers.
 """
 
 import http.client
@@ -19,10 +19,10 @@ from msgspec import Struct
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.local.catalogue import DEFAULT_MODEL
-from multi_llm_chat.local.locations import wanted
+from multi_llm_chat.local.locations import configured_model
 
 
-class Choice(Struct, frozen=True):
+class LocalChoice(Struct, frozen=True):
     """The provider to ask and its model: ``ollama`` over HTTP, ``local`` in this process."""
 
     provider: Literal["local", "ollama"]
@@ -31,13 +31,13 @@ class Choice(Struct, frozen=True):
 
 def choose_local(
     *, folder: Path | None = None, environment: Mapping[str, str] = os.environ
-) -> Choice:
+) -> LocalChoice:
     """The provider and model behind the name ``local``."""
-    decided = wanted(folder=folder, environment=environment)
-    if decided:
-        return Choice("local", decided)
+    configured = configured_model(folder=folder, environment=environment)
+    if configured:
+        return LocalChoice("local", configured)
     offered = running_ollama(environment)
-    return Choice("ollama", offered[0]) if offered else Choice("local", DEFAULT_MODEL)
+    return LocalChoice("ollama", offered[0]) if offered else LocalChoice("local", DEFAULT_MODEL)
 
 
 # A running Ollama.

@@ -2,7 +2,7 @@
 
     python -m multi_llm_chat.local.demo
 
-What is printed is what the model says, good or bad; only the questions are written beforehand.
+It prints what the model answers, good or bad; only the questions are fixed.
 """
 
 import ast
@@ -23,7 +23,7 @@ from multi_llm_chat.request import ToolDefinition
 
 
 class _Speaker(Struct, frozen=True):
-    """One of the two: what it is told to be, and the tools it has."""
+    """One of the two: its system prompt and its tools."""
 
     system_prompt: str
     tools: tuple[ToolDefinition, ...] = ()
@@ -144,7 +144,7 @@ def _value(node: ast.AST) -> float:
 
 
 class _Bar:
-    """Says each step of the installation once."""
+    """Prints each step of the installation once."""
 
     def __init__(self) -> None:
         self._step = ""

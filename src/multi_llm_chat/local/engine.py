@@ -91,14 +91,14 @@ _WARM = 256
 #: The longest path of a Unix socket that every system accepts.
 _SOCKET_PATH = 100
 
-Heard = Callable[[JsonObject], None]
+OnChunk = Callable[[JsonObject], None]
 
 
-class Engine(Protocol):
+class LlamaEngine(Protocol):
     """A loaded model."""
 
-    def chat(self, body: JsonObject, heard: Heard) -> None:
-        """Run one chat request; every chunk of the answer is told to ``heard``."""
+    def chat(self, body: JsonObject, on_chunk: OnChunk) -> None:
+        """Run one chat request; ``on_chunk`` receives every chunk of the answer."""
         ...
 
 
@@ -106,11 +106,11 @@ class _Server(Protocol):
     """The part of the runtime's server that is used."""
 
     def handle_chat_completions(
-        self, body: JsonObject, heard: Callable[[JsonObject], bool], /
+        self, body: JsonObject, on_chunk: Callable[[JsonObject], bool], /
     ) -> object: ...
 
 
-def load_engine(path: Path, context: int) -> Engine:
+def load_engine(path: Path, context: int) -> LlamaEngine:
     """Load a model file.
 
     Args:
@@ -140,7 +140,7 @@ def load_engine(path: Path, context: int) -> Engine:
         for processors in (settings.cpuparams, settings.cpuparams_batch):
             processors.n_threads = thread_count()
         try:
-            return _LlamaEngine(runtime.Server(settings))
+            return _ServerEngine(runtime.Server(settings))
         except RuntimeError as error:
             raise ProviderError(
                 f"The model file {path.name} cannot be loaded; is it a whole GGUF file? "
@@ -177,26 +177,26 @@ class _Door:
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
-class _LlamaEngine:
+class _ServerEngine:
     """The model behind the runtime's server."""
 
     def __init__(self, server: _Server) -> None:
         self._server = server
 
-    def chat(self, body: JsonObject, heard: Heard) -> None:
+    def chat(self, body: JsonObject, on_chunk: OnChunk) -> None:
         raised: list[BaseException] = []
 
-        def listen(chunk: JsonObject) -> bool:
+        def receive(chunk: JsonObject) -> bool:
             if raised:
                 return True
             try:
-                heard(_checked(chunk))
+                on_chunk(_checked(chunk))
             except BaseException as error:  # noqa: BLE001 - kept, and raised below
                 raised.append(error)
             return bool(raised)
 
         try:
-            self._server.handle_chat_completions(body | {"stream": True}, listen)
+            self._server.handle_chat_completions(body | {"stream": True}, receive)
         except ValueError as error:
             raise BadRequest(
                 f"The embedded model cannot do this: {error}", provider=PROVIDER
@@ -229,95 +229,95 @@ class PromptTooLong(Exception):
 # The worker of one model file.
 
 
-class Stopped(Exception):
-    """Ends a generation to which nobody listens."""
+class ReaderGone(Exception):
+    """Ends a generation whose reader is gone."""
 
 
 #: What comes out of the worker: events, at most one exception, and ``None`` at the end.
-_Said: TypeAlias = Event | BaseException | None
+_Item: TypeAlias = Event | BaseException | None
 
 
-class Voice:
-    """How a generation speaks to its listener."""
+class EventSink:
+    """Takes the events of a generation to its reader."""
 
-    def __init__(self, put: Callable[[_Said], None]) -> None:
+    def __init__(self, put: Callable[[_Item], None]) -> None:
         self._put = put
         self._stopped = threading.Event()
 
-    def say(self, event: Event) -> None:
-        """Tell the listener; raises ``Stopped`` if there is none any more."""
+    def emit(self, event: Event) -> None:
+        """Send an event to the reader; raises ``ReaderGone`` if there is none any more."""
         self.check()
         self._put(event)
 
     def check(self) -> None:
-        """Raise ``Stopped`` if nobody listens any more."""
+        """Raise ``ReaderGone`` if the reader has gone."""
         if self._stopped.is_set():
-            raise Stopped
+            raise ReaderGone
 
     def stop(self) -> None:
-        """Nobody listens from now on."""
+        """The reader has gone."""
         self._stopped.set()
 
 
-#: A whole generation: it runs in the worker, uses the engine and speaks.
-Work: TypeAlias = Callable[[Engine, Voice], None]
+#: A whole generation: it runs in the worker, uses the engine and emits events.
+Work: TypeAlias = Callable[[LlamaEngine, EventSink], None]
 
 
 class Runtime:
     """A model file's engine and the one thread it is used in."""
 
-    def __init__(self, load: Callable[[], Engine]) -> None:
+    def __init__(self, load: Callable[[], LlamaEngine]) -> None:
         self._load = load
-        self._engine: Engine | None = None
+        self._engine: LlamaEngine | None = None
         self._worker = ThreadPoolExecutor(max_workers=1, thread_name_prefix="local-model")
 
-    def listen(self, work: Work) -> Generator[Event]:
-        """Run a generation and yield what it says."""
-        said: SimpleQueue[_Said] = SimpleQueue()
-        voice = Voice(said.put)
-        running = self._start(work, voice, said.put)
+    def stream(self, work: Work) -> Generator[Event]:
+        """Run a generation and yield its events."""
+        items: SimpleQueue[_Item] = SimpleQueue()
+        sink = EventSink(items.put)
+        running = self._start(work, sink, items.put)
         try:
-            while (item := said.get()) is not None:
+            while (item := items.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
                 yield item
         finally:
-            voice.stop()
+            sink.stop()
             running.cancel()
 
-    async def listen_async(self, work: Work) -> AsyncGenerator[Event]:
-        """Run a generation and yield what it says, without blocking the event loop."""
+    async def astream(self, work: Work) -> AsyncGenerator[Event]:
+        """Run a generation and yield its events, without blocking the event loop."""
         loop = asyncio.get_running_loop()
-        said: asyncio.Queue[_Said] = asyncio.Queue()
+        items: asyncio.Queue[_Item] = asyncio.Queue()
 
-        def put(item: _Said) -> None:
+        def put(item: _Item) -> None:
             try:
-                loop.call_soon_threadsafe(said.put_nowait, item)
-            except RuntimeError:  # the loop is closed, and so is every listener in it
-                raise Stopped from None
+                loop.call_soon_threadsafe(items.put_nowait, item)
+            except RuntimeError:  # the loop is closed, and so is every reader in it
+                raise ReaderGone from None
 
-        voice = Voice(put)
-        running = self._start(work, voice, put)
+        sink = EventSink(put)
+        running = self._start(work, sink, put)
         try:
-            while (item := await said.get()) is not None:
+            while (item := await items.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
                 yield item
         finally:
-            voice.stop()
+            sink.stop()
             running.cancel()
 
-    def _start(self, work: Work, voice: Voice, put: Callable[[_Said], None]) -> Future[None]:
+    def _start(self, work: Work, sink: EventSink, put: Callable[[_Item], None]) -> Future[None]:
         def run() -> None:
-            with suppress(Stopped):
+            with suppress(ReaderGone):
                 try:
-                    voice.check()
+                    sink.check()
                     if self._engine is None:
                         self._engine = self._load()
-                    work(self._engine, voice)
-                except Stopped:
+                    work(self._engine, sink)
+                except ReaderGone:
                     raise
-                except BaseException as error:  # noqa: BLE001 - raised to the listener
+                except BaseException as error:  # noqa: BLE001 - raised to the reader
                     put(error)
                 put(None)
 

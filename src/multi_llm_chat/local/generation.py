@@ -1,10 +1,10 @@
-"""Ask the engine once and hear the answer.
+"""Send one request to the engine and collect the answer.
 
 Rules:
 1. Every request says how long its prompt may be; a longer one is refused before it is read
    (``PromptTooLong``), for the engine counts a prompt's tokens before it reads them.
-2. Every chunk asks whether somebody still listens.
-3. What was used is counted over all requests of one answer.
+2. Every chunk checks that the reader is still there.
+3. Usage is summed over all requests of one answer.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,15 +15,15 @@ from msgspec import Struct, field
 from multi_llm_chat.events import FinishReason, TextDelta, ThinkingDelta, Usage
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.engine import Engine, PromptTooLong, Voice
+from multi_llm_chat.local.engine import EventSink, LlamaEngine, PromptTooLong
 
 _REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length"}
 
-Tell = Callable[[TextDelta | ThinkingDelta], None]
+OnDelta = Callable[[TextDelta | ThinkingDelta], None]
 
 
-class Asked(Struct):
-    """One answer: its words, why it ended, and how likely each first token was."""
+class GeneratedText(Struct):
+    """One generation: its text, why it ended, and how likely each first token was."""
 
     text: str = ""
     reason: FinishReason = "stop"
@@ -31,33 +31,33 @@ class Asked(Struct):
     scores: dict[str, float] = field(default_factory=dict[str, float])
 
 
-class Asking:
-    """Asks an engine on behalf of one listener."""
+class EngineClient:
+    """Sends requests to an engine for one reader."""
 
-    def __init__(self, engine: Engine, voice: Voice, context: int) -> None:
+    def __init__(self, engine: LlamaEngine, sink: EventSink, context: int) -> None:
         self._engine = engine
-        self._voice = voice
+        self._sink = sink
         self.context = context
         self.usage = Usage()
 
     def ask(
-        self, messages: list[JsonObject], settings: JsonObject, *, tell: Tell | None = None
-    ) -> Asked:
-        """Ask once.
+        self, messages: list[JsonObject], settings: JsonObject, *, on_delta: OnDelta | None = None
+    ) -> GeneratedText:
+        """Send one request.
 
         Args:
             messages: The chat's messages.
             settings: Further keys of the request; ``max_tokens`` is the room left for the answer.
-            tell: Told of every piece of the answer.
+            on_delta: Receives every piece of the answer.
 
         Raises:
             PromptTooLong: The prompt and the room for the answer do not fit the window.
         """
-        asked = Asked()
+        generated = GeneratedText()
         room = self.context - int(settings["max_tokens"])
 
-        def heard(chunk: JsonObject) -> None:
-            self._voice.check()
+        def receive(chunk: JsonObject) -> None:
+            self._sink.check()
             progress = as_object(chunk.get("prompt_progress"))
             if progress is not None:
                 if progress["total"] > room:
@@ -65,7 +65,7 @@ class Asking:
                 return
             self._count(as_object(chunk.get("usage")))
             for choice in as_list(chunk.get("choices")) or ():
-                _hear(choice, asked, tell)
+                _receive_choice(choice, generated, on_delta)
 
         body: JsonObject = {
             "messages": messages,
@@ -73,8 +73,8 @@ class Asking:
             "stream_options": {"include_usage": True},
             **settings,
         }
-        self._engine.chat(body, heard)
-        return asked
+        self._engine.chat(body, receive)
+        return generated
 
     def _count(self, used: JsonObject | None) -> None:
         if used is None:
@@ -87,19 +87,19 @@ class Asking:
         )
 
 
-def _hear(choice: JsonObject, asked: Asked, tell: Tell | None) -> None:
+def _receive_choice(choice: JsonObject, generated: GeneratedText, on_delta: OnDelta | None) -> None:
     delta: JsonObject = as_object(choice.get("delta")) or {}
     thought, text = as_text(delta.get("reasoning_content")), as_text(delta.get("content"))
-    if thought and tell is not None:
-        tell(ThinkingDelta(thought))
+    if thought and on_delta is not None:
+        on_delta(ThinkingDelta(thought))
     if text:
-        asked.text += text
-        if tell is not None:
-            tell(TextDelta(text))
-    if choice.get("logprobs") and not asked.scores:
-        asked.scores = _scores(choice["logprobs"])
+        generated.text += text
+        if on_delta is not None:
+            on_delta(TextDelta(text))
+    if choice.get("logprobs") and not generated.scores:
+        generated.scores = _scores(choice["logprobs"])
     if reason := as_text(choice.get("finish_reason")):
-        asked.reason, asked.raw_reason = _REASONS.get(reason, "other"), reason
+        generated.reason, generated.raw_reason = _REASONS.get(reason, "other"), reason
 
 
 def _scores(logprobs: Mapping[str, Any]) -> dict[str, float]:

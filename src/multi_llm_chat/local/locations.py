@@ -1,7 +1,7 @@
-"""Where model files are, and which of them is meant.
+"""Where model files are, and which of them a name means.
 
 Rules:
-1. The first that is given decides: the caller's word, ``MULTI_LLM_CHAT_LOCAL_MODEL``, what was
+1. The first that is given decides: the caller's argument, ``MULTI_LLM_CHAT_LOCAL_MODEL``, what was
    chosen with ``use``, the default.
 2. Each may be a known name or the path of a GGUF file. A word with a path separator or the ending
    ``.gguf`` is a path.
@@ -29,7 +29,7 @@ _CHOICE = "chosen"
 _ENDING = ".gguf"
 
 
-class Located(Struct, frozen=True):
+class LocatedModel(Struct, frozen=True):
     """A model and its file, which may not be there yet."""
 
     row: ModelRow
@@ -46,22 +46,24 @@ def locate(
     *,
     folder: Path | None = None,
     environment: Mapping[str, str] = os.environ,
-) -> Located:
-    """The model that is meant.
+) -> LocatedModel:
+    """The model that a name means.
 
     Args:
         name_or_path: A known name or a file's path; the configured model otherwise.
         folder: Where installed models are kept, if not in the platform's data folder.
-        environment: Where the override is looked up.
+        environment: Holds the override.
 
     Raises:
         UsageError: The name is not known or there is no such file.
     """
     home = models_folder(folder)
-    word = str(name_or_path or wanted(folder=home, environment=environment) or DEFAULT_MODEL)
+    word = str(
+        name_or_path or configured_model(folder=home, environment=environment) or DEFAULT_MODEL
+    )
     row = KNOWN_MODELS.get(word)
     if row is not None:
-        return Located(row, home / f"{row.name}{_ENDING}")
+        return LocatedModel(row, home / f"{row.name}{_ENDING}")
     if not (word.lower().endswith(_ENDING) or os.sep in word or "/" in word):
         known = ", ".join(KNOWN_MODELS)
         raise UsageError(
@@ -71,17 +73,17 @@ def locate(
     path = Path(word).expanduser()
     if not path.is_file():
         raise UsageError(f"The model file {word!r} does not exist.")
-    return Located(row_of_file(path), path.absolute())
+    return LocatedModel(row_of_file(path), path.absolute())
 
 
-def wanted(
+def configured_model(
     *, folder: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> str | None:
-    """What somebody has decided for: the environment first, then ``use``; None for nobody."""
+    """The configured model: the environment first, then ``use``; None if neither names one."""
     return environment.get(VARIABLE, "").strip() or _read_choice(models_folder(folder)) or None
 
 
-def installed(located: Located) -> Path:
+def installed(located: LocatedModel) -> Path:
     """The model's file.
 
     Raises:
@@ -98,7 +100,7 @@ def installed(located: Located) -> Path:
     return located.path
 
 
-def write_choice(located: Located, folder: Path | None = None) -> None:
+def write_choice(located: LocatedModel, folder: Path | None = None) -> None:
     """Remember the model for the next time."""
     home = models_folder(folder)
     home.mkdir(parents=True, exist_ok=True)

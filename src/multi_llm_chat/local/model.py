@@ -1,9 +1,9 @@
 """The embedded model as a provider: a history in, events out.
 
 Rules:
-1. Making a ``LocalModel`` costs nothing; its file is loaded when it first speaks, once per process.
+1. Making a ``LocalModel`` costs nothing; its file is loaded when it first answers, once per process.
 2. Mistakes of the caller are raised at once, before the model is asked anything.
-3. ``stream`` and ``astream`` say the same; leaving either stops the model.
+3. ``stream`` and ``astream`` yield the same events; leaving either stops the model.
 4. The id of a call follows from its place in the history, and no earlier call has it.
 """
 
@@ -17,10 +17,10 @@ from msgspec import Struct
 from multi_llm_chat.events import Event, Finish, TextDelta, ThinkingDelta, ToolCallEnd, Usage
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
-from multi_llm_chat.local.answer import Task, answer
+from multi_llm_chat.local.answer import AnswerTask, answer
 from multi_llm_chat.local.catalogue import PROVIDER, ModelRow, notice_of
-from multi_llm_chat.local.engine import Engine, Runtime, Voice, Work, load_engine
-from multi_llm_chat.local.generation import Asking
+from multi_llm_chat.local.engine import EventSink, LlamaEngine, Runtime, Work, load_engine
+from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.local.locations import installed, locate
 from multi_llm_chat.local.prompt import read_prompt
 from multi_llm_chat.local.tool_choice import Example, Router, make_offers, router_for
@@ -33,7 +33,7 @@ from multi_llm_chat.schema.tool_schema import project_schema
 
 _DEFAULT_LENGTH = 512
 
-Load = Callable[[Path, int], Engine]
+Load = Callable[[Path, int], LlamaEngine]
 
 
 class Completed(Struct, frozen=True):
@@ -59,13 +59,13 @@ class LocalQuestion(Struct, frozen=True):
     runtime: Runtime
     work: Work
 
-    def listen(self) -> Generator[Event]:
-        """Ask, and yield what the model says; closing the generator stops it."""
-        return self.runtime.listen(self.work)
+    def stream(self) -> Generator[Event]:
+        """Ask, and yield the events; closing the generator stops it."""
+        return self.runtime.stream(self.work)
 
-    def listen_async(self) -> AsyncGenerator[Event]:
-        """Like ``listen``, without blocking the event loop."""
-        return self.runtime.listen_async(self.work)
+    def astream(self) -> AsyncGenerator[Event]:
+        """Like ``stream``, without blocking the event loop."""
+        return self.runtime.astream(self.work)
 
 
 class _Loaded(Struct, frozen=True):
@@ -129,7 +129,7 @@ class LocalModel:
 
     @property
     def notice(self) -> str:
-        """The line to show wherever this model speaks."""
+        """The line to show wherever this model answers."""
         return notice_of(self.row)
 
     def question(
@@ -142,7 +142,7 @@ class LocalModel:
         speaker: str = PROVIDER,
         policy: RepairPolicy | None = None,
     ) -> LocalQuestion:
-        """Prepare a question, which is asked when it is listened to.
+        """Prepare a question, which is sent when its stream is read.
 
         Args:
             history: Turns in the serialised form (read liberally) or ``Turn`` values.
@@ -153,9 +153,9 @@ class LocalModel:
             policy: How the history is repaired, and what becomes of other speakers' words.
         """
         turns = read_history(history)
-        wishes = read_options(options)
+        wanted = read_options(options)
         offered = {tool.name: tool for tool in reversed(read_tools(tools).definitions)}
-        task = Task(
+        task = AnswerTask(
             prompt=read_prompt(
                 turns,
                 model=self.row.name,
@@ -163,16 +163,16 @@ class LocalModel:
                 speaker=speaker,
                 policy=policy,
             ),
-            settings=self._settings(wishes),
-            tool_call_id=_free_id(turns),
+            settings=self._settings(wanted),
+            tool_call_id=_new_call_id(turns),
             tools=tuple(reversed(offered.values())),
-            tool_choice=wishes.tool_choice,
+            tool_choice=wanted.tool_choice,
             examples=self._examples,
         )
         loaded = self._loaded()
 
-        def work(engine: Engine, voice: Voice) -> None:
-            answer(task, loaded.router, Asking(engine, voice, self._context), voice)
+        def work(engine: LlamaEngine, sink: EventSink) -> None:
+            answer(task, loaded.router, EngineClient(engine, sink, self._context), sink)
 
         return LocalQuestion(loaded.runtime, work)
 
@@ -184,7 +184,7 @@ class LocalModel:
         **settings: Unpack[QuestionSettings],
     ) -> Generator[Event]:
         """Answer the history, with the settings of ``question``; closing the generator stops the model."""
-        return self.question(history, speaker=speaker, **settings).listen()
+        return self.question(history, speaker=speaker, **settings).stream()
 
     def astream(
         self,
@@ -194,7 +194,7 @@ class LocalModel:
         **settings: Unpack[QuestionSettings],
     ) -> AsyncGenerator[Event]:
         """Answer the history as ``stream`` does, without blocking the event loop."""
-        return self.question(history, speaker=speaker, **settings).listen_async()
+        return self.question(history, speaker=speaker, **settings).astream()
 
     def complete(
         self,
@@ -229,13 +229,13 @@ class LocalModel:
         offers = make_offers(read_tools(tools).definitions, "", self._examples)
         loaded = self._loaded()
 
-        def work(engine: Engine, voice: Voice) -> None:
-            asking = Asking(engine, voice, self._context)
+        def work(engine: LlamaEngine, sink: EventSink) -> None:
+            client = EngineClient(engine, sink, self._context)
             if offers:
-                loaded.router.prepare(asking, offers)
-            asking.ask(prompt.messages(), {"max_tokens": 1, "temperature": 0})
+                loaded.router.prepare(client, offers)
+            client.ask(prompt.messages(), {"max_tokens": 1, "temperature": 0})
 
-        for _ in loaded.runtime.listen(work):
+        for _ in loaded.runtime.stream(work):
             pass
 
     def _loaded(self) -> _Loaded:
@@ -247,20 +247,20 @@ class LocalModel:
                 _LOADED[key] = _Loaded(runtime, router_for(self.row.routing))
             return _LOADED[key]
 
-    def _settings(self, wishes: Options) -> JsonObject:
-        settings: JsonObject = {**self.row.sampling, **wishes.extra}
-        settings["max_tokens"] = min(wishes.max_tokens or _DEFAULT_LENGTH, self._context // 2)
-        if wishes.temperature is not None:
-            settings["temperature"] = wishes.temperature
-        if wishes.stop:
-            settings["stop"] = list(wishes.stop)
-        if wishes.schema is not None:
-            settings["json_schema"] = project_schema(wishes.schema, LLAMACPP).schema
+    def _settings(self, wanted: Options) -> JsonObject:
+        settings: JsonObject = {**self.row.sampling, **wanted.extra}
+        settings["max_tokens"] = min(wanted.max_tokens or _DEFAULT_LENGTH, self._context // 2)
+        if wanted.temperature is not None:
+            settings["temperature"] = wanted.temperature
+        if wanted.stop:
+            settings["stop"] = list(wanted.stop)
+        if wanted.schema is not None:
+            settings["json_schema"] = project_schema(wanted.schema, LLAMACPP).schema
         return settings
 
     def collect(self, events: Iterable[Event], speaker: str = PROVIDER) -> Completed:
-        """The whole answer that these events tell."""
-        said: list[Part] = []
+        """The whole answer that these events make."""
+        calls: list[Part] = []
         usage, finish = Usage(), Finish("other")
         words: dict[type, str] = {ThinkingDelta: "", TextDelta: ""}
         for event in events:
@@ -268,20 +268,20 @@ class LocalModel:
                 case TextDelta() | ThinkingDelta():
                     words[type(event)] += event.text
                 case ToolCallEnd():
-                    said.append(event.call)
+                    calls.append(event.call)
                 case Usage():
                     usage = event
                 case Finish():
                     finish = event
                 case _:
                     pass
-        spoken: list[Part] = [Thinking(words[ThinkingDelta])] if words[ThinkingDelta] else []
-        spoken += [Text(words[TextDelta])] if words[TextDelta] else []
-        turn = Turn(speaker, (*spoken, *said), model=self.row.name)
+        parts: list[Part] = [Thinking(words[ThinkingDelta])] if words[ThinkingDelta] else []
+        parts += [Text(words[TextDelta])] if words[TextDelta] else []
+        turn = Turn(speaker, (*parts, *calls), model=self.row.name)
         return Completed(turn, usage, finish)
 
 
-def _free_id(turns: Sequence[Turn]) -> str:
+def _new_call_id(turns: Sequence[Turn]) -> str:
     taken = {
         part.tool_call_id for turn in turns for part in turn.parts if isinstance(part, ToolCall)
     }

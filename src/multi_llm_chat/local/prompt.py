@@ -2,7 +2,7 @@
 
 Rules:
 1. System text comes first, in one message; then user and assistant take turns, the user begins.
-2. A tool exchange is told as the user's text in one line: a small model that saw the
+2. A tool exchange becomes one line of the user's text: a small model that saw the
    notation of a call among its own words would write that notation instead of answering.
 3. The newest user turn and what follows it are never left out; older exchanges go whole, oldest
    first.
@@ -33,18 +33,18 @@ from multi_llm_chat.repair.policy import RepairPolicy, Target
 Role = Literal["system", "user", "assistant"]
 
 
-class Message(Struct, frozen=True):
+class PromptMessage(Struct, frozen=True):
     """One message of the chat format."""
 
     role: Role
     content: str
 
     def body(self) -> JsonObject:
-        """The message as a request says it."""
+        """The message as JSON of a request."""
         return {"role": self.role, "content": self.content}
 
 
-class Told(Struct, frozen=True):
+class ToolExchange(Struct, frozen=True):
     """One tool exchange that the newest question has already led to."""
 
     call: ToolCall
@@ -52,24 +52,24 @@ class Told(Struct, frozen=True):
     is_error: bool
 
 
-class Prompt(Struct, frozen=True):
+class LocalPrompt(Struct, frozen=True):
     """What the model is to answer.
 
     ``exchanges`` begin with a user message each. ``question`` is the newest text of the user
-    alone, and ``told`` what tools have answered since.
+    alone, and ``tool_exchanges`` what tools have answered since.
     """
 
     system: str
-    exchanges: tuple[tuple[Message, ...], ...]
+    exchanges: tuple[tuple[PromptMessage, ...], ...]
     question: str
-    told: tuple[Told, ...]
+    tool_exchanges: tuple[ToolExchange, ...]
 
     def messages(self) -> list[JsonObject]:
         """The messages of the request."""
-        system = [Message("system", self.system).body()] if self.system else []
+        system = [PromptMessage("system", self.system).body()] if self.system else []
         return system + [message.body() for exchange in self.exchanges for message in exchange]
 
-    def shorter(self, share: float) -> "Prompt | None":
+    def shorter(self, share: float) -> "LocalPrompt | None":
         """The prompt without about this share of its words.
 
         At least the oldest exchange goes; None when only the newest is left.
@@ -82,7 +82,7 @@ class Prompt(Struct, frozen=True):
         if dropped == 0:
             return None
         kept = self.exchanges[dropped:]
-        return Prompt(self.system, kept, self.question, self.told)
+        return LocalPrompt(self.system, kept, self.question, self.tool_exchanges)
 
 
 def read_prompt(
@@ -93,7 +93,7 @@ def read_prompt(
     speaker: str = PROVIDER,
     tool_names: Iterable[str] = (),
     policy: RepairPolicy | None = None,
-) -> Prompt:
+) -> LocalPrompt:
     """Repair a history and write it as messages.
 
     Args:
@@ -115,19 +115,19 @@ def read_prompt(
     texts, body = system_text(turns)
     prompt = [system_prompt.strip()] if system_prompt and system_prompt.strip() else []
     newest = max((at for at, turn in enumerate(body) if turn.role == "user"), default=0)
-    return Prompt(
+    return LocalPrompt(
         system="\n\n".join([*prompt, *texts]),
         exchanges=_exchanges(_alternating(body)),
         question=_words(body[newest]),
-        told=tuple(_told(body[newest:])),
+        tool_exchanges=tuple(_tool_exchanges(body[newest:])),
     )
 
 
 def _words(turn: Turn) -> str:
-    return "\n".join(_said(turn, {}))
+    return "\n".join(_texts(turn, {}))
 
 
-def _said(turn: Turn, calls: dict[str, ToolCall]) -> Iterable[str]:
+def _texts(turn: Turn, calls: dict[str, ToolCall]) -> Iterable[str]:
     for part in turn.parts:
         match part:
             case Text():
@@ -138,30 +138,30 @@ def _said(turn: Turn, calls: dict[str, ToolCall]) -> Iterable[str]:
                 calls[part.tool_call_id] = part
             case ToolResult():
                 call = calls.get(part.tool_call_id)
-                asked = f" {compact_json(call.arguments)}" if call else ""
+                arguments = f" {compact_json(call.arguments)}" if call else ""
                 failed = " failed" if part.is_error else ""
-                yield f"({part.name}{asked}{failed}: {split_result(part.content)[0]})"
+                yield f"({part.name}{arguments}{failed}: {split_result(part.content)[0]})"
             case Thinking():
                 pass
 
 
-def _alternating(turns: Sequence[Turn]) -> list[Message]:
+def _alternating(turns: Sequence[Turn]) -> list[PromptMessage]:
     """The turns' words, those of one side that follow each other in one message."""
-    messages: list[Message] = []
+    messages: list[PromptMessage] = []
     calls: dict[str, ToolCall] = {}
     for turn in turns:
-        text = "\n".join(_said(turn, calls))
+        text = "\n".join(_texts(turn, calls))
         role: Role = "user" if turn.role in ("user", "tool") else "assistant"
         if not text:
             continue
         if messages and messages[-1].role == role:
             text = f"{messages.pop().content}\n\n{text}"
-        messages.append(Message(role, text))
+        messages.append(PromptMessage(role, text))
     return messages
 
 
-def _exchanges(messages: Iterable[Message]) -> tuple[tuple[Message, ...], ...]:
-    exchanges: list[list[Message]] = []
+def _exchanges(messages: Iterable[PromptMessage]) -> tuple[tuple[PromptMessage, ...], ...]:
+    exchanges: list[list[PromptMessage]] = []
     for message in messages:
         if message.role == "user":
             exchanges.append([])
@@ -169,7 +169,7 @@ def _exchanges(messages: Iterable[Message]) -> tuple[tuple[Message, ...], ...]:
     return tuple(tuple(exchange) for exchange in exchanges)
 
 
-def _told(turns: Iterable[Turn]) -> Iterable[Told]:
+def _tool_exchanges(turns: Iterable[Turn]) -> Iterable[ToolExchange]:
     """The tool exchanges behind the newest question."""
     calls: dict[str, ToolCall] = {}
     for turn in turns:
@@ -180,4 +180,4 @@ def _told(turns: Iterable[Turn]) -> Iterable[Told]:
                 text, media = split_result(part.content)
                 words = [text, *(media_label(item) for item in media)]
                 call = calls.get(part.tool_call_id) or ToolCall(part.name, {}, part.tool_call_id)
-                yield Told(call, "\n".join(word for word in words if word), part.is_error)
+                yield ToolExchange(call, "\n".join(word for word in words if word), part.is_error)

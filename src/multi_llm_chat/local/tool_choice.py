@@ -1,15 +1,15 @@
 """Choose the tool that a message needs, or none, by examples of what each tool is for.
 
 Rules:
-1. A model that is too small to write its choice down is asked how likely each label is. Its habits
+1. A model that is too small to write its choice down is generated how likely each label is. Its habits
    are subtracted first: the mean scores over messages that say nothing.
 2. Whether a tool is needed at all is then a question of distance: the message must score a good way
    from everyday talk towards messages that certainly need the tool. Both are measured on the
    model itself, once for each set of tools.
 3. A bigger model writes its choice under a schema that allows nothing else.
-4. A choice that the caller has made is never asked for.
+4. A choice that the caller has made is never generated for.
 5. Every tool on offer has a label of its own: one plain word no other label begins like, so that
-   the first token tells them apart.
+   the first token identifies it.
 6. The examples are made from the tool's name and description; the caller's own, where given, come
    first. The same tools give the same examples: a prompt that was read once stays warm.
 """
@@ -25,7 +25,7 @@ from msgspec import Struct, field
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.local.catalogue import Routing
-from multi_llm_chat.local.generation import Asking
+from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.request import ToolDefinition
 
 # Examples.
@@ -38,7 +38,7 @@ _EXAMPLES = ((4, 3), (8, 2))
 #: More tools than this are first sorted by the words they share with the question.
 MOST_TOOLS = 8
 _LONGEST_PURPOSE = 12
-_TELLING = 3
+_PREFIX = 3
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|\d+")
 
@@ -73,7 +73,7 @@ def make_offers(
 
     Args:
         tools: All tools there are.
-        question: What is asked; it decides which tools are left out where there are too many.
+        question: What is generated; it decides which tools are left out where there are too many.
         examples: The caller's own, by the name of the tool.
     """
     chosen = _nearest(tools, question)
@@ -111,8 +111,8 @@ def _labels(tools: Sequence[ToolDefinition]) -> list[str]:
         next((word for word in reversed(name) if sum(word in other for other in names) == 1), "")
         for name in names
     ]
-    beginnings = [label[:_TELLING] for label in (*labels, NO_TOOL)]
-    if all(len(label) >= _TELLING for label in labels) and len(set(beginnings)) == len(beginnings):
+    beginnings = [label[:_PREFIX] for label in (*labels, NO_TOOL)]
+    if all(len(label) >= _PREFIX for label in labels) and len(set(beginnings)) == len(beginnings):
         return labels
     return [str(number) for number in range(1, len(tools) + 1)]
 
@@ -120,10 +120,10 @@ def _labels(tools: Sequence[ToolDefinition]) -> list[str]:
 def _nearest(tools: Sequence[ToolDefinition], question: str) -> Sequence[ToolDefinition]:
     if len(tools) <= MOST_TOOLS:
         return tools
-    asked = set(words_of(question.lower()))
+    words = set(words_of(question.lower()))
 
     def shared(tool: ToolDefinition) -> int:
-        return len(asked & {*words_of(tool.name), *words_of(tool.description.lower())})
+        return len(words & {*words_of(tool.name), *words_of(tool.description.lower())})
 
     nearest = sorted(tools, key=shared, reverse=True)[:MOST_TOOLS]
     return [tool for tool in tools if any(tool is near for near in nearest)]
@@ -147,9 +147,9 @@ _SMALL_TALK = (
 _FAR_ENOUGH = 0.25
 #: The least distance between the two that is taken for real.
 _LEAST_SPAN = 0.5
-#: Labels are looked for among so many of the likeliest tokens; others count as ``_UNHEARD``.
-_HEARD = 3000
-_UNHEARD = -20.0
+#: Labels are searched among so many of the likeliest tokens; others score ``_UNLISTED_SCORE``.
+_LISTED_TOKENS = 3000
+_UNLISTED_SCORE = -20.0
 
 Scores = Mapping[str, float]
 
@@ -158,12 +158,12 @@ class Router(Protocol):
     """Chooses a tool."""
 
     def choose(
-        self, asking: Asking, offers: Sequence[Offer], question: str, *, must: bool
+        self, client: EngineClient, offers: Sequence[Offer], question: str, *, must: bool
     ) -> Offer | None:
         """The tool for the question; None for none, unless one ``must`` be used."""
         ...
 
-    def prepare(self, asking: Asking, offers: Sequence[Offer]) -> None:
+    def prepare(self, client: EngineClient, offers: Sequence[Offer]) -> None:
         """Do beforehand what needs no question, so that the first one is answered sooner."""
         ...
 
@@ -183,23 +183,25 @@ class ScoreRouter:
         self._habits: dict[str, _Habits] = {}
 
     def choose(
-        self, asking: Asking, offers: Sequence[Offer], question: str, *, must: bool
+        self, client: EngineClient, offers: Sequence[Offer], question: str, *, must: bool
     ) -> Offer | None:
         """The tool for the question."""
         prefix = _examples(offers, _plain)
-        habits = self._learnt(asking, offers, prefix)
-        scores = _score(asking, offers, prefix, question)
+        habits = self._learnt(client, offers, prefix)
+        scores = _score(client, offers, prefix, question)
         best = max(offers, key=lambda offer: scores[offer.label] - habits.empty[offer.label])
         return best if must or _is_needed(best, scores, habits) else None
 
-    def prepare(self, asking: Asking, offers: Sequence[Offer]) -> None:
+    def prepare(self, client: EngineClient, offers: Sequence[Offer]) -> None:
         """Learn the model's habits with these tools."""
-        self._learnt(asking, offers, _examples(offers, _plain))
+        self._learnt(client, offers, _examples(offers, _plain))
 
-    def _learnt(self, asking: Asking, offers: Sequence[Offer], prefix: list[JsonObject]) -> _Habits:
+    def _learnt(
+        self, client: EngineClient, offers: Sequence[Offer], prefix: list[JsonObject]
+    ) -> _Habits:
         key = json.dumps(prefix)
         if key not in self._habits:
-            self._habits[key] = _learn(asking, offers, prefix)
+            self._habits[key] = _learn(client, offers, prefix)
         return self._habits[key]
 
 
@@ -211,9 +213,9 @@ def _is_needed(offer: Offer, scores: Scores, habits: _Habits) -> bool:
     return lead(scores) - lead(habits.talk) > _FAR_ENOUGH * span
 
 
-def _learn(asking: Asking, offers: Sequence[Offer], prefix: list[JsonObject]) -> _Habits:
+def _learn(client: EngineClient, offers: Sequence[Offer], prefix: list[JsonObject]) -> _Habits:
     def mean(messages: Iterable[str]) -> Scores:
-        rows = [_score(asking, offers, prefix, message) for message in messages]
+        rows = [_score(client, offers, prefix, message) for message in messages]
         return {label: sum(row[label] for row in rows) / len(rows) for label in rows[0]}
 
     return _Habits(
@@ -224,36 +226,36 @@ def _learn(asking: Asking, offers: Sequence[Offer], prefix: list[JsonObject]) ->
 
 
 def _score(
-    asking: Asking, offers: Sequence[Offer], prefix: list[JsonObject], message: str
+    client: EngineClient, offers: Sequence[Offer], prefix: list[JsonObject], message: str
 ) -> Scores:
     settings: JsonObject = {
         "max_tokens": 1,
         "temperature": 0,
         "logprobs": True,
-        "top_logprobs": _HEARD,
+        "top_logprobs": _LISTED_TOKENS,
     }
-    heard = asking.ask([*prefix, {"role": "user", "content": message}], settings).scores
+    scores = client.ask([*prefix, {"role": "user", "content": message}], settings).scores
     labels = [*(offer.label for offer in offers), NO_TOOL]
-    return {label: _label_score(label, labels, heard) for label in labels}
+    return {label: _label_score(label, labels, scores) for label in labels}
 
 
-def _label_score(label: str, labels: Sequence[str], heard: Scores) -> float:
+def _label_score(label: str, labels: Sequence[str], scores: Scores) -> float:
     """How likely an answer is that begins like this label and like no other."""
     likely = sum(
         math.exp(score)
-        for token, score in heard.items()
+        for token, score in scores.items()
         if (start := token.strip().lower())
         and label.startswith(start)
         and not any(other != label and other.startswith(start) for other in labels)
     )
-    return math.log(likely) if likely > 0 else _UNHEARD
+    return math.log(likely) if likely > 0 else _UNLISTED_SCORE
 
 
 class SchemaRouter:
     """Chooses by what the model writes under a schema."""
 
     def choose(
-        self, asking: Asking, offers: Sequence[Offer], question: str, *, must: bool
+        self, client: EngineClient, offers: Sequence[Offer], question: str, *, must: bool
     ) -> Offer | None:
         """The tool for the question."""
         labels = [offer.label for offer in offers] + ([] if must else [NO_TOOL])
@@ -264,16 +266,18 @@ class SchemaRouter:
             "additionalProperties": False,
         }
         messages = [*_examples(offers, _written), {"role": "user", "content": question}]
-        asked = asking.ask(messages, {"max_tokens": 32, "temperature": 0, "json_schema": schema})
+        generated = client.ask(
+            messages, {"max_tokens": 32, "temperature": 0, "json_schema": schema}
+        )
         try:
-            chosen = (as_object(json.loads(asked.text)) or {}).get("tool")
+            chosen = (as_object(json.loads(generated.text)) or {}).get("tool")
         except ValueError:
             chosen = None
         return next((offer for offer in offers if offer.label == chosen), None)
 
-    def prepare(self, asking: Asking, offers: Sequence[Offer]) -> None:
+    def prepare(self, client: EngineClient, offers: Sequence[Offer]) -> None:
         """Read the examples, so that they are warm."""
-        asking.ask(_examples(offers, _written), {"max_tokens": 1, "temperature": 0})
+        client.ask(_examples(offers, _written), {"max_tokens": 1, "temperature": 0})
 
 
 def _plain(label: str) -> str:
