@@ -14,7 +14,14 @@ from multi_llm_chat.chat.approvals import (
 from multi_llm_chat.chat.tool_scope import ScopedTools, scope_of
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.store import Store, begin_run, create, open_store, read_standing, take_run
+from multi_llm_chat.store import (
+    Store,
+    begin_run,
+    create,
+    open_store,
+    read_conversation_state,
+    take_run,
+)
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
@@ -55,7 +62,7 @@ def tools_in(host: RunHost) -> ScopedTools:
 async def asked(store: Store) -> Question:
     """What is asked in the conversation, once it is."""
     while True:
-        standing = await store.as_user("somebody").arun(read_standing, "talk")
+        standing = await store.as_user("somebody").arun(read_conversation_state, "talk")
         if standing is not None and standing.questions:
             return standing.questions[0]
         await asyncio.sleep(0)
@@ -72,7 +79,7 @@ async def decided(store: Store, tools: ScopedTools, decision: Decision) -> ToolR
 
 
 async def no_question(store: Store) -> None:
-    standing = await store.as_user("somebody").arun(read_standing, "talk")
+    standing = await store.as_user("somebody").arun(read_conversation_state, "talk")
     assert standing is not None
     assert standing.questions == ()
 

@@ -14,9 +14,9 @@ from multi_llm_chat.store import (
     list_conversations,
     list_runs,
     path,
+    read_conversation_state,
     read_document,
     read_events,
-    read_standing,
     reading,
     runs,
     search,
@@ -80,8 +80,8 @@ def read_store(store: Store) -> dict[str, Any]:
 def _read_conversation(store: Store, conversation: str) -> dict[str, Any]:
     answers = store.run(runs, conversation)
     branches = store.run(heads, conversation)
-    standing = store.run(read_standing, conversation)
-    assert standing is not None
+    state = store.run(read_conversation_state, conversation)
+    assert state is not None
     return {
         "document": store.run(read_document, conversation),
         "branches": {
@@ -92,7 +92,7 @@ def _read_conversation(store: Store, conversation: str) -> dict[str, Any]:
         "runs": answers,
         "calls": {run.id: store.run(calls, run.id) for run in answers},
         "journals": {run.id: store.run(read_events, run.id).events for run in answers},
-        "questions": standing.questions,
+        "questions": state.questions,
         "total": store.run(total, conversation),
         "totals": {
             "turn": store.run(totals, conversation, "turn"),

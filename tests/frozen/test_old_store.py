@@ -17,7 +17,7 @@ from tests.runs.single_runs import driven
 from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.history.values import Text, ToolResult
 from multi_llm_chat.store import Store, list_runs, open_store, path
-from multi_llm_chat.store.sqlite import SQLiteLink
+from multi_llm_chat.store.sqlite import SQLiteConnection
 from multi_llm_chat.store.tables import STEPS, migrate, rewritten, version_of
 from multi_llm_chat.store.transaction import read_json, write_json
 from multi_llm_chat.testing import Say, Simulator
@@ -49,8 +49,8 @@ def without_journals(before: Any) -> Any:
 
 def test_the_released_steps_make_the_same_tables(tmp_path: Path):
     place = tmp_path / "new.db"
-    with closing(SQLiteLink(str(place))) as link:
-        migrate(link, "new", steps=STEPS[:VERSION])
+    with closing(SQLiteConnection(str(place))) as connection:
+        migrate(connection, "new", steps=STEPS[:VERSION])
     with closing(sqlite3.connect(place)) as connection:
         assert schema_of(connection) == text_of("schema_v4.sql")
 
@@ -62,16 +62,16 @@ def test_the_released_steps_say_the_same_to_postgres():
 def test_an_old_store_is_sound_and_has_its_version(tmp_path: Path):
     place = tmp_path / "chats.db"
     make_old_store(place)
-    with closing(SQLiteLink(str(place))) as link:
-        assert version_of(link) == VERSION
-        assert link.execute("PRAGMA integrity_check") == [("ok",)]
-        assert link.execute("PRAGMA foreign_key_check") == []
+    with closing(SQLiteConnection(str(place))) as connection:
+        assert version_of(connection) == VERSION
+        assert connection.execute("PRAGMA integrity_check") == [("ok",)]
+        assert connection.execute("PRAGMA foreign_key_check") == []
 
 
 def test_opening_an_old_store_brings_it_to_the_newest_version(old_store: Store):
     assert old_store.file is not None
-    with closing(SQLiteLink(str(old_store.file))) as link:
-        assert version_of(link) == len(STEPS)
+    with closing(SQLiteConnection(str(old_store.file))) as connection:
+        assert version_of(connection) == len(STEPS)
 
 
 def test_everything_in_an_old_store_is_read_as_before(old_store: Store):

@@ -14,11 +14,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.store import Store
-from multi_llm_chat.store.database_faults import Fault
-from multi_llm_chat.store.executor import TOGETHER, Engine, Lane, Listening
+from multi_llm_chat.store.database_faults import DatabaseFault
+from multi_llm_chat.store.executor import (
+    TOGETHER,
+    DatabaseEngine,
+    NotificationListener,
+    StoreExecutor,
+)
 from multi_llm_chat.store.postgres import PostgresEngine
 from multi_llm_chat.store.sqlite import SQLiteEngine
-from multi_llm_chat.store.transaction import DatabaseName, Link, Row
+from multi_llm_chat.store.transaction import DatabaseConnection, DatabaseName, Row
 
 Phase: TypeAlias = Literal["before", "inside", "after"]
 PHASES: tuple[Phase, ...] = ("before", "inside", "after")
@@ -60,9 +65,9 @@ class _Killing:
 
 
 class _InterruptedLink:
-    def __init__(self, link: Link, interruption: Interruption) -> None:
-        self.database: DatabaseName = link.database
-        self._link = link
+    def __init__(self, connection: DatabaseConnection, interruption: Interruption) -> None:
+        self.database: DatabaseName = connection.database
+        self._connection = connection
         self._interruption = interruption
         self._number = 0
 
@@ -72,23 +77,23 @@ class _InterruptedLink:
             self._interruption.reach(self._number, "before")
         if statement == "COMMIT":
             self._interruption.reach(self._number, "inside")
-        rows = self._link.execute(statement, parameters)
+        rows = self._connection.execute(statement, parameters)
         if statement == "COMMIT":
             self._interruption.reach(self._number, "after")
         return rows
 
     def execute_many(self, statement: str, rows: Sequence[Sequence[Any]]) -> None:
-        self._link.execute_many(statement, rows)
+        self._connection.execute_many(statement, rows)
 
     def roll_back(self) -> None:
-        self._link.roll_back()
+        self._connection.roll_back()
 
     def close(self) -> None:
-        self._link.close()
+        self._connection.close()
 
 
 class _InterruptedEngine:
-    def __init__(self, engine: Engine, interruption: Interruption) -> None:
+    def __init__(self, engine: DatabaseEngine, interruption: Interruption) -> None:
         self.place = engine.place
         self.file: Path | None = engine.file
         self.errors = engine.errors
@@ -96,13 +101,13 @@ class _InterruptedEngine:
         self._engine = engine
         self._interruption = interruption
 
-    def connect(self) -> Link:
+    def connect(self) -> DatabaseConnection:
         return _InterruptedLink(self._engine.connect(), self._interruption)
 
-    def listen(self, channel: str) -> Listening | None:
+    def listen(self, channel: str) -> NotificationListener | None:
         return self._engine.listen(channel)
 
-    def fault(self, error: Exception) -> tuple[Fault, str]:
+    def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
         return self._engine.fault(error)
 
 
@@ -114,12 +119,12 @@ def open_killing(place: str, kill: Kill | None) -> Store:
 def open_interrupted(place: str, interruption: Interruption) -> Store:
     """The store at the place; its transactions that write are interrupted."""
     if place.startswith("postgresql"):
-        writing: Engine = _InterruptedEngine(PostgresEngine(place), interruption)
+        writing: DatabaseEngine = _InterruptedEngine(PostgresEngine(place), interruption)
         return Store(
-            Lane(writing, threads=3),
-            Lane(PostgresEngine(place, reads_only=True), threads=2),
+            StoreExecutor(writing, threads=3),
+            StoreExecutor(PostgresEngine(place, reads_only=True), threads=2),
             "local",
         )
     writing = _InterruptedEngine(SQLiteEngine(place), interruption)
-    reading = Lane(SQLiteEngine(place, reads_only=True), threads=2)
-    return Store(Lane(writing, threads=1, together=TOGETHER), reading, "local")
+    reading = StoreExecutor(SQLiteEngine(place, reads_only=True), threads=2)
+    return Store(StoreExecutor(writing, threads=1, together=TOGETHER), reading, "local")

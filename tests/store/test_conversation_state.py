@@ -9,7 +9,7 @@ from multi_llm_chat.store import (
     delete,
     end_run,
     move_head,
-    read_standing,
+    read_conversation_state,
     rename,
     take_run,
 )
@@ -20,39 +20,39 @@ def said(identifier: str) -> Turn:
 
 
 def test_it_tells_where_the_branch_ends_and_what_is_under_way(store: Store):
-    assert store.run(read_standing, "c") is None
+    assert store.run(read_conversation_state, "c") is None
     store.run(create, "Title", identifier="c")
-    empty = store.run(read_standing, "c")
+    empty = store.run(read_conversation_state, "c")
     assert empty is not None
     assert (empty.head, empty.turns, empty.running) == (None, 0, ())
     store.run(append, "c", [said("one"), said("two")])
     store.run(begin_run, "c", "claude", base="two", identifier="run")
-    waiting = store.run(read_standing, "c")
+    waiting = store.run(read_conversation_state, "c")
     assert waiting is not None
     assert (waiting.head, waiting.head_run, waiting.turns) == ("two", None, 2)
     assert [(run.id, run.speaker, run.is_free) for run in waiting.running] == [("run", "claude", True)]  # fmt: skip
     store.run(take_run, "run", "somebody", 60_000)
     store.run(append, "c", [said("three")], run_id="run")
-    taken = store.run(read_standing, "c")
+    taken = store.run(read_conversation_state, "c")
     assert taken is not None
     assert (taken.head, taken.head_run, taken.turns) == ("three", "run", 3)
     assert [run.is_free for run in taken.running] == [False]
     assert (taken.running[0].owner or "").startswith("somebody")
     store.run(end_run, "run", "done")
     store.run(move_head, "c", "one")
-    over = store.run(read_standing, "c")
+    over = store.run(read_conversation_state, "c")
     assert over is not None
     assert (over.head, over.turns, over.running) == ("one", 3, ())
 
 
 def test_the_list_is_another_when_any_entry_of_it_is(store: Store):
     store.run(create, "Title", identifier="c")
-    before = store.run(read_standing, "c")
+    before = store.run(read_conversation_state, "c")
     store.run(rename, "c", "Another")
-    after = store.run(read_standing, "c")
+    after = store.run(read_conversation_state, "c")
     assert before is not None
     assert after is not None
     assert before.listed != after.listed
-    assert store.as_user("somebody else").run(read_standing, "c") is None
+    assert store.as_user("somebody else").run(read_conversation_state, "c") is None
     store.run(delete, "c")
-    assert store.run(read_standing, "c") is None
+    assert store.run(read_conversation_state, "c") is None

@@ -66,7 +66,7 @@ def test_a_take_that_is_tried_again_has_happened_once(store: Store):
     def twice(transaction: Transaction) -> tuple[Taken | None, Taken | None]:
         # What a lost connection does: the operation runs again with the same ids.
         first = take_run(transaction, run_id, "me", LONG)
-        transaction._occasion.begin_again()  # pyright: ignore[reportPrivateUsage]
+        transaction._context.restart()  # pyright: ignore[reportPrivateUsage]
         return first, take_run(transaction, run_id, "me", LONG)
 
     first, second = store.run(twice)

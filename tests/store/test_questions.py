@@ -10,7 +10,7 @@ from multi_llm_chat.store import (
     create,
     delete,
     end_run,
-    read_standing,
+    read_conversation_state,
     release_run,
     take_run,
 )
@@ -33,10 +33,10 @@ def run(store: Store) -> str:
 
 
 def shown(store: Store) -> list[str]:
-    standing = store.run(read_standing, "c")
-    assert standing is not None
-    assert all(each == question(each.id, each.asker) for each in standing.questions)
-    return [each.id for each in standing.questions]
+    state = store.run(read_conversation_state, "c")
+    assert state is not None
+    assert all(each == question(each.id, each.asker) for each in state.questions)
+    return [each.id for each in state.questions]
 
 
 @pytest.mark.usefixtures("run")

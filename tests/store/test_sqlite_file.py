@@ -16,7 +16,7 @@ from tests.store.processes import context
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import append, create, list_conversations, open_store, path
-from multi_llm_chat.store.sqlite import SQLiteLink
+from multi_llm_chat.store.sqlite import SQLiteConnection
 from multi_llm_chat.store.tables import STEPS, migrate, version_of
 
 
@@ -32,10 +32,10 @@ def fill(place: str, count: int) -> str:
 
 def old_store(place: Path) -> None:
     """A file of version 1 with one conversation in it."""
-    with closing(SQLiteLink(str(place))) as link:
-        link.execute("PRAGMA journal_mode = WAL")
-        migrate(link, "old", steps=STEPS[:1])
-        link.execute(
+    with closing(SQLiteConnection(str(place))) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        migrate(connection, "old", steps=STEPS[:1])
+        connection.execute(
             "INSERT INTO conversations(user_id, id, made_by, title, settings, created_ms, changed_ms)"
             " VALUES ('local', 'old', 'old', 'Old', '{}', 1, 1)"
         )
@@ -64,9 +64,9 @@ def test_an_old_file_is_copied_before_it_is_changed(tmp_path: Path):
         assert [item.title for item in store.run(list_conversations).conversations] == ["Old"]
         store.run(create, "New")
     backup = tmp_path / "chats.db.v1.backup"
-    with closing(SQLiteLink(str(backup))) as link:
-        assert version_of(link) == 1
-        assert link.execute("SELECT title FROM conversations") == [("Old",)]
+    with closing(SQLiteConnection(str(backup))) as connection:
+        assert version_of(connection) == 1
+        assert connection.execute("SELECT title FROM conversations") == [("Old",)]
     assert stat.S_IMODE(backup.stat().st_mode) == 0o600
     assert not list(tmp_path.glob("*.unfinished*"))
 
@@ -79,11 +79,11 @@ def test_a_new_file_needs_no_copy(tmp_path: Path):
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path):
     place = tmp_path / "chats.db"
     old_store(place)
-    with closing(SQLiteLink(str(place))) as link:
+    with closing(SQLiteConnection(str(place))) as connection:
         with pytest.raises(sqlite3.OperationalError):
-            migrate(link, "x", steps=(*STEPS, ("CREATE TABLE one(a)", "NO SUCH STATEMENT")))
-        assert version_of(link) == 1
-        assert link.execute("SELECT 1 FROM sqlite_master WHERE name IN ('one', 'runs')") == []
+            migrate(connection, "x", steps=(*STEPS, ("CREATE TABLE one(a)", "NO SUCH STATEMENT")))
+        assert version_of(connection) == 1
+        assert connection.execute("SELECT 1 FROM sqlite_master WHERE name IN ('one', 'runs')") == []
 
 
 def test_processes_that_open_an_old_file_at_once_migrate_it_once(tmp_path: Path):
@@ -91,15 +91,15 @@ def test_processes_that_open_an_old_file_at_once_migrate_it_once(tmp_path: Path)
     old_store(place)
     with ProcessPoolExecutor(4, mp_context=context()) as pool:
         assert list(pool.map(open_and_list, [str(place)] * 8)) == [["Old"]] * 8
-    with closing(SQLiteLink(str(place))) as link:
-        assert link.execute("SELECT version FROM meta") == [(len(STEPS),)]
+    with closing(SQLiteConnection(str(place))) as connection:
+        assert connection.execute("SELECT version FROM meta") == [(len(STEPS),)]
 
 
 def test_a_file_of_a_newer_program_is_left_alone(tmp_path: Path):
     place = tmp_path / "chats.db"
     open_store(place).close()
-    with closing(SQLiteLink(str(place))) as link:
-        link.execute("UPDATE meta SET version = 99")
+    with closing(SQLiteConnection(str(place))) as connection:
+        connection.execute("UPDATE meta SET version = 99")
     before = place.read_bytes()
     with pytest.raises(StoreError, match=r"newer version .* Upgrade multi_llm_chat") as caught:
         open_store(place)

@@ -11,7 +11,7 @@ from typing import Any, Final
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import Placed
-from multi_llm_chat.store.transaction import Occasion
+from multi_llm_chat.store.transaction import OperationContext
 
 #: Marks the run, and its turns, in which a speaker weighs the others' answers.
 COUNCIL: Final = "council"
@@ -82,7 +82,7 @@ def by_run(placed: Iterable[Placed]) -> list[Placed]:
 
 def new_id() -> str:
     """An id for a turn, a run or a conversation."""
-    return Occasion().new_id()
+    return OperationContext().new_id()
 
 
 def addressed_by(turn: Turn) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from msgspec import Struct
 from multi_llm_chat.chat.branch import Branch, new_id
 from multi_llm_chat.events import Cut
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store import Placed, get, move_head, newest_leaf, page, read_standing
+from multi_llm_chat.store import Placed, get, move_head, newest_leaf, page, read_conversation_state
 from multi_llm_chat.store.transaction import Transaction, reading
 
 #: Stands for a conversation that is not in the store yet.
@@ -71,7 +71,7 @@ def read_shown(
     if known == NEW:
         return None
     own = get(transaction, conversation).settings
-    standing = read_standing(transaction, conversation)
+    standing = read_conversation_state(transaction, conversation)
     assert standing is not None
     if known is not None and standing.head == known:
         return None

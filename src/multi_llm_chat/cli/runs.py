@@ -24,7 +24,7 @@ from multi_llm_chat.store import (
     Store,
     calls,
     list_runs,
-    read_standing,
+    read_conversation_state,
     reopen_run,
     run_info,
     stop_run,
@@ -71,7 +71,10 @@ def show_command(run: str, db: str | None) -> None:
     with open_workspace(db) as workspace:
         info = find_run(workspace.store, run)
         store = workspace.store.as_user(info.user)
-        made, standing = store.run(calls, info.id), store.run(read_standing, info.conversation)
+        made, state = (
+            store.run(calls, info.id),
+            store.run(read_conversation_state, info.conversation),
+        )
     click.echo(f"run           {info.id}\nstate         {_state(info)}")
     click.echo(f"speaker       {one_line(info.speaker)}")
     click.echo(f"conversation  {one_line(info.user)}/{one_line(info.conversation)}")
@@ -79,7 +82,7 @@ def show_command(run: str, db: str | None) -> None:
     click.echo(f"owner         {info.owner or 'nobody'}, epoch {info.epoch}")
     if info.status == "running" and info.lease_left_ms is not None:
         click.echo(f"lease         {info.lease_left_ms / 1000:.0f} s left")
-    for question in standing.questions if standing is not None else ():
+    for question in state.questions if state is not None else ():
         tool = one_line(read_request(question).tool)
         click.echo(
             f"waits         for somebody to decide, in the conversation's page, about {tool}"

@@ -32,7 +32,7 @@ from multi_llm_chat.events import (
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT
-from multi_llm_chat.store import RunInfo, Store, Told, get_turn, read_events, run_info
+from multi_llm_chat.store import RunEvents, RunInfo, Store, get_turn, read_events, run_info
 from multi_llm_chat.store.journal import MOST_EVENTS
 from multi_llm_chat.store.transaction import read_json
 
@@ -110,7 +110,7 @@ async def _events(
         # A full page means that more rows may be there: read on at once, without waiting.
         rows = () if len(read.events) >= MOST_EVENTS else await next_rows(following.after)
         if rows:
-            read, silent = Told(rows, "running", None), 0
+            read, silent = RunEvents(rows, "running", None), 0
             continue
         read = await own.arun(read_events, run_id, following.after)
         silent = 0 if read.events else silent + 1
@@ -131,7 +131,7 @@ class _Following:
         """The event with its run and speaker."""
         return replace(event, run=self.info.id, speaker=self.info.speaker)
 
-    def new(self, read: Told) -> list[Numbered]:
+    def new(self, read: RunEvents) -> list[Numbered]:
         """The events of these rows."""
         events = [(number, read_row(read_json(payload))) for number, payload in read.events]
         known = [(number, event) for number, event in events if event is not None]
@@ -141,7 +141,7 @@ class _Following:
             ]  # rows of a newer version: nothing that this one can show
         return [(number, self.marked(event)) for number, event in known]
 
-    def has_ended(self, read: Told) -> bool:
+    def has_ended(self, read: RunEvents) -> bool:
         """Whether the run ended without an event that says so: its events were pruned, or an operator ended it."""
         return read.status != "running" and not read.events
 

@@ -18,7 +18,7 @@ from typing import Final, Self
 
 from multi_llm_chat.runs.records import NumberedRows
 from multi_llm_chat.store import Store
-from multi_llm_chat.store.executor import Listening
+from multi_llm_chat.store.executor import NotificationListener
 from multi_llm_chat.store.journal import CHANNEL
 
 #: Seconds between two reads where nothing notifies.
@@ -136,7 +136,9 @@ class Notifications:
         with self._lock:
             self._thread = None
 
-    def _pass_on(self, listening: Listening, idle: int) -> tuple[Listening | None, int]:
+    def _pass_on(
+        self, listening: NotificationListener, idle: int
+    ) -> tuple[NotificationListener | None, int]:
         """Pass on one notification; None when the connection is lost, or was idle without followers for too long."""
         try:
             changed = listening.wait(LONGEST)

@@ -4,7 +4,14 @@
 the operations of this package, each in one transaction.
 """
 
-from multi_llm_chat.store.conversation_state import Standing, UnderWay, read_standing
+import warnings
+from typing import Any, Final
+
+from multi_llm_chat.store.conversation_state import (
+    ConversationState,
+    UnfinishedRun,
+    read_conversation_state,
+)
 from multi_llm_chat.store.conversations import (
     archive,
     create,
@@ -24,8 +31,8 @@ from multi_llm_chat.store.journal import (
     CallStart,
     Events,
     Fence,
+    RunEvents,
     Taken,
-    Told,
     append_events,
     begin_calls,
     calls,
@@ -94,6 +101,7 @@ __all__ = [
     "Call",
     "CallStart",
     "Conflict",
+    "ConversationState",
     "ErrorRecord",
     "Events",
     "Fence",
@@ -103,16 +111,15 @@ __all__ = [
     "Placed",
     "QueuedMessage",
     "Run",
+    "RunEvents",
     "RunInfo",
     "Spending",
-    "Standing",
     "Store",
     "Summary",
     "Taken",
-    "Told",
     "Total",
     "Transaction",
-    "UnderWay",
+    "UnfinishedRun",
     "append",
     "append_events",
     "archive",
@@ -144,9 +151,9 @@ __all__ = [
     "prune_events",
     "purge",
     "queue_message",
+    "read_conversation_state",
     "read_document",
     "read_events",
-    "read_standing",
     "reading",
     "record_spending",
     "release_run",
@@ -167,3 +174,19 @@ __all__ = [
     "waiting_conversations",
     "write_document",
 ]
+
+#: Earlier names; they still work.
+_RENAMED: Final = {
+    "Standing": ConversationState,
+    "Told": RunEvents,
+    "UnderWay": UnfinishedRun,
+    "read_standing": read_conversation_state,
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = _RENAMED[name]
+    warnings.warn(f"{__name__}.{name} is now {value.__name__}", DeprecationWarning, stacklevel=2)
+    return value

@@ -13,7 +13,7 @@ from multi_llm_chat.store.questions import Question, open_questions
 from multi_llm_chat.store.transaction import Transaction, reading
 
 
-class UnderWay(Struct, frozen=True):
+class UnfinishedRun(Struct, frozen=True):
     """A run that has not ended; ``is_free`` if any process may take it."""
 
     id: str
@@ -22,7 +22,7 @@ class UnderWay(Struct, frozen=True):
     is_free: bool
 
 
-class Standing(Struct, frozen=True):
+class ConversationState(Struct, frozen=True):
     """The state of a conversation at one moment.
 
     ``head`` is the last turn of the shown branch, ``head_run`` the run that made it, ``turns`` the number of turns
@@ -33,13 +33,15 @@ class Standing(Struct, frozen=True):
     head: str | None
     head_run: str | None
     turns: int
-    running: tuple[UnderWay, ...]
+    running: tuple[UnfinishedRun, ...]
     questions: tuple[Question, ...]
     listed: tuple[object, ...]
 
 
 @reading
-def read_standing(transaction: Transaction, conversation: str) -> Standing | None:
+def read_conversation_state(
+    transaction: Transaction, conversation: str
+) -> ConversationState | None:
     """The state of a conversation; None if the user has none with this id."""
     row = transaction.row(
         "SELECT key, title, archived_ms FROM conversations"
@@ -64,11 +66,13 @@ def read_standing(transaction: Transaction, conversation: str) -> Standing | Non
     newest = transaction.row(
         "SELECT max(changed_ms) FROM conversations WHERE user_id = ?", transaction.user
     )
-    return Standing(
+    return ConversationState(
         head[0] if head else None,
         head[1] if head else None,
         turns,
-        tuple(UnderWay(run, speaker, owner, bool(free)) for run, speaker, owner, free in running),
+        tuple(
+            UnfinishedRun(run, speaker, owner, bool(free)) for run, speaker, owner, free in running
+        ),
         open_questions(transaction, key) if running else (),
         (*entry, *(newest or ())),
     )

@@ -2,8 +2,8 @@
 
 Rules:
 1. The id is the identity; titles are words in any script, and may be the same.
-2. Deleting is undone by ``undelete`` until ``purge`` removes the conversation for good. What is
-   deleted is found by nobody but the list of deleted ones.
+2. Deleting is undone by ``undelete`` until ``purge`` removes the conversation for good. Only
+   the list of deleted conversations finds it until then.
 3. The list begins with the conversation that was changed last.
 """
 
@@ -16,7 +16,7 @@ from multi_llm_chat.store.records import Listing, Summary
 from multi_llm_chat.store.search import remove_conversation
 from multi_llm_chat.store.transaction import Row, Transaction, read_json, reading, write_json
 
-#: Longer ids are nobody's.
+#: Longer ids are refused.
 MAX_ID = 200
 
 Which: TypeAlias = Literal["open", "archived", "both", "deleted"]
@@ -160,7 +160,7 @@ def purge(transaction: Transaction, *, deleted_before_ms: int) -> int:
 
 
 def key_of(transaction: Transaction, conversation: str, *, lock: bool = False) -> int:
-    """The number of a conversation of this user; with ``lock`` nobody else changes it meanwhile."""
+    """The number of a conversation of this user; with ``lock`` no other transaction changes it meanwhile."""
     row = transaction.row(
         "SELECT key FROM conversations WHERE user_id = ? AND id = ? AND deleted_ms IS NULL"  # noqa: S608 ours
         + (transaction.lock if lock else ""),
@@ -173,7 +173,7 @@ def key_of(transaction: Transaction, conversation: str, *, lock: bool = False) -
 
 
 def touch(transaction: Transaction, key: int) -> None:
-    """Note that something was said."""
+    """Update the time of the last change."""
     transaction.rows(
         "UPDATE conversations SET changed_ms = ? WHERE key = ? AND changed_ms < ?",
         transaction.now_ms, key, transaction.now_ms,

@@ -2,8 +2,8 @@
 
 Rules:
 1. What is not known is counted as unknown, and never taken for nothing.
-2. Money is kept in whole billionths of its currency: sums are exact, and the same everywhere.
-3. All branches count: what was thrown away was paid for.
+2. Money is stored in whole billionths of its currency: sums are exact, and the same everywhere.
+3. All branches count: discarded turns were paid for.
 """
 
 from collections.abc import Iterable
@@ -30,7 +30,7 @@ _GROUPS: dict[Grouping, str] = {
 
 
 def record_spending(transaction: Transaction, conversation: str, spending: Spending) -> None:
-    """Keep what an answer has cost; the same id again replaces what was kept."""
+    """Save what an answer has cost; the same id again replaces it."""
     key = key_of(transaction, conversation, lock=True)
     tokens = [
         None if spending.tokens is None else getattr(spending.tokens, name) for name in _TOKENS

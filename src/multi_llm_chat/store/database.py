@@ -17,7 +17,13 @@ from urllib.parse import unquote
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
-from multi_llm_chat.store.executor import TOGETHER, Engine, Job, Lane, Listening
+from multi_llm_chat.store.executor import (
+    TOGETHER,
+    DatabaseEngine,
+    Job,
+    NotificationListener,
+    StoreExecutor,
+)
 from multi_llm_chat.store.sqlite import MEMORY, SQLiteEngine
 from multi_llm_chat.store.transaction import Operation, Transaction, only_reads
 
@@ -35,7 +41,7 @@ POSTGRES_CONNECTIONS = 3
 class Store:
     """Conversations of one user; close it, or use it in a ``with`` statement."""
 
-    def __init__(self, writing: Lane, reading: Lane, user: str) -> None:
+    def __init__(self, writing: StoreExecutor, reading: StoreExecutor, user: str) -> None:
         self._writing = writing
         self._reading = reading
         self.user = user
@@ -45,8 +51,8 @@ class Store:
         """The file in which the conversations are; None if it is none."""
         return self._writing.file
 
-    def listen(self, channel: str) -> Listening | None:
-        """Hear what the database tells in a channel; None if it tells nothing."""
+    def listen(self, channel: str) -> NotificationListener | None:
+        """Listen to a channel; None if the database has no notifications."""
         return self._reading.listen(channel)
 
     def run(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
@@ -62,7 +68,7 @@ class Store:
         return Store(self._writing, self._reading, _checked(user))
 
     def close(self) -> None:
-        """Finish what was begun and close the connections; again does no harm."""
+        """Finish what was begun and close the connections; closing again changes nothing."""
         self._reading.close()
         self._writing.close()
 
@@ -80,7 +86,7 @@ class Store:
     def submit(
         self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs
     ) -> "Future[R]":
-        """The same in the background."""
+        """Run an operation in the background; the future of its result."""
         job = Job(lambda transaction: operation(transaction, *args, **kwargs), self.user)
         (self._reading if only_reads(operation) else self._writing).submit(job)
         return job.future
@@ -97,7 +103,7 @@ def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
         StoreError: it cannot be opened; the text says why and what to do.
     """
     user = _checked(user)
-    writing, reading = _lanes(fspath(place))
+    writing, reading = _executors(fspath(place))
     store = Store(writing, reading, user)
     try:
         writing.submit(job := Job(_nothing, user))
@@ -108,32 +114,34 @@ def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
     return store
 
 
-def _lanes(place: str) -> tuple[Lane, Lane]:
+def _executors(place: str) -> tuple[StoreExecutor, StoreExecutor]:
     scheme, separator, rest = place.partition("://")
     match scheme if separator else "":
         case "postgresql" | "postgres":
             writing, reading = _postgres(place)
             connections = POSTGRES_CONNECTIONS
-            return Lane(writing, threads=connections), Lane(reading, threads=connections)
+            return StoreExecutor(writing, threads=connections), StoreExecutor(
+                reading, threads=connections
+            )
         case "sqlite":
             path = unquote(rest.removeprefix("/")) or MEMORY
         case "":
             path = place
         case _:
             raise UsageError(
-                f"Conversations cannot be kept in a place of the kind {scheme!r}. "
+                f"Conversations cannot be stored in a place of the kind {scheme!r}. "
                 "Give a path, sqlite:///path, :memory: or postgresql://…"
             )
     if not path:
         raise UsageError("The place of the conversations is empty. Give a path, or :memory:.")
-    writing = Lane(SQLiteEngine(path), threads=1, together=TOGETHER)
+    writing = StoreExecutor(SQLiteEngine(path), threads=1, together=TOGETHER)
     if path == MEMORY:
         return writing, writing
-    return writing, Lane(SQLiteEngine(path, reads_only=True), threads=READING_CONNECTIONS)
+    return writing, StoreExecutor(SQLiteEngine(path, reads_only=True), threads=READING_CONNECTIONS)
 
 
-def _postgres(address: str) -> tuple[Engine, Engine]:
-    # psycopg is an extra, and takes long to load: only who uses it needs it.
+def _postgres(address: str) -> tuple[DatabaseEngine, DatabaseEngine]:
+    # psycopg is an extra, and takes long to load: it is imported when it is used.
     try:
         module = import_module("multi_llm_chat.store.postgres")
     except ImportError as error:

@@ -2,12 +2,12 @@
 
 Rules:
 1. A connection is used by the one thread that opened it.
-2. The caller hears of success only when the transaction is committed.
-3. What waits together may be committed together, each in a savepoint of its own; if that fails for any
+2. The caller gets the result only when the transaction is committed.
+3. Jobs that wait together may be committed together, each in a savepoint of its own; if that fails for any
    reason but the operations' own, each is run alone.
-4. A failure that may pass is tried again for as long as its fault allows, at irregular moments, so that no
+4. A failure that may pass is retried for as long as its fault allows, at irregular moments, so that no
    process is always the second. After any other the connection is closed; the next operation opens a new one.
-5. What was submitted before ``close`` is still done; a failure is then tried again for ``CLOSING`` seconds at most.
+5. Jobs submitted before ``close`` are still done; a failure is then retried for ``CLOSING`` seconds at most.
 """
 
 import os
@@ -21,32 +21,32 @@ from threading import Lock, Thread, current_thread
 from typing import Any, Protocol
 
 from multi_llm_chat.errors import StoreError, UsageError
-from multi_llm_chat.store.database_faults import Fault
-from multi_llm_chat.store.transaction import Link, Occasion, Transaction
+from multi_llm_chat.store.database_faults import DatabaseFault
+from multi_llm_chat.store.transaction import DatabaseConnection, OperationContext, Transaction
 
 #: How many operations share a commit at most.
 TOGETHER = 64
 
-#: For how many seconds a lane that closes tries again.
+#: For how many seconds an executor that closes retries.
 CLOSING = 2.0
 
 #: The bounds of a pause between two tries, in seconds.
 PAUSE = (0.0005, 0.005)
 
 
-class Listening(Protocol):
-    """Hears what is told in a channel of the database."""
+class NotificationListener(Protocol):
+    """Receives the notifications of one channel of the database."""
 
     def wait(self, timeout: float) -> list[str]:
-        """What was told, after so many seconds at most."""
+        """The notifications, after ``timeout`` seconds at most."""
         ...
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         ...
 
 
-class Engine(Protocol):
+class DatabaseEngine(Protocol):
     """How to reach one database."""
 
     place: str
@@ -54,46 +54,46 @@ class Engine(Protocol):
     errors: tuple[type[Exception], ...]
     begin: str
 
-    def connect(self) -> Link:
+    def connect(self) -> DatabaseConnection:
         """Open a connection to a store of the right version."""
         ...
 
-    def fault(self, error: Exception) -> tuple[Fault, str]:
+    def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
         """What went wrong, and the database's name for it."""
         ...
 
-    def listen(self, channel: str) -> Listening | None:
-        """Hear what is told in the channel; None if the database tells nothing."""
+    def listen(self, channel: str) -> NotificationListener | None:
+        """Listen to a channel; None if the database has no notifications."""
         ...
 
 
 class Job:
-    """An operation on its way, and the future of its result."""
+    """A submitted operation, and the future of its result."""
 
-    __slots__ = ("future", "occasion", "operation", "user")
+    __slots__ = ("context", "future", "operation", "user")
 
     def __init__(self, operation: Callable[[Transaction], Any], user: str) -> None:
         self.operation = operation
         self.user = user
-        self.occasion = Occasion()
+        self.context = OperationContext()
         self.future: Future[Any] = Future()
 
-    def attempt(self, link: Link) -> Any:
-        """Run the operation on the connection, within a transaction that others begin and end."""
-        self.occasion.begin_again()
-        return self.operation(Transaction(link, self.user, self.occasion))
+    def attempt(self, connection: DatabaseConnection) -> Any:
+        """Run the operation on the connection, within a transaction that the caller begins and ends."""
+        self.context.restart()
+        return self.operation(Transaction(connection, self.user, self.context))
 
 
-class Lane:
-    """Some threads, each with a connection of its own, and what they have to do."""
+class StoreExecutor:
+    """Some threads, each with a connection of its own, and the queue of their jobs."""
 
-    def __init__(self, engine: Engine, *, threads: int, together: int = 1) -> None:
+    def __init__(self, engine: DatabaseEngine, *, threads: int, together: int = 1) -> None:
         self._engine = engine
         self._together = together
         self._waiting: SimpleQueue[Job | None] = SimpleQueue()
         self._lock = Lock()
         self._closed = False
-        self._patience = Patience()
+        self._retry_deadline = RetryDeadline()
         self._process = os.getpid()
         self._threads = [
             Thread(target=self._work, name="multi_llm_chat store", daemon=True)
@@ -107,8 +107,8 @@ class Lane:
         """The file behind it, if it is one."""
         return self._engine.file
 
-    def listen(self, channel: str) -> Listening | None:
-        """Hear what is told in a channel; None if the database tells nothing.
+    def listen(self, channel: str) -> NotificationListener | None:
+        """Listen to a channel; None if the database has no notifications.
 
         Raises:
             ConnectionError: It cannot be reached.
@@ -120,7 +120,7 @@ class Lane:
         raise ConnectionError("The database cannot be reached.")
 
     def submit(self, job: Job) -> None:
-        """Have the job done."""
+        """Queue the job."""
         if current_thread() in self._threads:
             raise UsageError("Within a transaction call the operation itself, not the store.")
         if os.getpid() != self._process:
@@ -137,14 +137,14 @@ class Lane:
         with self._lock:
             if not self._closed:
                 self._closed = True
-                self._patience.end_soon()
+                self._retry_deadline.end_soon()
                 for _ in self._threads:
                     self._waiting.put(None)
         for thread in self._threads:
             thread.join()
 
     def _work(self) -> None:
-        worker = _Worker(self._engine, self._patience)
+        worker = _Worker(self._engine, self._retry_deadline)
         open_ = True
         while open_:
             jobs, open_ = self._take()
@@ -166,18 +166,18 @@ class Lane:
         return jobs, False
 
 
-class Patience:
-    """For how long failures that may pass are tried again; it is shorter once the lane closes."""
+class RetryDeadline:
+    """For how long failures that may pass are retried; it is shorter once the executor closes."""
 
     def __init__(self) -> None:
         self._end: float | None = None
 
     def end_soon(self) -> None:
-        """Try again for ``CLOSING`` seconds from now at most."""
+        """Retry for ``CLOSING`` seconds from now at most."""
         self._end = time.monotonic() + CLOSING
 
-    def lasts(self, elapsed: float, fault: Fault) -> bool:
-        """Whether an operation that has failed with this fault is tried again."""
+    def lasts(self, elapsed: float, fault: DatabaseFault) -> bool:
+        """Whether an operation that has failed with this fault is retried."""
         is_late = self._end is not None and time.monotonic() > self._end
         return elapsed < fault.patience and not is_late
 
@@ -185,10 +185,10 @@ class Patience:
 class _Worker:
     """One thread's connection."""
 
-    def __init__(self, engine: Engine, patience: Patience) -> None:
+    def __init__(self, engine: DatabaseEngine, retry_deadline: RetryDeadline) -> None:
         self._engine = engine
-        self._patience = patience
-        self._link: Link | None = None
+        self._retry_deadline = retry_deadline
+        self._connection: DatabaseConnection | None = None
 
     def perform(self, jobs: Sequence[Job]) -> None:
         if len(jobs) < 2 or not self._all_at_once(jobs):
@@ -196,21 +196,21 @@ class _Worker:
                 self._alone(job)
 
     def disconnect(self) -> None:
-        if self._link is not None:
-            self._link.close()
-            self._link = None
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
-    def _connected(self) -> Link:
-        if self._link is None:
-            self._link = self._engine.connect()
-        return self._link
+    def _connected(self) -> DatabaseConnection:
+        if self._connection is None:
+            self._connection = self._engine.connect()
+        return self._connection
 
     def _all_at_once(self, jobs: Sequence[Job]) -> bool:
         try:
-            link = self._connected()
-            link.execute(self._engine.begin)
-            outcomes = [self._in_savepoint(link, job) for job in jobs]
-            link.execute("COMMIT")
+            connection = self._connected()
+            connection.execute(self._engine.begin)
+            outcomes = [self._in_savepoint(connection, job) for job in jobs]
+            connection.execute("COMMIT")
         except (StoreError, *self._engine.errors):
             self._roll_back()
             return False
@@ -218,17 +218,19 @@ class _Worker:
             _settle(job, result, error)
         return True
 
-    def _in_savepoint(self, link: Link, job: Job) -> tuple[Any, BaseException | None]:
-        link.execute("SAVEPOINT job")
+    def _in_savepoint(
+        self, connection: DatabaseConnection, job: Job
+    ) -> tuple[Any, BaseException | None]:
+        connection.execute("SAVEPOINT job")
         try:
-            result = job.attempt(link)
+            result = job.attempt(connection)
         except self._engine.errors:
             raise
         except BaseException as error:  # noqa: BLE001 it is the caller's, who gets it from the future
-            link.execute("ROLLBACK TO job")
-            link.execute("RELEASE job")
+            connection.execute("ROLLBACK TO job")
+            connection.execute("RELEASE job")
             return None, error
-        link.execute("RELEASE job")
+        connection.execute("RELEASE job")
         return result, None
 
     def _alone(self, job: Job) -> None:
@@ -242,12 +244,12 @@ class _Worker:
             time.sleep(random.uniform(*PAUSE))  # noqa: S311 fairness, not secrecy
 
     def _try(self, job: Job, elapsed: float) -> tuple[Any, BaseException | None, bool]:
-        """Run it once: its result, or an error, or True if it should be tried again."""
+        """Run it once: its result, or an error, or True if it should be retried."""
         try:
-            link = self._connected()
-            link.execute(self._engine.begin)
-            result = job.attempt(link)
-            link.execute("COMMIT")
+            connection = self._connected()
+            connection.execute(self._engine.begin)
+            result = job.attempt(connection)
+            connection.execute("COMMIT")
         except self._engine.errors as error:
             fault, code = self._engine.fault(error)
         except BaseException as error:  # noqa: BLE001 it is the caller's, who gets it from the future
@@ -259,14 +261,14 @@ class _Worker:
             self.disconnect()
         else:
             self._roll_back()
-        if self._patience.lasts(elapsed, fault):
+        if self._retry_deadline.lasts(elapsed, fault):
             return None, None, True
         return None, fault.error(self._engine.place, code), False
 
     def _roll_back(self) -> None:
         try:
-            if self._link is not None:
-                self._link.roll_back()
+            if self._connection is not None:
+                self._connection.roll_back()
         except self._engine.errors:
             self.disconnect()
 

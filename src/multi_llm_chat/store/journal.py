@@ -81,7 +81,7 @@ class Events(Struct, frozen=True):
     numbered: tuple[tuple[int, str], ...]
 
 
-class Told(Struct, frozen=True):
+class RunEvents(Struct, frozen=True):
     """The events of a run after a number, its status and its error."""
 
     events: tuple[tuple[int, str], ...]
@@ -118,15 +118,15 @@ def take_run(
     if row is None:
         return None
     epoch, user, conversation, base, speaker, spec, attempts, stop_ms = row
-    last = _mend_events(transaction, run_id)
+    last = _remove_gap(transaction, run_id)
     fence = Fence(run_id, epoch)
-    told: JsonObject = read_json(spec)
+    fields: JsonObject = read_json(spec)
     return Taken(
-        fence, user, conversation, base, speaker, told, attempts, last + 1, stop_ms is not None
+        fence, user, conversation, base, speaker, fields, attempts, last + 1, stop_ms is not None
     )
 
 
-def _mend_events(transaction: Transaction, run_id: str) -> int:
+def _remove_gap(transaction: Transaction, run_id: str) -> int:
     """Delete the events after a gap, which no process will fill any more; the last number before the gap."""
     rows = transaction.rows(
         "SELECT sequence FROM run_events WHERE run_id = ? ORDER BY sequence", run_id
@@ -287,8 +287,8 @@ def _write_all(transaction: Transaction, batches: Sequence[Events]) -> None:
             *(value for row in chunk for value in row),
         )
     if transaction.database == "postgres":
-        told = [batch.fence.run_id for batch in batches if batch.numbered]
-        for marks, chunk in chunks(told):
+        written = [batch.fence.run_id for batch in batches if batch.numbered]
+        for marks, chunk in chunks(written):
             transaction.rows(
                 f"SELECT pg_notify(?, id) FROM runs WHERE id IN ({marks})",  # noqa: S608 only question marks
                 CHANNEL, *chunk,
@@ -298,7 +298,7 @@ def _write_all(transaction: Transaction, batches: Sequence[Events]) -> None:
 @reading
 def read_events(
     transaction: Transaction, run_id: str, after: int = 0, *, limit: int = MOST_EVENTS
-) -> Told:
+) -> RunEvents:
     """The events of a run after a number, without a gap, and the run's status."""
     own_run(transaction, run_id)
     ((status, failure),) = transaction.rows(
@@ -311,7 +311,7 @@ def read_events(
     )  # fmt: skip
     whole = [(number, payload) for place, (number, payload) in enumerate(rows, after + 1) if number == place]  # fmt: skip
     error = None if failure is None else msgspec.convert(read_json(failure), ErrorRecord)
-    return Told(tuple(whole), status, error)
+    return RunEvents(tuple(whole), status, error)
 
 
 def prune_events(transaction: Transaction, age_ms: int) -> None:

@@ -108,5 +108,5 @@ def _gone(identifier: str) -> UsageError:
 
 
 def _read(identifier: str, message: str, created_ms: int) -> QueuedMessage:
-    kept: JsonObject = read_json(message)
-    return QueuedMessage(identifier, kept["text"], kept["request"], created_ms)
+    fields: JsonObject = read_json(message)
+    return QueuedMessage(identifier, fields["text"], fields["request"], created_ms)

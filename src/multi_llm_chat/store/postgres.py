@@ -2,8 +2,8 @@
 
 Rules:
 1. Statements are written with ``?``; numbers take their place, so that nothing is ever escaped by us.
-2. A lost connection, a deadlock or a conflict is tried again: operations do the same twice as once.
-3. A transaction whose program stands still is ended by the server: nobody waits long for the rows that it holds.
+2. A lost connection, a deadlock or a conflict is retried: operations do the same twice as once.
+3. A transaction whose program stands still is ended by the server: no other waits long for the rows that it locks.
 4. The place in an error is host and database; never the whole address, which may hold a password.
 """
 
@@ -25,13 +25,13 @@ from multi_llm_chat.store.database_faults import (
     FULL,
     UNKNOWN,
     UNREACHABLE,
-    Fault,
+    DatabaseFault,
 )
 from multi_llm_chat.store.tables import migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 #: By SQLSTATE, or by the two letters of its class.
-_FAULTS: dict[str, Fault] = {
+_FAULTS: dict[str, DatabaseFault] = {
     "40": CONTENTION,  # serialization failure, deadlock
     "55P03": CONTENTION,  # lock not available
     "23503": COLLISION,  # a blob was purged in the moment in which it was wanted again
@@ -40,7 +40,7 @@ _FAULTS: dict[str, Fault] = {
     "08": UNREACHABLE,
     "57P": UNREACHABLE,  # the server is stopping, has crashed or is just starting
     "53300": UNREACHABLE,  # too many connections
-    "25P03": UNREACHABLE,  # we stood still in a transaction, and the server ended it
+    "25P03": UNREACHABLE,  # this program was idle in a transaction, and the server ended it
     "53100": FULL,
     "25006": FORBIDDEN,
     "42501": FORBIDDEN,
@@ -52,7 +52,7 @@ _FAULTS: dict[str, Fault] = {
 _STANDSTILL = "SET idle_in_transaction_session_timeout = 10000"
 
 
-class PostgresLink:
+class PostgresConnection:
     """One connection."""
 
     database: DatabaseName = "postgres"
@@ -82,8 +82,8 @@ class PostgresLink:
         self._connection.close()
 
 
-class PostgresListening:
-    """One connection that hears what is told in a channel."""
+class PostgresListener:
+    """One connection that receives the notifications of a channel."""
 
     def __init__(self, address: str, channel: str) -> None:
         self._connection = psycopg.connect(address, autocommit=True, connect_timeout=10)
@@ -92,7 +92,7 @@ class PostgresListening:
         )
 
     def wait(self, timeout: float) -> list[str]:
-        """What was told, after so many seconds at most; raises ``ConnectionError`` when the server is gone."""
+        """The notifications, after ``timeout`` seconds at most; raises ``ConnectionError`` when the server is gone."""
         try:
             return [
                 each.payload for each in self._connection.notifies(timeout=timeout, stop_after=1)
@@ -102,7 +102,7 @@ class PostgresListening:
         raise ConnectionError("The database cannot be reached.")
 
     def close(self) -> None:
-        """Listen no more."""
+        """Stop listening."""
         self._connection.close()
 
 
@@ -112,7 +112,7 @@ class PostgresEngine:
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
 
     def __init__(self, address: str, *, reads_only: bool = False) -> None:
-        # Who reads sees one moment, however many statements it takes.
+        # A reader sees one moment, however many statements it takes.
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         self.begin = reading if reads_only else "BEGIN"
         self.file: Path | None = None
@@ -121,27 +121,27 @@ class PostgresEngine:
         self.place = _place(address)
         self._was_reached = False
 
-    def connect(self) -> PostgresLink:
+    def connect(self) -> PostgresConnection:
         """Connect, and migrate the store if it is old."""
-        link = PostgresLink(self._address)
+        connection = PostgresConnection(self._address)
         try:
             if not self._reads_only:
-                migrate(link, self.place)
+                migrate(connection, self.place)
         except BaseException:
-            link.close()
+            connection.close()
             raise
         self._was_reached = True
-        return link
+        return connection
 
-    def listen(self, channel: str) -> PostgresListening:
-        """Hear what is told in the channel."""
-        return PostgresListening(self._address, channel)
+    def listen(self, channel: str) -> PostgresListener:
+        """Listen to a channel."""
+        return PostgresListener(self._address, channel)
 
-    def fault(self, error: Exception) -> tuple[Fault, str]:
+    def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
         """What went wrong, and its SQLSTATE."""
         state = getattr(error, "sqlstate", None)
         if state is None:
-            # No answer at all. A wrong address is told at once; a server that was there is waited for.
+            # No answer at all. A wrong address is reported at once; a server that was there is waited for.
             known = isinstance(error, psycopg.OperationalError)
             fault = UNREACHABLE if known else UNKNOWN
             return (fault if self._was_reached else _AT_ONCE), type(error).__name__
@@ -149,7 +149,7 @@ class PostgresEngine:
         return fault or UNKNOWN, state
 
 
-_AT_ONCE = Fault(UNREACHABLE.reason, UNREACHABLE.advice)
+_AT_ONCE = DatabaseFault(UNREACHABLE.reason, UNREACHABLE.advice)
 
 
 @lru_cache(maxsize=512)
@@ -158,20 +158,20 @@ def _numbered(statement: str) -> LiteralString:
     first, *others = statement.split("?")
     numbers = count(1)
     numbered = first + "".join(f"${next(numbers)}{other}" for other in others)
-    # All statements are written in this package; values travel beside them.
+    # All statements are written in this package; values are sent apart from them.
     return cast("LiteralString", numbered)
 
 
 def _place(address: str) -> str:
     try:
-        told = conninfo_to_dict(address)
+        parameters = conninfo_to_dict(address)
     except psycopg.Error:
-        told = None
-    if told is None:
+        parameters = None
+    if parameters is None:
         # Not the library's own words, which repeat what it could not read.
         raise UsageError(
             "The address of the database cannot be read. Expected: "
             "postgresql://user:password@host:port/database, special characters as %XX."
         )
-    host = told.get("host") or told.get("hostaddr") or "localhost"
-    return f"{told.get('dbname') or told.get('user') or 'postgres'} on {host}"
+    host = parameters.get("host") or parameters.get("hostaddr") or "localhost"
+    return f"{parameters.get('dbname') or parameters.get('user') or 'postgres'} on {host}"

@@ -248,8 +248,8 @@ def count_runs(transaction: Transaction) -> dict[str, int]:
 
 def _info(row: Row) -> RunInfo:
     names = RunInfo.__struct_fields__
-    told = dict(zip(names, row, strict=True))
-    error = told["error"]
-    told["error"] = None if error is None else msgspec.convert(read_json(error), ErrorRecord)
-    told["stopping"] = told["stopping"] is not None
-    return RunInfo(**told)
+    values = dict(zip(names, row, strict=True))
+    error = values["error"]
+    values["error"] = None if error is None else msgspec.convert(read_json(error), ErrorRecord)
+    values["stopping"] = values["stopping"] is not None
+    return RunInfo(**values)

@@ -48,7 +48,7 @@ def remove_conversation(transaction: Transaction, conversation: int) -> None:
         return  # its rows go with the turns
     rows = transaction.rows("SELECT key FROM turns WHERE conversation = ?", conversation)
     for turn, text in texts_of(transaction, [key for (key,) in rows]).items():
-        # The index keeps no text: to forget terms it must be told which they were.
+        # The index keeps no text: to remove terms it needs to know which they were.
         if terms := terms_of(text):
             transaction.rows(
                 "INSERT INTO search(search, rowid, terms) VALUES ('delete', ?, ?)",
@@ -67,7 +67,7 @@ def texts_of(transaction: Transaction, turns: Sequence[int]) -> dict[int, str]:
         ):
             part = read_part_row("text", body, None)
             words.setdefault(turn, []).append(part.content if isinstance(part, Text) else "")
-    return {turn: "\n".join(told) for turn, told in words.items()}
+    return {turn: "\n".join(texts) for turn, texts in words.items()}
 
 
 def candidates(
@@ -95,7 +95,7 @@ def _fts_query(query: Query) -> str:
 
 
 def _owner(transaction: Transaction) -> str:
-    """A term that no text has: on a server the words of one user are not looked for among all."""
+    """A term that no text has: on a server the words of one user are not searched among all."""
     return "\U0010fffd" + sha256(transaction.user.encode()).hexdigest()[:16]
 
 

@@ -2,9 +2,9 @@
 
 Rules:
 1. The file is in WAL mode with ``synchronous=FULL``: what was committed survives a loss of power.
-2. Who may write takes the lock at once (``BEGIN IMMEDIATE``), so that no transaction fails half-way.
+2. A writing connection takes the lock at once (``BEGIN IMMEDIATE``), so that no transaction fails half-way.
 3. The file is readable by its owner alone.
-4. Before an existing file is migrated, a copy is put beside it: written aside, then renamed.
+4. Before an existing file is migrated, a copy is saved next to it: written under another name, then renamed.
 """
 
 import errno
@@ -26,7 +26,7 @@ from multi_llm_chat.store.database_faults import (
     READ_ONLY,
     UNKNOWN,
     UNOPENED,
-    Fault,
+    DatabaseFault,
 )
 from multi_llm_chat.store.tables import APPLICATION_ID, migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
@@ -34,7 +34,7 @@ from multi_llm_chat.store.transaction import DatabaseName, Row
 MEMORY = ":memory:"
 
 #: The part of SQLite's own error name before its second underscore tells what to do.
-_FAULTS: dict[str, Fault] = {
+_FAULTS: dict[str, DatabaseFault] = {
     "BUSY": BUSY,
     "LOCKED": BUSY,
     "FULL": FULL,
@@ -46,7 +46,7 @@ _FAULTS: dict[str, Fault] = {
     "IOERR": DISK,
 }
 
-_SYSTEM_FAULTS: dict[int | None, Fault] = {
+_SYSTEM_FAULTS: dict[int | None, DatabaseFault] = {
     errno.ENOSPC: FULL,
     errno.EDQUOT: FULL,
     errno.EROFS: READ_ONLY,
@@ -54,7 +54,7 @@ _SYSTEM_FAULTS: dict[int | None, Fault] = {
     errno.EPERM: READ_ONLY,
 }
 
-#: Short, in seconds: who waits is the retrying lane, which is fairer than SQLite's own growing pauses.
+#: Short, in seconds: the executor retries, which is fairer than SQLite's own growing pauses.
 _WAIT = 0.02
 
 _SETTINGS = (
@@ -64,13 +64,13 @@ _SETTINGS = (
 )
 
 
-class SQLiteLink:
+class SQLiteConnection:
     """One connection."""
 
     database: DatabaseName = "sqlite"
 
     def __init__(self, path: str) -> None:
-        # Transactions are begun and ended by the lanes alone.
+        # Transactions are begun and ended by the executor alone.
         self._connection = sqlite3.connect(
             path, timeout=_WAIT, isolation_level=None, cached_statements=256
         )
@@ -93,7 +93,7 @@ class SQLiteLink:
         try:
             self._connection.close()
         except sqlite3.Error:
-            return  # what could not be closed cannot be mended by the caller either
+            return  # the caller could not do more about it
 
     def copy_to(self, path: Path) -> None:
         """Write a copy of the whole store into a new file."""
@@ -113,27 +113,27 @@ class SQLiteEngine:
         self._path = path
         self._reads_only = reads_only
 
-    def connect(self) -> SQLiteLink:
+    def connect(self) -> SQLiteConnection:
         """Open the file; one that writes makes and migrates it first."""
         if self._path != MEMORY and not self._reads_only:
             _make_private(Path(self._path))
-        link = SQLiteLink(self._path)
+        connection = SQLiteConnection(self._path)
         try:
-            self._check_owner(link)
+            self._check_owner(connection)
             for setting in _SETTINGS:
-                link.execute(setting)
+                connection.execute(setting)
             if not self._reads_only:
-                migrate(link, self.place, keep=self._keep)
+                migrate(connection, self.place, back_up=self._back_up)
         except BaseException:
-            link.close()
+            connection.close()
             raise
-        return link
+        return connection
 
     def listen(self, channel: str) -> None:
-        """A file tells nothing."""
+        """A file has no notifications."""
         del channel
 
-    def fault(self, error: Exception) -> tuple[Fault, str]:
+    def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
         """What went wrong, and the database's or the system's name for it."""
         if isinstance(error, OSError):
             name = errno.errorcode.get(error.errno or 0, "OSError")
@@ -146,23 +146,23 @@ class SQLiteEngine:
             ), name  # a new connection would be a new, empty store
         return fault, name
 
-    def _check_owner(self, link: SQLiteLink) -> None:
+    def _check_owner(self, connection: SQLiteConnection) -> None:
         """Refuse another program's database, before anything in it is changed."""
-        used = link.execute("SELECT 1 FROM sqlite_master LIMIT 1")
-        if used and link.execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
+        used = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
+        if used and connection.execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
             raise StoreError(
                 f"The file {self.place} belongs to another program. Choose another place.",
                 reason="damaged",
             )
 
-    def _keep(self, version: int) -> None:
+    def _back_up(self, version: int) -> None:
         # A second connection: it sees the file as it was before the transaction of the first.
         backup = Path(f"{self._path}.v{version}.backup")
         unfinished = backup.with_name(f"{backup.name}.unfinished")
         unfinished.unlink(missing_ok=True)
         _make_private(unfinished)
-        with closing(SQLiteLink(self._path)) as link:
-            link.copy_to(unfinished)
+        with closing(SQLiteConnection(self._path)) as connection:
+            connection.copy_to(unfinished)
         descriptor = os.open(unfinished, os.O_RDWR)
         try:
             os.fsync(descriptor)

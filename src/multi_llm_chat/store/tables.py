@@ -5,14 +5,14 @@ Rules:
 2. One text serves both databases; where they must differ, a word of ``WORDS`` stands in braces.
 3. Rows point to each other by numbers that no user sees; what users see are ids, unique for each user
    (conversations) or within a conversation (turns). So no import can collide with another user's rows.
-4. JSON is text: both databases keep it to the letter.
+4. JSON is text: both databases store it to the letter.
 5. Removing a conversation removes its rows. Turns do not remove their children one by one: SQLite would follow
    a thousand of them and no more.
 
 Rules of migration:
 6. All missing steps are done in one transaction, under a lock: of several processes one does the work.
 7. A store that is newer than the program is left alone.
-8. Before a store with data is changed, ``keep`` is called to save a copy.
+8. Before a store with data is changed, ``back_up`` saves a copy.
 9. Journals of version 4, whose rows were lists ``[name, field, …]``, are rewritten as rows of the one event union. A row
    without a matching event becomes a row of an unknown kind, which followers skip: dropping it would leave a gap in the
    numbers.
@@ -23,7 +23,7 @@ from typing import Any, Final, TypeAlias
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.transaction import DatabaseName, Link, read_json, write_json
+from multi_llm_chat.store.transaction import DatabaseConnection, DatabaseName, read_json, write_json
 
 # Rows of version 4.
 
@@ -36,11 +36,11 @@ _COUNTS: Final = (
 )
 
 
-def rewrite_old_events(link: Link) -> None:
+def rewrite_old_events(connection: DatabaseConnection) -> None:
     """Rewrite every row of every journal."""
-    errors = dict(link.execute("SELECT id, error FROM runs WHERE error IS NOT NULL"))
-    rows = link.execute("SELECT run_id, sequence, payload FROM run_events")
-    link.execute_many(
+    errors = dict(connection.execute("SELECT id, error FROM runs WHERE error IS NOT NULL"))
+    rows = connection.execute("SELECT run_id, sequence, payload FROM run_events")
+    connection.execute_many(
         "UPDATE run_events SET payload = ? WHERE run_id = ? AND sequence = ?",
         [
             (write_json(rewritten(read_json(payload), errors.get(run_id))), run_id, sequence)
@@ -61,10 +61,11 @@ def rewritten(row: list[Any], error: str | None = None) -> JsonObject:
     if name not in _FIELDS:
         return {"type": f"old_{name}", "fields": values}
     kind, fields = _FIELDS[name]
-    told = dict(zip(fields, values, strict=True))
-    told.pop("speaker", None)
+    fields_by_name = dict(zip(fields, values, strict=True))
+    fields_by_name.pop("speaker", None)
     return {"type": kind} | {
-        field: read_json(value) if field in _TEXTS else value for field, value in told.items()
+        field: read_json(value) if field in _TEXTS else value
+        for field, value in fields_by_name.items()
     }
 
 
@@ -110,7 +111,7 @@ _TEXTS: Final = frozenset({"call", "result"})
 # The tables.
 
 #: SQL, and functions for what SQL cannot say.
-Step: TypeAlias = tuple[str | Callable[[Link], None], ...]
+Step: TypeAlias = tuple[str | Callable[[DatabaseConnection], None], ...]
 
 APPLICATION_ID = 0x4D4C4368
 
@@ -278,13 +279,13 @@ _OUTBOX: Step = (
 STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS, _OUTBOX)
 
 
-def perform(step: Step, link: Link) -> None:
+def perform(step: Step, connection: DatabaseConnection) -> None:
     """Do a step."""
-    for statement in statements(step, link.database):
-        link.execute(statement)
+    for statement in statements(step, connection.database):
+        connection.execute(statement)
     for function in step:
         if callable(function):
-            function(link)
+            function(connection)
 
 
 def statements(step: Step, database: DatabaseName) -> list[str]:
@@ -309,51 +310,51 @@ _HAS_VERSION: dict[DatabaseName, str] = {
     " AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema())",
 }
 
-#: What is executed to be alone. The number is ours, and nobody else's in that database.
+#: Takes the lock of migration. The number is used for nothing else in that database.
 _BEGIN: dict[DatabaseName, tuple[str, ...]] = {
     "sqlite": ("BEGIN IMMEDIATE",),
     "postgres": ("BEGIN", "SELECT pg_advisory_xact_lock(7365190204483920018)"),
 }
 
 
-def version_of(link: Link) -> int:
+def version_of(connection: DatabaseConnection) -> int:
     """The number of the last step that was done; 0 if there is no store yet."""
-    if not link.execute(_HAS_VERSION[link.database]):
+    if not connection.execute(_HAS_VERSION[connection.database]):
         return 0
-    return int(link.execute("SELECT version FROM meta")[0][0])
+    return int(connection.execute("SELECT version FROM meta")[0][0])
 
 
 def migrate(
-    link: Link,
+    connection: DatabaseConnection,
     place: str,
     *,
-    keep: Callable[[int], None] | None = None,
+    back_up: Callable[[int], None] | None = None,
     steps: Sequence[Step] = STEPS,
 ) -> None:
     """Do the steps that the store lacks.
 
     Args:
-        link: an open connection outside any transaction.
+        connection: an open connection outside any transaction.
         place: what to call the store in an error.
-        keep: saves the store as it is; it is given the store's version.
+        back_up: saves a copy of the store; its argument is the store's version.
         steps: all steps there are.
 
     Raises:
         StoreError: the store was made by a newer program.
     """
-    if _is_current(version_of(link), place, steps):
+    if _is_current(version_of(connection), place, steps):
         return
     try:
-        for statement in _BEGIN[link.database]:
-            link.execute(statement)
-        version = version_of(link)  # another process may have been quicker
+        for statement in _BEGIN[connection.database]:
+            connection.execute(statement)
+        version = version_of(connection)  # another process may have been quicker
         if not _is_current(version, place, steps):
-            if version and keep is not None:
-                keep(version)
-            _do(link, version, steps)
-        link.execute("COMMIT")
+            if version and back_up is not None:
+                back_up(version)
+            _do(connection, version, steps)
+        connection.execute("COMMIT")
     except BaseException:
-        link.roll_back()
+        connection.roll_back()
         raise
 
 
@@ -368,10 +369,10 @@ def _is_current(version: int, place: str, steps: Sequence[Step]) -> bool:
     return version == len(steps)
 
 
-def _do(link: Link, version: int, steps: Sequence[Step]) -> None:
+def _do(connection: DatabaseConnection, version: int, steps: Sequence[Step]) -> None:
     if not version:
-        link.execute("CREATE TABLE meta(version INTEGER NOT NULL)")
-        link.execute("INSERT INTO meta(version) VALUES (0)")
+        connection.execute("CREATE TABLE meta(version INTEGER NOT NULL)")
+        connection.execute("INSERT INTO meta(version) VALUES (0)")
     for step in steps[version:]:
-        perform(step, link)
-    link.execute("UPDATE meta SET version = ?", (len(steps),))
+        perform(step, connection)
+    connection.execute("UPDATE meta SET version = ?", (len(steps),))

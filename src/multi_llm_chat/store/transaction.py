@@ -34,7 +34,7 @@ _COUNTER_BITS = 12
 _RANDOM_BITS = 62
 
 
-class Occasion:
+class OperationContext:
     """One call of an operation, however often it is tried."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ class Occasion:
         self._random = int.from_bytes(os.urandom(8)) >> 2
         self._given = 0
 
-    def begin_again(self) -> None:
+    def restart(self) -> None:
         """Start over: the next try gets the same ids in the same order."""
         self._given = 0
 
@@ -74,7 +74,7 @@ _CLOCKS: dict[DatabaseName, str] = {
 }
 
 
-class Link(Protocol):
+class DatabaseConnection(Protocol):
     """An open connection to a database, used by one thread."""
 
     database: DatabaseName
@@ -99,17 +99,19 @@ class Link(Protocol):
 class Transaction:
     """One try of an operation: rows in and out, the user they belong to, and new ids."""
 
-    __slots__ = ("_link", "_occasion", "user")
+    __slots__ = ("_connection", "_context", "user")
 
-    def __init__(self, link: Link, user: str, occasion: Occasion) -> None:
-        self._link = link
-        self._occasion = occasion
+    def __init__(
+        self, connection: DatabaseConnection, user: str, context: OperationContext
+    ) -> None:
+        self._connection = connection
+        self._context = context
         self.user = user
 
     @property
     def database(self) -> DatabaseName:
         """Which database it is; only search asks."""
-        return self._link.database
+        return self._connection.database
 
     @property
     def lock(self) -> str:
@@ -117,34 +119,34 @@ class Transaction:
 
         SQLite needs nothing: who writes holds the whole file.
         """
-        return " FOR NO KEY UPDATE" if self._link.database == "postgres" else ""
+        return " FOR NO KEY UPDATE" if self._connection.database == "postgres" else ""
 
     @property
     def clock(self) -> str:
         """The database's own time in milliseconds since 1970, as an expression: the same for all who share it."""
-        return _CLOCKS[self._link.database]
+        return _CLOCKS[self._connection.database]
 
     @property
     def now_ms(self) -> int:
         """The time of the operation, milliseconds since 1970."""
-        return self._occasion.now_ms
+        return self._context.now_ms
 
     def new_id(self) -> str:
-        """An id that nobody has."""
-        return self._occasion.new_id()
+        """A new id."""
+        return self._context.new_id()
 
     def rows(self, statement: str, *parameters: Any) -> list[Row]:
         """Run one statement and give its rows."""
-        return self._link.execute(statement, parameters)
+        return self._connection.execute(statement, parameters)
 
     def row(self, statement: str, *parameters: Any) -> Row | None:
         """Run one statement and give its first row, if there is one."""
-        return next(iter(self._link.execute(statement, parameters)), None)
+        return next(iter(self._connection.execute(statement, parameters)), None)
 
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
         """Run one statement for each row of parameters."""
         if gathered := list(rows):
-            self._link.execute_many(statement, gathered)
+            self._connection.execute_many(statement, gathered)
 
 
 def chunks(items: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:

@@ -3,8 +3,8 @@
 Rules:
 1. Reading gives exactly the turn that was written: every field of every part.
 2. A field that equals its default is not written.
-3. ``author`` and ``model`` are columns for questions; where a column cannot hold the exact value, ``fields`` does.
-4. Data of media from ``BLOB_SIZE`` on are kept once for all turns, by the hash of their bytes.
+3. ``author`` and ``model`` are columns for queries; where a column cannot hold the exact value, ``fields`` does.
+4. Data of media from ``BLOB_SIZE`` on are stored once for all turns, by the hash of their bytes.
 """
 
 import binascii
@@ -73,26 +73,26 @@ class TurnRow(Struct, frozen=True):
 
 def write_turn_row(turn: Turn) -> TurnRow:
     """The turn without its parts."""
-    told = _told(turn)
+    values = _changed_fields(turn)
     author: str = clean_text(turn.role)
     model: object = turn.model  # whatever a reader found there
     if author == turn.role:
-        del told["role"]
+        del values["role"]
     column = model if isinstance(model, str) and clean_text(model) == model else None
     if column == model:
-        del told["model"]
-    return TurnRow(author, column, write_json(told))
+        del values["model"]
+    return TurnRow(author, column, write_json(values))
 
 
 def read_turn_row(identifier: str, row: TurnRow, parts: tuple[Part, ...]) -> Turn:
     """The turn as it was."""
-    told: JsonObject = {"role": row.author, "model": row.model} | read_json(row.fields)
-    return Turn(id=identifier, parts=parts, **told)
+    values: JsonObject = {"role": row.author, "model": row.model} | read_json(row.fields)
+    return Turn(id=identifier, parts=parts, **values)
 
 
 def write_part_row(part: Part) -> PartRow:
     """One part as a row."""
-    body, data = _told(part), b""
+    body, data = _changed_fields(part), b""
     if isinstance(part, Media) and part.data is not None and len(part.data) >= BLOB_SIZE:
         data = _bytes_of(part.data)
         if data:
@@ -103,16 +103,16 @@ def write_part_row(part: Part) -> PartRow:
 
 def read_part_row(kind: str, body: str, data: bytes | None) -> Part:
     """The part as it was; ``data`` are the bytes of its blob, if it has one."""
-    told: JsonObject = read_json(body)
-    if "origin" in told:
-        told["origin"] = Origin(**told["origin"])
+    values: JsonObject = read_json(body)
+    if "origin" in values:
+        values["origin"] = Origin(**values["origin"])
     if data is not None:
-        told["data"] = b64encode(data).decode("ascii")
-    return _CLASSES[kind](**told)
+        values["data"] = b64encode(data).decode("ascii")
+    return _CLASSES[kind](**values)
 
 
 def text_of(turn: Turn) -> str:
-    """The words of the turn, in which search looks."""
+    """The words of the turn that search finds."""
     return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
 
 
@@ -127,24 +127,24 @@ def within_range(moment: int) -> int:
     return max(-_LATEST, min(moment, _LATEST))
 
 
-def _told(value: Part | Turn) -> dict[str, Any]:
+def _changed_fields(value: Part | Turn) -> dict[str, Any]:
     """The fields that differ from their default."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name, default in _DEFAULTS[type(value)]:
         field = getattr(value, name)
         if field is not default and field != default and name not in _COLUMNS:
-            told[name] = field
+            values[name] = field
     if isinstance(value, Turn):
-        told.setdefault("role", value.role)
-        told.setdefault("model", value.model)
-    origin = told.get("origin")
+        values.setdefault("role", value.role)
+        values.setdefault("model", value.model)
+    origin = values.get("origin")
     if isinstance(origin, Origin):
-        told["origin"] = {
+        values["origin"] = {
             "provider": origin.provider,
             "endpoint": origin.endpoint,
             "model": origin.model,
         }
-    return told
+    return values
 
 
 def _bytes_of(data: str) -> bytes:

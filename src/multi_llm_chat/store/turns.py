@@ -69,28 +69,28 @@ def append(
         The turns with ids and times; or the conflict, and nothing was saved.
     """
     key = key_of(transaction, conversation, lock=True)
-    told = tuple(_complete(transaction, turn) for turn in turns)
-    if not told:
+    complete = tuple(_complete(transaction, turn) for turn in turns)
+    if not complete:
         raise UsageError("There is no turn to append.")
-    there = keys_of(transaction, key, [turn.id or "" for turn in told])
+    there = keys_of(transaction, key, [turn.id or "" for turn in complete])
     head = _head(transaction, key, branch)
-    if all(turn.id in there for turn in told):
+    if all(turn.id in there for turn in complete):
         # All of it landed before; whatever happened since stays as it is.
-        return Appended(told, head[1] if head else told[-1].id or "")
+        return Appended(complete, head[1] if head else complete[-1].id or "")
     if not isinstance(expected, _End) and expected != (head[1] if head else None):
         return Conflict(head[1] if head else None)
     if isinstance(parent, _End):
         above = head[0] if head else None
     else:
         above = None if parent is None else turn_key(transaction, key, parent)
-    for turn in told:
+    for turn in complete:
         identifier = turn.id or ""
         if identifier not in there:
             there[identifier] = insert_turn(transaction, key, turn, above, run_id=run_id)
         above = there[identifier]
-    set_head(transaction, key, branch, there[told[-1].id or ""])
+    set_head(transaction, key, branch, there[complete[-1].id or ""])
     touch(transaction, key)
-    return Appended(told, told[-1].id or "")
+    return Appended(complete, complete[-1].id or "")
 
 
 @reading

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event
 from multi_llm_chat.runs.owner import is_dead
-from multi_llm_chat.store import Standing, UnderWay, read_standing
+from multi_llm_chat.store import ConversationState, UnfinishedRun, read_conversation_state
 from multi_llm_chat.store.questions import Question
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ class RemoteRuns:
                 return
             service = self._service
             mark, known = service.mark, self._known_runs
-            standing = await service.store.arun(read_standing, service.conversation)
+            standing = await service.store.arun(read_conversation_state, service.conversation)
             if standing is None or service.mark != mark:
                 return  # not saved yet, or just being written by this process: the next sync sees it
             known |= self._known_runs
@@ -159,7 +159,7 @@ class RemoteRuns:
     def _known_runs(self) -> frozenset[str]:
         return self._service.run_ids | frozenset(self._following)
 
-    def _is_current(self, standing: Standing, known: frozenset[str]) -> bool:
+    def _is_current(self, standing: ConversationState, known: frozenset[str]) -> bool:
         """Whether all turns are loaded, or will arrive with the events of a local or followed run."""
         placed = self._service.placed
         if not known and not self._observer.is_busy:
@@ -169,18 +169,18 @@ class RemoteRuns:
             each.turn.id == standing.head for each in reversed(placed)
         )
 
-    def _report_orphans_and_list(self, standing: Standing) -> None:
+    def _report_orphans_and_list(self, standing: ConversationState) -> None:
         if any(run.is_free or is_dead(run.owner or "") for run in standing.running):
             self._on_orphan()
         before, self._list_entry = self._list_entry, standing.listed
         if before not in (None, standing.listed):
             self._observer.on_list_changed()
 
-    def _follow(self, run: UnderWay) -> None:
+    def _follow(self, run: UnfinishedRun) -> None:
         self._observer.on_follow_started(run.id, run.speaker)
         self._following[run.id] = asyncio.create_task(self._follow_run(run))
 
-    async def _follow_run(self, run: UnderWay) -> None:
+    async def _follow_run(self, run: UnfinishedRun) -> None:
         try:
             async for event in self._service.follow(run.id, run.speaker):
                 self._observer.on_event(event)
