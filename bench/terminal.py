@@ -20,7 +20,7 @@ from bench.measuring import Result, fresh
 from bench.startup import cpu_milliseconds
 from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.screen import Capabilities, Screen
-from multi_llm_chat.cli.terminal.view import AnswerView
+from multi_llm_chat.cli.terminal.view import TerminalAnswer
 from multi_llm_chat.events import TextDelta
 
 #: CPU seconds that each may take (DESIGN, sections 4 and 6).
@@ -74,7 +74,7 @@ def show(deltas: list[str]) -> tuple[float, int]:
     output = io.StringIO()
     screen = Screen(output, Capabilities(live=True, colour=True), lambda: SIZE)
     before = time.process_time()
-    view = AnswerView(Renderer(screen.capabilities, SIZE[0]), "claude", "model", lambda: now)
+    view = TerminalAnswer(Renderer(screen.capabilities, SIZE[0]), "claude", "model", lambda: now)
     drawn = 0.0
     for delta in deltas:
         view.take(TextDelta(delta))

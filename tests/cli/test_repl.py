@@ -45,7 +45,7 @@ def test_a_conversation_of_two_speakers_with_commands(tmp_path: Path) -> None:
         assert text.index("I am Claude.") < text.index("And I am Gemini.")
         assert "**" not in text
         terminal.send("remember the milk\r")
-        terminal.wait_for("(noted; address somebody")
+        terminal.wait_for("(noted; address a speaker")
         terminal.send("/cost\r")
         terminal.wait_for("@claude ", "@gemini ")
         terminal.send("/nonsense\r")

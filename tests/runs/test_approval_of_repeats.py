@@ -23,7 +23,7 @@ from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.speakers import given_speakers
 from multi_llm_chat.chat.tool_scope import SomeTools
-from multi_llm_chat.cli.repl import LaterQuestions
+from multi_llm_chat.cli.repl import DeferredApprovals
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFinished
 from multi_llm_chat.history.values import ToolCall
@@ -211,7 +211,7 @@ def test_a_speaker_is_not_asked_about_tools_that_it_does_not_have():
 
 def test_a_question_that_comes_while_nothing_is_shown_waits_for_the_users_next_line():
     announced, decided = SimpleQueue[str](), SimpleQueue[Decision]()
-    later = LaterQuestions(announced.put)
+    later = DeferredApprovals(announced.put)
     person = Person(Allow())
     request = ApprovalRequest(ToolCall("look", {}, "c"), "look", interrupted=True)
     assert not later

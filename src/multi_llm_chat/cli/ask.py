@@ -6,7 +6,7 @@ Rules:
 3. With ``--json`` there is one object in the end, with ``--jsonl`` an object for each event; both are whole
    whatever happens.
 4. A tool that needs approval is asked about at the terminal, if there is one; else it does not run.
-5. Whatever ends the program early, what was said is kept.
+5. Whatever ends the program early, what has arrived is kept.
 """
 
 import json
@@ -24,7 +24,7 @@ from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
 from multi_llm_chat.cli.local import prepare_embedded
 from multi_llm_chat.cli.messages import read_input
-from multi_llm_chat.cli.terminal import Questions, open_board, stopped_by_interrupt
+from multi_llm_chat.cli.terminal import TerminalQuestions, open_board, stopped_by_interrupt
 from multi_llm_chat.cli.terminal.boards import show
 from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.cli.workspace_option import (
@@ -54,11 +54,9 @@ FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
     "-a", "--attach", "files", multiple=True, type=click.Path(), help="A file that goes with it."
 )
 @click.option("-s", "--system", help="The system prompt of this conversation.")
+@click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last conversation.")
 @click.option(
-    "-c", "--continue", "continued", is_flag=True, help="Go on with the last conversation."
-)
-@click.option(
-    "--chat", "conversation", metavar="ID", help="Go on with this conversation: id or title."
+    "--chat", "conversation", metavar="ID", help="Continue this conversation: id or title."
 )
 @click.option(
     "--schema", metavar="FILE", help="A JSON Schema that the answer is to follow: file or JSON."
@@ -72,37 +70,37 @@ FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print every event as a line of JSON.")
 @store_option
 @memory_option
-def ask(words: tuple[str, ...], db: str | None, **wishes: Any) -> None:
+def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
     """Ask once and print the answer.
 
     @name in the words addresses a speaker, @all everybody. What is piped in is part of the question.
     """
-    continues = wishes["conversation"] or wishes["continued"]
-    place = store_place(db, no_store=wishes["no_store"], continues=continues)
+    continues = options["conversation"] or options["continued"]
+    place = store_place(db, no_store=options["no_store"], continues=continues)
     piped = read_input()
-    attached = attach(wishes["files"])
+    attached = attach(options["files"])
     text = "\n\n".join(filter(str.strip, [" ".join(words), piped, attached.text]))
     if not text.strip() and not attached.media:
         raise UsageError('There is no question. Try: mlc "Why is the sky blue?"')
-    schema = _schema(wishes["schema"])
-    approval = _Approval(yes=wishes["yes"], asks=not piped and sys.stdin.isatty())
+    schema = _schema(options["schema"])
+    approval = _Approval(yes=options["yes"], asks=not piped and sys.stdin.isatty())
     with open_workspace(place, approval) as workspace:
         prepare_embedded(tuple(workspace.speakers))
-        if wishes["tools"]:
+        if options["tools"]:
             start_tools(workspace)
-        service = workspace.chat(_conversation(workspace, wishes))
+        service = workspace.chat(_conversation(workspace, options))
         service.load()
-        if wishes["system"]:
-            service.configure(system_prompt=wishes["system"])
-        to = _addressed(service, text, wishes["to"])
+        if options["system"]:
+            service.configure(system_prompt=options["system"])
+        to = _addressed(service, text, options["to"])
         stream = service.process_message(
-            text, media=attached.media, to=to, council=wishes["council"], schema=schema
+            text, media=attached.media, to=to, council=options["council"], schema=schema
         )
         outcome = Outcome(service.conversation)
         stopper = _Stopper(service)
         with stopped_by_interrupt(stopper.stop), closing(iter(stream)) as events:
-            _print(outcome.following(events), approval, wishes, several=len(to) > 1)
-        if wishes["as_json"]:
+            _print(outcome.following(events), approval, options, several=len(to) > 1)
+        if options["as_json"]:
             click.echo(json.dumps(outcome.document, ensure_ascii=False, indent=2))
         sys.exit(_code(outcome, approval, interrupted=stopper.stopped))
 
@@ -119,25 +117,25 @@ class _Stopper:
         self._service.stop()
 
 
-def _conversation(workspace: Workspace, wishes: dict[str, Any]) -> str | None:
-    if wishes["conversation"]:
-        return find_conversation(workspace.store, wishes["conversation"]).id
-    return last_conversation(workspace.store).id if wishes["continued"] else None
+def _conversation(workspace: Workspace, options: dict[str, Any]) -> str | None:
+    if options["conversation"]:
+        return find_conversation(workspace.store, options["conversation"]).id
+    return last_conversation(workspace.store).id if options["continued"] else None
 
 
 def _addressed(service: ChatService, text: str, to: tuple[str, ...]) -> tuple[str, ...]:
-    """Who is asked: those named, those mentioned, or the first: a question without an answer helps nobody."""
+    """Who is asked: those named, those mentioned, or the first: a question is always answered."""
     return to or service.addresses(text) or service.names[:1]
 
 
-def _schema(told: str | None) -> JsonObject | None:
-    if told is None:
+def _schema(given: str | None) -> JsonObject | None:
+    if given is None:
         return None
     try:
-        text = told if told.lstrip().startswith("{") else Path(told).read_text(encoding="utf-8")
+        text = given if given.lstrip().startswith("{") else Path(given).read_text(encoding="utf-8")
         schema = as_object(json.loads(text))
     except OSError as error:
-        raise UsageError(f"The schema {told} cannot be read: {error.strerror}") from None
+        raise UsageError(f"The schema {given} cannot be read: {error.strerror}") from None
     except ValueError as error:
         raise UsageError(f"The schema is not JSON: {error}") from None
     if schema is None:
@@ -146,19 +144,19 @@ def _schema(told: str | None) -> JsonObject | None:
 
 
 def _print(
-    events: Iterator[Event], approval: "_Approval", wishes: dict[str, Any], *, several: bool
+    events: Iterator[Event], approval: "_Approval", options: dict[str, Any], *, several: bool
 ) -> None:
-    if wishes["as_lines"]:
+    if options["as_lines"]:
         for event in events:
             click.echo(json.dumps(write_event(event), ensure_ascii=False))
         return
-    if wishes["as_json"]:
+    if options["as_json"]:
         for _ in events:
             pass
         return
-    with open_board(plain=wishes["plain"] or wishes["no_stream"], headers=several) as board:
-        approval.questions = Questions(board)
-        for event in list(events) if wishes["no_stream"] else events:
+    with open_board(plain=options["plain"] or options["no_stream"], headers=several) as board:
+        approval.questions = TerminalQuestions(board)
+        for event in list(events) if options["no_stream"] else events:
             show(board, event, once=True)
 
 
@@ -175,14 +173,14 @@ class _Approval:
 
     def __init__(self, *, yes: bool, asks: bool) -> None:
         self.denied = False
-        self.questions: Questions | None = None
+        self.questions: TerminalQuestions | None = None
         self._yes = yes
         self._asks = asks
 
     def __call__(self, request: ApprovalRequest) -> Decision:
         if self._yes:
             return Allow()
-        decision: Decision = Deny("nobody is there to be asked; --yes allows tools")
+        decision: Decision = Deny("no user is there to be asked; --yes allows tools")
         if self._asks and self.questions is not None:
             decision = self.questions.approve(request)
         self.denied |= isinstance(decision, Deny)

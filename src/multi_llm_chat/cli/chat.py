@@ -16,33 +16,31 @@ import click
 
 from multi_llm_chat.chat.speaker_names import speaker_settings
 from multi_llm_chat.cli.local import prepare_embedded
-from multi_llm_chat.cli.messages import tell
+from multi_llm_chat.cli.messages import print_message
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
 
 if TYPE_CHECKING:
-    from multi_llm_chat.cli.repl import Talk
+    from multi_llm_chat.cli.repl import ChatRepl
 
 
 @click.command()
+@click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last conversation.")
 @click.option(
-    "-c", "--continue", "continued", is_flag=True, help="Go on with the last conversation."
-)
-@click.option(
-    "--chat", "conversation", metavar="ID", help="Go on with this conversation: id or title."
+    "--chat", "conversation", metavar="ID", help="Continue this conversation: id or title."
 )
 @click.option("--columns", is_flag=True, help="Show answers of several speakers side by side.")
 @click.option("--plain", is_flag=True, help="Text only: no colours, nothing drawn.")
 @click.option(
-    "--db", metavar="PLACE", help="Where conversations are kept: a path or postgresql://…"
+    "--db", metavar="PLACE", help="Where conversations are stored: a path or postgresql://…"
 )
 @click.option(
     "--no-store",
     is_flag=True,
     help="Keep the conversation in memory only: nothing is saved, and it ends with the program.",
 )
-def chat(**wishes: Any) -> None:
+def chat(**options: Any) -> None:
     """Talk to models in one conversation.
 
     Address a speaker with @name or all of them with @all; with one speaker no name is needed. /help lists
@@ -52,16 +50,16 @@ def chat(**wishes: Any) -> None:
     names = tuple(speaker_settings(read_settings(folders.config_file), Keys(folders=folders)))
     prepare_embedded(names)
     known = ", ".join(f"@{name}" for name in names)
-    tell(f"Speakers: {known}. /help lists the commands, /quit or Ctrl-D leaves.")
-    loading = _Loading(wishes)
-    # What goes on from before is read at once: a wrong name is to be told before anything is typed.
-    is_checked_now = any(wishes.get(name) for name in ("continued", "conversation", "no_store"))
+    print_message(f"Speakers: {known}. /help lists the commands, /quit or Ctrl-D leaves.")
+    loading = _Loading(options)
+    # An earlier conversation is read at once: a wrong name is reported before anything is typed.
+    is_checked_now = any(options.get(name) for name in ("continued", "conversation", "no_store"))
     if not sys.stdin.isatty() or is_checked_now:
         loading.start()
         loading.wait()
     try:
         for line in _lines(loading, names):
-            if not loading.wait().hear(line):
+            if not loading.wait().handle(line):
                 break
     finally:
         loading.close()
@@ -70,9 +68,9 @@ def chat(**wishes: Any) -> None:
 class _Loading:
     """The conversation, while it is being made ready in another thread."""
 
-    def __init__(self, wishes: dict[str, Any]) -> None:
-        self._wishes = wishes
-        self._ready: Future[Talk] = Future()
+    def __init__(self, options: dict[str, Any]) -> None:
+        self._options = options
+        self._ready: Future[ChatRepl] = Future()
         self._thread: Thread | None = None
 
     def start(self) -> None:
@@ -81,13 +79,13 @@ class _Loading:
             self._thread = Thread(target=self._load, daemon=True)
             self._thread.start()
 
-    def wait(self) -> "Talk":
+    def wait(self) -> "ChatRepl":
         """The conversation, or the error that it met."""
         self.start()
         return self._ready.result()
 
     @property
-    def talk(self) -> "Talk | None":
+    def talk(self) -> "ChatRepl | None":
         """The conversation, if it is ready."""
         done = self._ready.done() and self._ready.exception() is None
         return self._ready.result() if done else None
@@ -101,8 +99,8 @@ class _Loading:
 
     def _load(self) -> None:
         try:
-            talking = import_module("multi_llm_chat.cli.repl")
-            self._ready.set_result(talking.Talk(talking.Wishes(**self._wishes)))
+            repl = import_module("multi_llm_chat.cli.repl")
+            self._ready.set_result(repl.ChatRepl(repl.ChatOptions(**self._options)))
         except BaseException as error:  # noqa: BLE001  raised where the conversation is wanted
             self._ready.set_exception(error)
 

@@ -12,7 +12,7 @@ from typing import Any
 import click
 import msgspec
 
-from multi_llm_chat.cli.messages import one_line, tell
+from multi_llm_chat.cli.messages import one_line, print_message
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
@@ -95,7 +95,7 @@ def set_command(provider: str) -> None:
     else:
         value = sys.stdin.readline()
     Keys().set(variable, value)
-    tell(f"{variable} is kept.")
+    print_message(f"{variable} is saved.")
 
 
 @keys.command("list")
@@ -111,11 +111,11 @@ def list_command() -> None:
 def remove_command(provider: str) -> None:
     """Forget the key of PROVIDER."""
     variable = _variable(provider)
-    kept = Keys()
-    if kept.remove(variable):
-        tell(f"{variable} is forgotten.")
+    keys_store = Keys()
+    if keys_store.remove(variable):
+        print_message(f"{variable} is forgotten.")
         return
-    found = kept.find(variable)
+    found = keys_store.find(variable)
     if found is None:
         raise UsageError(f"{variable} is not set")
     raise UsageError(f"{variable} is set in the {found.place}; remove it there")
@@ -137,7 +137,7 @@ _SIGNS = {"ok": ("✓", "green"), "missing": ("·", "bright_black"), "wrong": ("
 @click.option("--online", is_flag=True, help="Try the keys: asks each provider for its models.")
 @click.option("--json", "as_json", is_flag=True, help="As JSON.")
 def doctor(online: bool, as_json: bool) -> None:
-    """Tell what is configured, what is missing and what works; exits with 1 if something is wrong."""
+    """Show what is configured, what is missing and what works; exits with 1 if something is wrong."""
     checks: Any = import_module(
         "multi_llm_chat.chat.doctor"
     )  # loads all of the chat, which the other commands do not need

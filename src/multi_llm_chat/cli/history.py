@@ -8,10 +8,10 @@ from typing import cast
 
 import click
 
-from multi_llm_chat import store as kept
+from multi_llm_chat import store as operations
 from multi_llm_chat.archive.text_export import Format, write_conversations
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
-from multi_llm_chat.cli.messages import harmless, one_line, tell
+from multi_llm_chat.cli.messages import one_line, print_message, sanitize
 from multi_llm_chat.cli.workspace_option import find_conversation, open_workspace, store_option
 from multi_llm_chat.errors import UsageError
 
@@ -35,7 +35,9 @@ def list_command(archived: bool, limit: int, as_json: bool, db: str | None) -> N
     """List conversations, the last changed first."""
     with open_workspace(db) as workspace:
         which = "archived" if archived else "open"
-        found = workspace.store.run(kept.list_conversations, which=which, limit=limit).conversations
+        found = workspace.store.run(
+            operations.list_conversations, which=which, limit=limit
+        ).conversations
     if as_json:
         rows = [
             {"id": each.id, "title": each.title, "changed_ms": each.changed_ms} for each in found
@@ -53,12 +55,12 @@ def list_command(archived: bool, limit: int, as_json: bool, db: str | None) -> N
 def search_command(words: tuple[str, ...], limit: int, db: str | None) -> None:
     """Search all messages for WORDS; "quoted words" stand together."""
     with open_workspace(db) as workspace:
-        hits = workspace.store.run(kept.search, " ".join(words), limit=limit)
+        hits = workspace.store.run(operations.search, " ".join(words), limit=limit)
     for hit in hits:
         click.echo(f"{hit.conversation}  {one_line(hit.title)}")
         click.echo(f"    {one_line(hit.author)}: {_marked(hit.snippet, hit.marks)}")
     if not hits:
-        tell("Nothing was found.")
+        print_message("Nothing was found.")
         raise click.exceptions.Exit(1)
 
 
@@ -70,7 +72,7 @@ def show_command(conversation: str, form: str, db: str | None) -> None:
     """Print a conversation."""
     with open_workspace(db) as workspace:
         found = find_conversation(workspace.store, conversation)
-        document = workspace.store.run(kept.read_document, found.id)
+        document = workspace.store.run(operations.read_document, found.id)
     click.echo(write_conversations([document], form), nl=False)  # type: ignore[arg-type]  click has checked it
 
 
@@ -82,7 +84,7 @@ def rename_command(conversation: str, title: str, db: str | None) -> None:
     """Give a conversation another title."""
     with open_workspace(db) as workspace:
         found = find_conversation(workspace.store, conversation)
-        workspace.store.run(kept.rename, found.id, title)
+        workspace.store.run(operations.rename, found.id, title)
 
 
 @history.command("delete")
@@ -92,8 +94,8 @@ def delete_command(conversation: str, db: str | None) -> None:
     """Delete a conversation; "mlc history restore" brings it back."""
     with open_workspace(db) as workspace:
         found = find_conversation(workspace.store, conversation)
-        workspace.store.run(kept.delete, found.id)
-    tell(f"Deleted {one_line(found.title)!r}. To undo: mlc history restore {found.id}")
+        workspace.store.run(operations.delete, found.id)
+    print_message(f"Deleted {one_line(found.title)!r}. To undo: mlc history restore {found.id}")
 
 
 @history.command("restore")
@@ -102,7 +104,7 @@ def delete_command(conversation: str, db: str | None) -> None:
 def restore_command(identifier: str, db: str | None) -> None:
     """Bring back the deleted conversation with this id."""
     with open_workspace(db) as workspace:
-        click.echo(workspace.store.run(kept.undelete, identifier).title)
+        click.echo(workspace.store.run(operations.undelete, identifier).title)
 
 
 @history.command("archive")
@@ -113,7 +115,7 @@ def archive_command(conversation: str, undo: bool, db: str | None) -> None:
     """Put a conversation away; it is still found by searching."""
     with open_workspace(db) as workspace:
         found = find_conversation(workspace.store, conversation)
-        workspace.store.run(kept.archive, found.id, archived=not undo)
+        workspace.store.run(operations.archive, found.id, archived=not undo)
 
 
 def _time(moment_ms: int) -> str:
@@ -122,16 +124,16 @@ def _time(moment_ms: int) -> str:
 
 def _marked(snippet: str, marks: tuple[tuple[int, int], ...]) -> str:
     """The snippet in one line, with the words that were searched for in bold."""
-    told: list[str] = []
+    pieces: list[str] = []
     at = 0
     for start, end in marks:
-        told += [_flat(snippet[at:start]), click.style(_flat(snippet[start:end]), bold=True)]
+        pieces += [_flat(snippet[at:start]), click.style(_flat(snippet[start:end]), bold=True)]
         at = end
-    return "".join([*told, _flat(snippet[at:])]).strip()
+    return "".join([*pieces, _flat(snippet[at:])]).strip()
 
 
 def _flat(text: str) -> str:
-    return harmless(text).replace("\n", " ")
+    return sanitize(text).replace("\n", " ")
 
 
 # Export and import.
@@ -155,7 +157,7 @@ def export(conversations: tuple[str, ...], form: str, output: Path | None, db: s
         output.write_text(written, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
-    tell(f"Written to {output}")
+    print_message(f"Written to {output}")
 
 
 @click.command("import")
@@ -170,10 +172,10 @@ def import_command(file: Path, db: str | None) -> None:
     with open_workspace(db) as workspace:
         report = workspace.store.run(import_conversations, data)
     for problem in report.problems:
-        tell(problem)
+        print_message(problem)
     for identifier in report.conversations:
         click.echo(identifier)
     count = len(report.conversations)
-    tell(f"{count} conversation{'' if count == 1 else 's'} imported.")
+    print_message(f"{count} conversation{'' if count == 1 else 's'} imported.")
     if report.problems and not count:
         raise click.exceptions.Exit(1)

@@ -11,7 +11,7 @@ import click
 
 from multi_llm_chat import local as models
 from multi_llm_chat.chat.speaker_names import EMBEDDED
-from multi_llm_chat.cli.messages import tell
+from multi_llm_chat.cli.messages import print_message
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.local.catalogue import DEFAULT_MODEL, notice_of
 from multi_llm_chat.local.locations import locate
@@ -74,12 +74,14 @@ def prepare_embedded(names: Sequence[str]) -> None:
     if not located.path.is_file():
         choice = models.choose_local()
         if choice.provider == "ollama":
-            tell(f"No key is set; {choice.model} of the Ollama on this machine answers.")
+            print_message(f"No key is set; {choice.model} of the Ollama on this machine answers.")
             return
         size = f"{located.row.size / 1e6:.0f} MB"
-        tell(f"No key is set: installing the embedded model {located.row.title} ({size}) …")
+        print_message(
+            f"No key is set: installing the embedded model {located.row.title} ({size}) …"
+        )
         try:
             models.install(located.row.name)
         except MultiLLMChatError as error:
             raise click.ClickException(str(error)) from None
-    tell(f"No key is set; the embedded model answers. {notice_of(located.row)}")
+    print_message(f"No key is set; the embedded model answers. {notice_of(located.row)}")

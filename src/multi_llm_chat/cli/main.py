@@ -3,7 +3,7 @@
 Rules:
 1. Without anything a conversation starts; with words that are no command, they are asked: ``mlc "hello"``.
 2. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 some speakers failed, 4 a tool was denied, 130 interrupted.
-3. Errors of ours are one sentence on standard error; a closed pipe is no error.
+3. Errors of this package are one sentence on standard error; a closed pipe is no error.
 """
 
 import difflib
@@ -26,7 +26,7 @@ _COMMANDS: Final = {
         "Print a script that completes commands in your shell.",
     ),
     "config": ("config:config", "Show the configuration and where it is."),
-    "doctor": ("config:doctor", "Tell what is configured, what is missing and what works."),
+    "doctor": ("config:doctor", "Show what is configured, what is missing and what works."),
     "export": ("history:export", "Write conversations as JSON, Markdown or text."),
     "history": ("history:history", "List, search, show, rename and delete conversations."),
     "import": ("history:import_command", "Take in conversations, also ChatGPT's and Claude's."),
@@ -39,9 +39,9 @@ _COMMANDS: Final = {
     "runs": ("runs:runs", "List, show, cancel and resume answers."),
     "serve": ("servers:serve", "Start the web app."),
     "simulate": ("servers:simulate", "Run a server that acts like the providers."),
-    "speakers": ("models:speakers", "List who can be talked to."),
+    "speakers": ("models:speakers", "List the speakers."),
     "tools": ("mcp:tools", "List the tools that models may use."),
-    "worker": ("servers:worker", "Give answers from a queue, on many machines."),
+    "worker": ("servers:worker", "Run answers from a queue, on many machines."),
 }
 
 _PROGRAM: Final = "mlc"
@@ -51,7 +51,7 @@ _PIPE_CLOSED: Final = 141
 
 
 class WrongUse(click.ClickException):
-    """The user's to mend."""
+    """The command line is wrong."""
 
     exit_code = 2
 
@@ -78,7 +78,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in sorted(_COMMANDS.items())])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Words that are no command are a question."""
+        """Take words that are no command as a question."""
         if args and args[0] not in _COMMANDS and args[0] not in _OWN_OPTIONS:
             _refuse_misspelt(args)
             args = ["ask", *args]
@@ -87,7 +87,7 @@ class LazyGroup(click.Group):
         return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run the command; our own errors become one sentence."""
+        """Run the command; errors of this package become one sentence."""
         try:
             return super().invoke(ctx)
         except UsageError as error:
@@ -97,7 +97,7 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BrokenPipeError:
-            # Nobody reads any more. What Python would still write at exit goes nowhere.
+            # The reader has closed the pipe. What Python would still write at exit goes nowhere.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(_PIPE_CLOSED)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from multi_llm_chat.cli.messages import one_line, tell
+from multi_llm_chat.cli.messages import one_line, print_message
 from multi_llm_chat.cli.tool_startup import print_waiting, start_tools
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.config.folders import program_folders
@@ -40,7 +40,7 @@ def list_command() -> None:
         place = server.url or " ".join([server.command, *server.args])
         click.echo(f"{server.name:16} {state:4} {one_line(place)}")
     for problem in found.problems:
-        tell(problem)
+        print_message(problem)
 
 
 @mcp.command("add", context_settings={"ignore_unknown_options": True})
@@ -56,7 +56,7 @@ def add_command(name: str, command: tuple[str, ...], env: tuple[str, ...]) -> No
     content, servers = _content()
     servers[name] = entry
     _write(content)
-    tell(f"{name} is added. Try it: mlc mcp test {name}")
+    print_message(f"{name} is added. Try it: mlc mcp test {name}")
 
 
 @mcp.command("remove")
@@ -67,7 +67,7 @@ def remove_command(name: str) -> None:
     if servers.pop(name, None) is None:
         raise UsageError(f"There is no server {name!r}; see: mlc mcp list")
     _write(content)
-    tell(f"{name} is removed.")
+    print_message(f"{name} is removed.")
 
 
 @mcp.command("test")
@@ -86,8 +86,8 @@ def test_command(names: tuple[str, ...]) -> None:
         with McpServers(ReadServers(chosen), registry, on_waiting=print_waiting) as servers:
             for state in servers.states():
                 count = sum(each.source == state.server for each in registry.listing())
-                told = f"{count} tools" if state.state == "ready" else one_line(state.message)
-                click.echo(f"{state.server:16} {state.state:10} {told}")
+                detail = f"{count} tools" if state.state == "ready" else one_line(state.message)
+                click.echo(f"{state.server:16} {state.state:10} {detail}")
                 failed |= state.state != "ready"
             for tool in registry.listing():
                 click.echo(f"    {tool.name:32} {one_line(tool.description)[:80]}")
@@ -121,7 +121,7 @@ def _content() -> tuple[JsonObject, JsonObject]:
     except FileNotFoundError:
         content = {}
     except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read: {error}. Mend it first") from None
+        raise UsageError(f"{path} cannot be read: {error}. Repair it first") from None
     whole = as_object(content)
     servers = None if whole is None else as_object(whole.setdefault("mcpServers", {}))
     if whole is None or servers is None:
@@ -164,6 +164,6 @@ def tools(as_json: bool) -> None:
         state = tool.approval if tool.enabled else "off"
         click.echo(f"{tool.name:32} {state:7} {tool.source:12} {one_line(tool.description)[:80]}")
     if not listing:
-        tell(
+        print_message(
             "There are no tools. Add a server: mcp add, or set [tools] folders in the configuration."
         )

@@ -13,13 +13,13 @@ from typing import Final
 import click
 
 
-def tell(text: str) -> None:
-    """Say something that is no part of the answer."""
+def print_message(text: str) -> None:
+    """Print a message on standard error: it is no part of the answer."""
     click.echo(text, err=True)
 
 
 def read_input() -> str:
-    """What was piped in, if anything was."""
+    """The piped input, if there is any."""
     return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
 
 
@@ -42,11 +42,11 @@ _PICTURES: Final[dict[int, str | None]] = {
 }
 
 
-def harmless(text: str) -> str:
-    """The text without anything a terminal would obey."""
+def sanitize(text: str) -> str:
+    """The text without anything a terminal would interpret."""
     return text.translate(_PICTURES)
 
 
 def one_line(text: str) -> str:
-    """The text, harmless, in one line: every run of white space is one space."""
-    return " ".join(harmless(text).split())
+    """The sanitized text in one line: every run of white space is one space."""
+    return " ".join(sanitize(text).split())

@@ -7,7 +7,7 @@ import click
 
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.chat.speakers import Speaker
-from multi_llm_chat.cli.messages import tell
+from multi_llm_chat.cli.messages import print_message
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.errors import MultiLLMChatError
 
@@ -25,7 +25,7 @@ def models(names: tuple[str, ...], as_json: bool) -> None:
         return
     for name, listed in found.items():
         if isinstance(listed, str):
-            tell(f"{name}: {listed}")
+            print_message(f"{name}: {listed}")
             continue
         for model in listed:
             click.echo(f"{name:12} {model.id}")
@@ -41,7 +41,7 @@ def speakers() -> None:
             try:
                 provider = workspace.speakers[name].provider
             except MultiLLMChatError as error:
-                tell(f"{name}: {error}")
+                print_message(f"{name}: {error}")
                 continue
             default = " (default)" if workspace.settings.default_speaker == name else ""
             click.echo(f"@{name:15} {provider.name:12} {provider.model or ''}{default}")

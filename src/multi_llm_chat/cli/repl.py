@@ -2,7 +2,7 @@
 
 Rules:
 1. A line that begins with ``/`` and a known word is a command; everything else is a message.
-2. Ctrl-C stops the answers and keeps what was said; a second one leaves. No message of the user is ever lost.
+2. Ctrl-C stops the answers and keeps what has arrived; a second one leaves. No message of the user is ever lost.
 3. Tools start while the first message is typed; no model is asked before they are ready. Ctrl-C while a
    server is slow gives the message back to the prompt.
 4. A question about a tool that comes while no answer is shown (of an answer that runs on after an interruption) is
@@ -21,11 +21,11 @@ from typing import Self
 from msgspec import Struct
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.messages import one_line, tell
-from multi_llm_chat.cli.slash_commands import COMMANDS, Leave, Session, run_command
+from multi_llm_chat.cli.messages import one_line, print_message
+from multi_llm_chat.cli.slash_commands import COMMANDS, LeaveChat, Session, run_command
 from multi_llm_chat.cli.terminal import (
     Board,
-    Questions,
+    TerminalQuestions,
     Vocabulary,
     open_board,
     stopped_by_interrupt,
@@ -41,10 +41,10 @@ from multi_llm_chat.tools.approval import ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
 
 
-class LaterQuestions:
+class DeferredApprovals:
     """The questions that wait for the user; ``approve`` is called in other threads."""
 
-    def __init__(self, announce: Callable[[str], None] = tell) -> None:
+    def __init__(self, announce: Callable[[str], None] = print_message) -> None:
         self._announce = announce
         self._waiting: SimpleQueue[tuple[ApprovalRequest, Future[Decision]]] = SimpleQueue()
 
@@ -74,7 +74,7 @@ class LaterQuestions:
 _USING_TOOLS = frozenset({"tools", "mcp", "retry", "continue", "edit"})
 
 
-class Wishes(Struct, frozen=True):
+class ChatOptions(Struct, frozen=True):
     """What the command line asks for."""
 
     continued: bool = False
@@ -85,32 +85,32 @@ class Wishes(Struct, frozen=True):
     no_store: bool = False
 
 
-def _tell_interrupted(info: RunInfo) -> None:
-    tell(f"Continuing an interrupted answer of @{info.speaker}.")
+def _report_interrupted(info: RunInfo) -> None:
+    print_message(f"Continuing an interrupted answer of @{info.speaker}.")
 
 
-class Talk:
-    """Takes lines, lets answer, shows."""
+class ChatRepl:
+    """One conversation: takes lines, sends messages, shows answers."""
 
-    def __init__(self, wishes: Wishes) -> None:
-        self._wishes = wishes
-        self._questions: Questions | None = None
-        self._later = LaterQuestions()
-        continues = wishes.conversation or wishes.continued
-        place = store_place(wishes.db, no_store=wishes.no_store, continues=continues)
+    def __init__(self, options: ChatOptions) -> None:
+        self._options = options
+        self._questions: TerminalQuestions | None = None
+        self._later = DeferredApprovals()
+        continues = options.conversation or options.continued
+        place = store_place(options.db, no_store=options.no_store, continues=continues)
         self.workspace = Workspace(place=place, approve=self.approve)
         service = self.workspace.chat(self._conversation())
         service.load()
         self.session = Session(self.workspace, service)
         if service.turns:
-            tell(f"Going on after {len(service.turns)} turns.")
+            print_message(f"Continuing after {len(service.turns)} turns.")
         if waiting := service.outbox():
             wait = "message waits" if len(waiting) == 1 else "messages wait"
-            tell(f"{len(waiting)} {wait} to be sent; /outbox lists them.")
+            print_message(f"{len(waiting)} {wait} to be sent; /outbox lists them.")
         # Not ``Thread.join``: Python 3.11 takes a thread for ended after Ctrl-C has interrupted it (bpo-45274).
         self._started = threading.Event()
         threading.Thread(target=self._start_tools, daemon=True).start()
-        self.workspace.resume_in_background(self._started.wait, on_found=_tell_interrupted)
+        self.workspace.resume_in_background(self._started.wait, on_found=_report_interrupted)
 
     def __enter__(self) -> Self:
         return self
@@ -124,7 +124,7 @@ class Talk:
     def approve(self, request: ApprovalRequest) -> Decision:
         """Ask whether a tool may run."""
         if not sys.stdin.isatty():
-            return Deny("nobody is there to be asked")
+            return Deny("no user is there to be asked")
         asking = self._later if self._questions is None else self._questions
         return asking.approve(request)
 
@@ -134,25 +134,25 @@ class Talk:
             return ElicitationAnswer("cancel")
         return self._questions.elicit(question)
 
-    def hear(self, line: str) -> bool:
-        """Do what a line asks for; whether the conversation goes on."""
+    def handle(self, line: str) -> bool:
+        """Handle one line; False if the user leaves."""
         if self._later:
-            with open_board(plain=self._wishes.plain) as board:
-                self._later.ask(Questions(board).approve)
+            with open_board(plain=self._options.plain) as board:
+                self._later.ask(TerminalQuestions(board).approve)
         if not line.strip():
             return True
         if not self._wait_for_tools(line):
             return True
         while self.workspace.problems:
-            tell(self.workspace.problems.pop(0))
+            print_message(self.workspace.problems.pop(0))
         try:
-            stream = self._meaning(line)
+            stream = self._stream_of(line)
             if stream is not None:
                 self._follow(stream)
-        except Leave:
+        except LeaveChat:
             return False
         except MultiLLMChatError as error:
-            tell(str(error))
+            print_message(str(error))
         return True
 
     def _start_tools(self) -> None:
@@ -173,7 +173,7 @@ class Talk:
             if not sys.stdin.isatty():
                 raise
             self.session.restore_draft(line)
-            tell("Not sent.")
+            print_message("Not sent.")
             return False
         return True
 
@@ -198,17 +198,19 @@ class Talk:
 
     def _conversation(self) -> str | None:
         store = self.workspace.store
-        if self._wishes.conversation:
-            return find_conversation(store, self._wishes.conversation).id
-        return last_conversation(store).id if self._wishes.continued else None
+        if self._options.conversation:
+            return find_conversation(store, self._options.conversation).id
+        return last_conversation(store).id if self._options.continued else None
 
-    def _meaning(self, line: str) -> EventStream | None:
-        """What a line asks for: a command, or words to be said."""
+    def _stream_of(self, line: str) -> EventStream | None:
+        """The stream of a line: of a command, or of a message."""
         word, _, rest = line.strip().partition(" ")
         if word.startswith("/") and word[1:] in COMMANDS:
             return run_command(self.session, word[1:], rest.strip())
         if word.startswith("/") and word[1:].isalpha() and not line.startswith(" "):
-            tell(f"There is no command {word}; /help lists them. Begin with a space to say it.")
+            print_message(
+                f"There is no command {word}; /help lists them. Begin with a space to send it."
+            )
             return None
         return self.session.say(line.strip())
 
@@ -216,12 +218,12 @@ class Talk:
         names = self.session.service.names
         with (
             open_board(
-                plain=self._wishes.plain, columns=len(names) if self._wishes.columns else 0
+                plain=self._options.plain, columns=len(names) if self._options.columns else 0
             ) as board,
             stopped_by_interrupt(self.session.service.stop),
             closing(iter(stream)) as events,
         ):
-            self._questions = Questions(board)
+            self._questions = TerminalQuestions(board)
             try:
                 for event in events:
                     _show(board, event, names)
@@ -232,5 +234,5 @@ class Talk:
 def _show(board: Board, event: Event, names: tuple[str, ...]) -> None:
     if isinstance(event, MessageSaved) and not event.addressed:
         known = ", ".join(f"@{name}" for name in names)
-        board.notice(f"(noted; address somebody to get an answer: {known}, @all)")
+        board.notice(f"(noted; address a speaker to get an answer: {known}, @all)")
     show(board, event)

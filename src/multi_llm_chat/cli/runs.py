@@ -12,7 +12,7 @@ from multi_llm_chat.chat.approvals import read_request
 from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.messages import one_line, tell
+from multi_llm_chat.cli.messages import one_line, print_message
 from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.cli.workspace_option import open_workspace, store_option
 from multi_llm_chat.errors import UsageError
@@ -31,10 +31,10 @@ from multi_llm_chat.store import (
 )
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 
-_TOLD = {
+_STOP_MESSAGES = {
     "over": "It had ended before.",
     "stopped": "It is stopped.",
-    "asked": "Whoever gives it will stop within moments.",
+    "asked": "Its owner stops it within moments.",
 }
 
 
@@ -60,14 +60,14 @@ def list_command(everything: bool, limit: int, db: str | None) -> None:
             f"  {one_line(info.user)}/{one_line(info.conversation)}"
         )
     if not found:
-        tell("No answer is being given.")
+        print_message("No answer is being given.")
 
 
 @runs.command("show")
 @click.argument("run")
 @store_option
 def show_command(run: str, db: str | None) -> None:
-    """Show who gives an answer, its calls and its error; never its words."""
+    """Show the owner of an answer, its calls and its error; never its text."""
     with open_workspace(db) as workspace:
         info = find_run(workspace.store, run)
         store = workspace.store.as_user(info.user)
@@ -79,14 +79,12 @@ def show_command(run: str, db: str | None) -> None:
     click.echo(f"speaker       {one_line(info.speaker)}")
     click.echo(f"conversation  {one_line(info.user)}/{one_line(info.conversation)}")
     click.echo(f"began         {_ago(info.began_ms)} ago")
-    click.echo(f"owner         {info.owner or 'nobody'}, epoch {info.epoch}")
+    click.echo(f"owner         {info.owner or 'none'}, epoch {info.epoch}")
     if info.status == "running" and info.lease_left_ms is not None:
         click.echo(f"lease         {info.lease_left_ms / 1000:.0f} s left")
     for question in state.questions if state is not None else ():
         tool = one_line(read_request(question).tool)
-        click.echo(
-            f"waits         for somebody to decide, in the conversation's page, about {tool}"
-        )
+        click.echo(f"waits         for a decision, on the conversation's page, about {tool}")
     if info.error is not None:
         click.echo(f"error         {info.error.kind}: {one_line(info.error.message)}")
     for call in made:
@@ -100,10 +98,10 @@ def show_command(run: str, db: str | None) -> None:
 @click.argument("run")
 @store_option
 def cancel_command(run: str, db: str | None) -> None:
-    """Stop an answer, wherever it is given; what was said is kept."""
+    """Stop an answer, whichever process drives it; what has arrived is kept."""
     with open_workspace(db) as workspace:
-        told = workspace.store.run(stop_run, find_run(workspace.store, run).id)
-    tell(_TOLD[told])
+        outcome = workspace.store.run(stop_run, find_run(workspace.store, run).id)
+    print_message(_STOP_MESSAGES[outcome])
 
 
 @runs.command("resume")
@@ -111,28 +109,28 @@ def cancel_command(run: str, db: str | None) -> None:
 @click.option("--engine", metavar="ADDRESS", help="Let workers do it: the database of their queue.")
 @store_option
 def resume_command(run: str, engine: str | None, db: str | None) -> None:
-    """Go on with an answer that failed or was interrupted.
+    """Resume an answer that failed or was interrupted.
 
-    Without --engine it is given here, to its end; who sits at the terminal is asked about its tools.
+    Without --engine this process drives it to its end, and asks at the terminal about its tools.
     """
     with open_workspace(db, _approve if sys.stdin.isatty() else None) as workspace:
         info = find_run(workspace.store, run)
         if not workspace.store.run(reopen_run, info.id):
-            raise UsageError(f"This answer is {info.status}: there is nothing to go on with.")
+            raise UsageError(f"This answer is {info.status}: there is nothing to resume.")
         info = workspace.store.run(run_info, info.id)
         if engine is not None:
             workspace.use_queue(engine).enqueue(info.id, partition_of(info), info.epoch)
-            tell("It waits for a worker.")
+            print_message("It waits for a worker.")
             return
         start_tools(workspace)
         status: Any = asyncio.run(_drive(workspace, info))
-    tell("Another process gives it." if status is None else f"It is {status}.")
+    print_message("Another process drives it." if status is None else f"It is {status}.")
 
 
 def _approve(request: ApprovalRequest) -> Decision:
     terminal: Any = import_module("multi_llm_chat.cli.terminal")  # a heavy part of its own
     with terminal.open_board() as board:
-        return terminal.Questions(board).approve(request)
+        return terminal.TerminalQuestions(board).approve(request)
 
 
 async def _drive(workspace: Workspace, info: RunInfo) -> object:

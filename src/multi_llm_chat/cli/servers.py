@@ -19,7 +19,7 @@ from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.tool_scope import scoped
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.messages import tell
+from multi_llm_chat.cli.messages import print_message
 from multi_llm_chat.cli.tool_startup import astart_tools
 from multi_llm_chat.cli.workspace_option import open_workspace, store_option
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
@@ -80,10 +80,10 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
         return workspace
 
     hub = hub_module.Hub(opening)
-    kept = serving.web_secrets(hub.workspace.folders)
+    secrets = serving.web_secrets(hub.workspace.folders)
     if options["set_password"]:
         access.set_password(
-            kept, click.prompt("Password", hide_input=True, confirmation_prompt=True)
+            secrets, click.prompt("Password", hide_input=True, confirmation_prompt=True)
         )
         click.echo("The password is set.")
         return
@@ -99,7 +99,7 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
         options["https"],
         options["metrics_token"] or "",
     )
-    door = serving.open_access(address, kept)
+    door = serving.open_access(address, secrets)
     _install_embedded(hub.workspace)
     listening = _listen(address.host, address.port)
     host = f"[{address.host}]" if ":" in address.host else address.host
@@ -125,7 +125,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 def _install_embedded(workspace: Workspace) -> None:
     """On a fresh machine without keys the embedded model is installed first."""
-    if not any(told == "local" for told in workspace.speakers):
+    if not any(name == "local" for name in workspace.speakers):
         return
     for model in list_models():
         if model.is_chosen and not model.is_installed:
@@ -144,15 +144,15 @@ def _install_embedded(workspace: Workspace) -> None:
 )
 @click.option("--lease", default=LEASE, show_default=True, help="Seconds until others take over.")
 @click.option(
-    "--health", metavar="PORT", type=int, help="Tell /healthz, /readyz and /metrics there."
+    "--health", metavar="PORT", type=int, help="Serve /healthz, /readyz and /metrics there."
 )
 @store_option
 def worker(
     engine: str, concurrency: int, drain: float, lease: float, health: int | None, db: str | None
 ) -> None:
-    """Give answers from the queue, until SIGTERM.
+    """Run answers from the queue, until SIGTERM.
 
-    Then no more are taken; those that are not finished in time are given back, and another worker goes on with them.
+    Then it takes no more; it releases those that are not finished in time, and another worker resumes them.
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     try:
@@ -185,7 +185,7 @@ async def _work(workspace: Workspace, made: Any, drain: float, health: int | Non
         return
     startup.result()
     server = await serve_health(workspace.store, health) if health is not None else None
-    tell("Working; Ctrl-C or SIGTERM ends.")
+    print_message("Working; Ctrl-C or SIGTERM ends.")
     try:
         await made.run(stop, drain=drain)
     finally:
@@ -207,7 +207,7 @@ def migrate(engine: str | None, db: str | None) -> None:
     """
     with open_workspace(db) as workspace:
         workspace.store  # noqa: B018 opening migrates
-    tell("The conversations are up to date.")
+    print_message("The conversations are up to date.")
     if engine is not None:
         try:
             module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a heavy part of its own
@@ -216,7 +216,7 @@ def migrate(engine: str | None, db: str | None) -> None:
                 "Workers need more packages: pip install 'multi_llm_chat[scale]'"
             ) from None
         module.migrate_engine(engine)
-        tell("The engine is up to date.")
+        print_message("The engine is up to date.")
 
 
 # The simulator.

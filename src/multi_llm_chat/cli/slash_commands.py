@@ -1,7 +1,7 @@
 """The commands of a conversation: ``/help`` and the others.
 
 Rules:
-1. A command tells what it did on standard error, or gives something to follow: an answer.
+1. A command reports what it did on standard error, or returns the stream of an answer.
 2. They do what the commands of the shell do, with the same code behind.
 3. Every command is a row of ``COMMANDS``; its help is there.
 """
@@ -15,14 +15,14 @@ from typing import Final, cast
 import click
 from msgspec import Struct
 
-from multi_llm_chat import store as kept
+from multi_llm_chat import store as operations
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.branch import typed
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
-from multi_llm_chat.cli.messages import one_line, tell
+from multi_llm_chat.cli.messages import one_line, print_message
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import find_conversation
 from multi_llm_chat.errors import UsageError
@@ -30,7 +30,7 @@ from multi_llm_chat.history.values import Text
 from multi_llm_chat.runs.event_stream import EventStream
 
 
-class Leave(Exception):
+class LeaveChat(Exception):
     """The user wants to leave."""
 
 
@@ -76,38 +76,38 @@ class Command(Struct, frozen=True):
 
 
 def run_command(session: Session, name: str, rest: str) -> EventStream | None:
-    """Run a command; what it gives is to be followed."""
+    """Run a command; what it returns is an answer to follow."""
     return COMMANDS[name].run(session, rest)
 
 
 def _help(_session: Session, _rest: str) -> None:
     for name, command in COMMANDS.items():
-        tell(f"/{name:10} {command.usage}")
+        print_message(f"/{name:10} {command.usage}")
 
 
 def _model(session: Session, rest: str) -> None:
     name, _, model = rest.partition(" ")
     if not name:
         for each in session.service.names:
-            tell(f"@{each:12} {session.service.speakers[each].provider.model or ''}")
+            print_message(f"@{each:12} {session.service.speakers[each].provider.model or ''}")
         return
     speaker = session.service.speakers.named(name.removeprefix("@"))
     if not model.strip():
-        tell(
+        print_message(
             f"@{speaker.name} speaks with {speaker.provider.model}; /model {speaker.name} MODEL changes it"
         )
         return
     speaker.provider.model = model.strip()
-    tell(f"@{speaker.name} speaks with {speaker.provider.model} from now on.")
+    print_message(f"@{speaker.name} speaks with {speaker.provider.model} from now on.")
 
 
 def _system(session: Session, rest: str) -> None:
     if not rest:
-        tell(session.service.own_settings.get("system_prompt") or "There is no system prompt of this conversation.")  # fmt: skip
+        print_message(session.service.own_settings.get("system_prompt") or "There is no system prompt of this conversation.")  # fmt: skip
         return
     prompt = None if rest in ("-", "none") else rest
     session.service.configure(system_prompt=prompt)
-    tell("The system prompt is set." if prompt else "The system prompt is taken back.")
+    print_message("The system prompt is set." if prompt else "The system prompt is taken back.")
 
 
 def _history(session: Session, rest: str) -> None:
@@ -119,17 +119,19 @@ def _history(session: Session, rest: str) -> None:
 
 
 def _list(session: Session, _words: str) -> None:
-    for each in session.service.store.run(kept.list_conversations, limit=20).conversations:
+    for each in session.service.store.run(operations.list_conversations, limit=20).conversations:
         here = "*" if each.id == session.service.conversation else " "
-        tell(f"{here} {each.id}  {one_line(each.title)}")
+        print_message(f"{here} {each.id}  {one_line(each.title)}")
 
 
 def _save(session: Session, words: str) -> None:
     if not words:
-        tell("Everything is saved as it is said; /history save TITLE names this conversation.")
+        print_message(
+            "Every message is saved when it is sent; /history save TITLE names this conversation."
+        )
         return
-    session.service.store.run(kept.rename, session.service.conversation, words)
-    tell(f"This conversation is called {one_line(words)!r}.")
+    session.service.store.run(operations.rename, session.service.conversation, words)
+    print_message(f"This conversation is called {one_line(words)!r}.")
 
 
 def _load(session: Session, words: str) -> None:
@@ -137,22 +139,22 @@ def _load(session: Session, words: str) -> None:
         raise UsageError("Name a conversation: /history load TITLE or ID")
     found = find_conversation(session.service.store, words)
     session.service.open(found.id)
-    tell(f"{one_line(found.title)}: {len(session.service.turns)} turns.")
+    print_message(f"{one_line(found.title)}: {len(session.service.turns)} turns.")
 
 
 def _new(session: Session, _words: str) -> None:
     session.service.open()
-    tell("A new conversation begins.")
+    print_message("A new conversation begins.")
 
 
 def _search(session: Session, words: str) -> None:
-    hits = session.service.store.run(kept.search, words)
+    hits = session.service.store.run(operations.search, words)
     for hit in hits:
-        tell(
+        print_message(
             f"{hit.conversation}  {one_line(hit.title)}\n    {one_line(hit.author)}: {one_line(hit.snippet)}"
         )
     if not hits:
-        tell("Nothing was found.")
+        print_message("Nothing was found.")
 
 
 _HISTORY: Final[dict[str, Callable[[Session, str], None]]] = {
@@ -171,17 +173,17 @@ def _tools(session: Session, rest: str) -> None:
         (tools.enable if word == "on" else tools.disable)(name.strip())
         return
     for tool in tools.listing():
-        tell(f"{tool.name:32} {tool.approval if tool.enabled else 'off':7} {tool.source}")
+        print_message(f"{tool.name:32} {tool.approval if tool.enabled else 'off':7} {tool.source}")
     if not tools.listing():
-        tell("There are no tools; see: mlc mcp add")
+        print_message("There are no tools; see: mlc mcp add")
 
 
 def _mcp(session: Session, _rest: str) -> None:
     servers = session.workspace.servers
     for state in servers.states() if servers else ():
-        tell(f"{state.server:16} {state.state:10} {one_line(state.message)}")
+        print_message(f"{state.server:16} {state.state:10} {one_line(state.message)}")
     if not servers:
-        tell("There are no MCP servers; see: mlc mcp add")
+        print_message("There are no MCP servers; see: mlc mcp add")
 
 
 def _export(session: Session, rest: str) -> None:
@@ -196,7 +198,7 @@ def _export(session: Session, rest: str) -> None:
         place.write_text(written, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}") from None
-    tell(f"Written to {place}")
+    print_message(f"Written to {place}")
 
 
 def _import(session: Session, rest: str) -> None:
@@ -206,10 +208,10 @@ def _import(session: Session, rest: str) -> None:
         raise UsageError(f"{rest or 'The file'} cannot be read: {error.strerror}") from None
     report = session.service.store.run(import_conversations, data)
     for problem in report.problems:
-        tell(problem)
-    tell(f"{len(report.conversations)} imported; /history load ID goes to one:")
+        print_message(problem)
+    print_message(f"{len(report.conversations)} imported; /history load ID goes to one:")
     for identifier in report.conversations:
-        tell(f"  {identifier}")
+        print_message(f"  {identifier}")
 
 
 def _copy(session: Session, _rest: str) -> None:
@@ -227,7 +229,7 @@ def _copy(session: Session, _rest: str) -> None:
     # The terminal itself has the clipboard, also on another machine (OSC 52).
     coded = base64.b64encode(words.encode()).decode()
     click.echo(f"\x1b]52;c;{coded}\x07", nl=False)
-    tell("The last answer is in the clipboard, if the terminal allows it.")
+    print_message("The last answer is in the clipboard, if the terminal allows it.")
 
 
 def _retry(session: Session, _rest: str) -> EventStream:
@@ -251,21 +253,21 @@ def _edit(session: Session, rest: str) -> EventStream | None:
 def _cost(session: Session, _rest: str) -> None:
     store, conversation = session.service.store, session.service.conversation
     if not session.service.turns:
-        tell("Nothing was spent yet.")
+        print_message("Nothing was spent yet.")
         return
-    for name, total in store.run(kept.totals, conversation, "speaker").items():
+    for name, total in store.run(operations.totals, conversation, "speaker").items():
         costs = " + ".join(cost_text(amount) for amount in total.costs.values())
         unknown = f" ({total.unknown_costs} of unknown price)" if total.unknown_costs else ""
         tokens = total.tokens
-        tell(f"@{name:12} {tokens.input_tokens:,} in, {tokens.output_tokens:,} out  {costs or 'unknown'}{unknown}")  # fmt: skip
+        print_message(f"@{name:12} {tokens.input_tokens:,} in, {tokens.output_tokens:,} out  {costs or 'unknown'}{unknown}")  # fmt: skip
 
 
 def _attach(session: Session, rest: str) -> None:
     if not rest:
         raise UsageError("Name a file: /attach PATH")
-    attach((rest,))  # what cannot be sent is said now
+    attach((rest,))  # what cannot be sent is reported now
     session.attached.append(rest)
-    tell(f"{rest} goes with the next message.")
+    print_message(f"{rest} goes with the next message.")
 
 
 def _outbox(session: Session, rest: str) -> EventStream | None:
@@ -273,9 +275,9 @@ def _outbox(session: Session, rest: str) -> EventStream | None:
     waiting = session.service.outbox()
     if word in ("", "list"):
         for number, message in enumerate(waiting, 1):
-            tell(f"{number:3} {one_line(message.text)}")
+            print_message(f"{number:3} {one_line(message.text)}")
         if not waiting:
-            tell("No message waits.")
+            print_message("No message waits.")
         return None
     number, _, text = rest.strip().partition(" ")
     if word not in ("send", "edit", "withdraw") or not number.isdecimal():
@@ -289,17 +291,17 @@ def _outbox(session: Session, rest: str) -> EventStream | None:
         session.service.edit_queued(message.id, text)
     else:
         session.service.withdraw(message.id)
-    tell("The message is changed." if word == "edit" else "The message is withdrawn.")
+    print_message("The message is changed." if word == "edit" else "The message is withdrawn.")
     return None
 
 
 def _queue(session: Session, rest: str) -> None:
     session.service.queue(rest)
-    tell("The message waits; /outbox send 1 sends the first one.")
+    print_message("The message waits; /outbox send 1 sends the first one.")
 
 
 def _leave(_session: Session, _rest: str) -> None:
-    raise Leave
+    raise LeaveChat
 
 
 COMMANDS: Final[dict[str, Command]] = {
@@ -315,7 +317,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "copy": Command("put the last answer into the clipboard", _copy),
     "reset": Command("begin a new conversation", _new),
     "retry": Command("ask again those who failed, or all", _retry),
-    "continue": Command("[SPEAKER] let the last speaker go on", _continue),
+    "continue": Command("[SPEAKER] let the last speaker continue", _continue),
     "edit": Command("[TEXT] change the last message and ask again", _edit),
     "cost": Command("tokens and cost by speaker", _cost),
     "queue": Command("TEXT save a message that is sent later", _queue),

@@ -11,10 +11,10 @@ from threading import Event
 from typing import Any, Final
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.messages import one_line, tell
+from multi_llm_chat.cli.messages import one_line, print_message
 
 _NOTICE_AFTER: Final = 2.0
-#: Seconds between two looks at a start in another thread.
+#: Seconds between two checks of a start in another thread.
 _INTERVAL: Final = 0.25
 
 
@@ -47,13 +47,13 @@ def print_waiting(servers: tuple[str, ...]) -> None:
     """Name the servers that are still starting."""
     names = ", ".join(f'"{one_line(name)}"' for name in servers)
     noun = "server" if len(servers) == 1 else "servers"
-    tell(f"Waiting for the MCP {noun} {names} to start …")
+    print_message(f"Waiting for the MCP {noun} {names} to start …")
 
 
 def print_missing(workspace: Workspace) -> None:
     """Name what is missing, once."""
     for problem in [*workspace.problems, *missing_servers(workspace)]:
-        tell(one_line(problem))
+        print_message(one_line(problem))
     workspace.problems.clear()
 
 

@@ -19,7 +19,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 def store_option(command: _Command) -> _Command:
     """``--db``: another place for the conversations."""
     return click.option(
-        "--db", metavar="PLACE", help="Where conversations are kept: a path or postgresql://…"
+        "--db", metavar="PLACE", help="Where conversations are stored: a path or postgresql://…"
     )(command)
 
 
@@ -82,5 +82,5 @@ def last_conversation(store: Store) -> Summary:
     """
     listed = store.run(list_conversations, limit=1).conversations
     if not listed:
-        raise UsageError("There is no conversation to go on with yet")
+        raise UsageError("There is no conversation to continue yet")
     return listed[0]

@@ -70,7 +70,7 @@ def answer() -> None:
         in_pieces(board, "claude", WEATHER)
         board.event("claude", Usage(1200, 340, 1000))
         board.event("claude", Finish("length"))
-        board.end("claude", terminal.Summary(cost=Decimal("0.0123")))
+        board.end("claude", terminal.AnswerSummary(cost=Decimal("0.0123")))
 
 
 def several(columns: str = "0") -> None:
@@ -133,7 +133,7 @@ def stopping() -> None:
 def asking(*which: str) -> None:
     """Questions come from a thread while an answer is shown."""
     with terminal.open_board() as board:
-        questions = terminal.Questions(board)
+        questions = terminal.TerminalQuestions(board)
         board.begin("claude")
         for number, name in enumerate(which):
             board.event("claude", TextDelta(f"\n\nready for {number}"))
@@ -147,14 +147,14 @@ def asking(*which: str) -> None:
             board.event("claude", TextDelta(f"\n\nanswer {number}: `{answers[0]}`"))
 
 
-def _approve(questions: terminal.Questions) -> object:
+def _approve(questions: terminal.TerminalQuestions) -> object:
     call = ToolCall(
         "write_file", {"path": "傘.txt", "content": "\n".join("abcdefghijklmnop")}, "c1"
     )
     return questions.approve(ApprovalRequest(call, "write_file", "files", "Writes.", "talk"))
 
 
-def _elicit(questions: terminal.Questions) -> object:
+def _elicit(questions: terminal.TerminalQuestions) -> object:
     schema = {
         "type": "object",
         "properties": {
@@ -167,11 +167,11 @@ def _elicit(questions: terminal.Questions) -> object:
     return questions.elicit(Elicitation("shop", "Please order", schema=schema))
 
 
-def _visit(questions: terminal.Questions) -> object:
+def _visit(questions: terminal.TerminalQuestions) -> object:
     return questions.elicit(Elicitation("shop", "Sign in", "url", url="https://shоp.example/a?b=c"))
 
 
-QUESTIONS: dict[str, Callable[[terminal.Questions], object]] = {
+QUESTIONS: dict[str, Callable[[terminal.TerminalQuestions], object]] = {
     "approve": _approve,
     "elicit": _elicit,
     "visit": _visit,

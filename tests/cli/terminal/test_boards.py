@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import pytest
 
 from multi_llm_chat.agent.window.compression_notes import CompressionNote, Cut
-from multi_llm_chat.cli.terminal import Board, Summary, open_board
+from multi_llm_chat.cli.terminal import AnswerSummary, Board, open_board
 from multi_llm_chat.cli.terminal.board import AnswerBoard
 from multi_llm_chat.cli.terminal.screen import Capabilities, Screen
 from multi_llm_chat.cli.terminal.words import (
@@ -73,7 +73,7 @@ def one_answer(board: Board) -> None:
     board.begin("claude", "model")
     for event in EVENTS:
         board.event("claude", event)
-    board.end("claude", Summary(cost=Decimal("0.5")))
+    board.end("claude", AnswerSummary(cost=Decimal("0.5")))
 
 
 def test_a_pipe_gets_the_words_and_nothing_else():

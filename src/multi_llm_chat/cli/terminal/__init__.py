@@ -1,7 +1,7 @@
 """Everything the conversation in a terminal shows and asks; it knows nothing of how answers are made.
 
-- ``open_board(...)``: a ``Board`` that shows answers while they come. ``Summary`` ends one.
-- ``Questions(board)``: ``approve`` and ``elicit``, the callbacks of tools and servers.
+- ``open_board(...)``: a ``Board`` that shows answers while they come. ``AnswerSummary`` ends one.
+- ``TerminalQuestions(board)``: ``approve`` and ``elicit``, the callbacks of tools and servers.
 - ``ChatPrompt(folder, vocabulary, toolbar)``: where messages are typed. ``Vocabulary`` is what it completes.
 - ``stopped_by_interrupt(stop)``: Ctrl-C while an answer comes.
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from multi_llm_chat.cli.terminal.boards import Board, open_board
     from multi_llm_chat.cli.terminal.interrupts import stopped_by_interrupt
     from multi_llm_chat.cli.terminal.prompt import ChatPrompt, Vocabulary
-    from multi_llm_chat.cli.terminal.questions import Questions
-    from multi_llm_chat.cli.terminal.words import Summary
+    from multi_llm_chat.cli.terminal.questions import TerminalQuestions
+    from multi_llm_chat.cli.terminal.words import AnswerSummary
 
 __all__ = [
+    "AnswerSummary",
     "Board",
     "ChatPrompt",
-    "Questions",
-    "Summary",
+    "TerminalQuestions",
     "Vocabulary",
     "open_board",
     "stopped_by_interrupt",
@@ -31,8 +31,8 @@ __all__ = [
 _HOMES: Final = {
     "Board": "boards",
     "ChatPrompt": "prompt",
-    "Questions": "questions",
-    "Summary": "words",
+    "TerminalQuestions": "questions",
+    "AnswerSummary": "words",
     "Vocabulary": "prompt",
     "open_board": "boards",
     "stopped_by_interrupt": "interrupts",

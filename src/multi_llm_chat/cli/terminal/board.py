@@ -28,8 +28,8 @@ from rich.text import Text
 from multi_llm_chat.cli.terminal.cards import notice
 from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.screen import Screen
-from multi_llm_chat.cli.terminal.view import AnswerView, Clock
-from multi_llm_chat.cli.terminal.words import Summary
+from multi_llm_chat.cli.terminal.view import Clock, TerminalAnswer
+from multi_llm_chat.cli.terminal.words import AnswerSummary
 from multi_llm_chat.events import Event
 
 # Answers side by side.
@@ -46,9 +46,9 @@ class Columns:
     def __init__(self, renderer: Renderer, width: int, count: int) -> None:
         self._renderer = renderer
         self._width = column_width(width, count)
-        self._lines: dict[AnswerView, list[str]] = {}
+        self._lines: dict[TerminalAnswer, list[str]] = {}
 
-    def passing(self, views: Sequence[AnswerView], width: int, height: int) -> list[str]:
+    def passing(self, views: Sequence[TerminalAnswer], width: int, height: int) -> list[str]:
         """The newest lines of each."""
         shown: list[list[str]] = []
         for view in views:
@@ -56,24 +56,28 @@ class Columns:
             below = [] if view.over else view.status(self._width)
             tail = view.tail(self._width, height - len(below))
             shown.append((lines[-height:] + tail)[-(height - len(below)) :] + below)
-        return self._beside(shown)[-height:] if self._room(views) <= width else shown[0][-height:]
+        return (
+            self._side_by_side(shown)[-height:]
+            if self._room(views) <= width
+            else shown[0][-height:]
+        )
 
-    def whole(self, views: Sequence[AnswerView], width: int) -> list[str]:
+    def whole(self, views: Sequence[TerminalAnswer], width: int) -> list[str]:
         """All lines: the answers are over."""
         columns = [self._settle(view) for view in views]
         if self._room(views) <= width:
-            return self._beside(columns)
+            return self._side_by_side(columns)
         return [line for lines in columns for line in lines]
 
-    def _settle(self, view: AnswerView) -> list[str]:
+    def _settle(self, view: TerminalAnswer) -> list[str]:
         lines = self._lines.setdefault(view, [])
         lines += view.settled(self._width)
         return lines
 
-    def _room(self, views: Sequence[AnswerView]) -> int:
+    def _room(self, views: Sequence[TerminalAnswer]) -> int:
         return len(views) * (self._width + _GAP) - _GAP
 
-    def _beside(self, columns: list[list[str]]) -> list[str]:
+    def _side_by_side(self, columns: list[list[str]]) -> list[str]:
         table = Table.grid(padding=(0, _GAP, 0, 0), pad_edge=False)
         for _ in columns:
             table.add_column(width=self._width, no_wrap=True)
@@ -111,11 +115,11 @@ class AnswerBoard:
         self._clock = clock
         width = screen.size[0]
         self._renderer = Renderer(screen.capabilities, width)
-        beside = screen.capabilities.live and column_width(width, columns)
-        self._columns = Columns(self._renderer, width, columns) if beside else None
-        self._views: dict[str, AnswerView] = {}
-        self._told: deque[Callable[[], object]] = deque()
-        self._order: list[AnswerView] = []
+        is_wide = screen.capabilities.live and column_width(width, columns)
+        self._columns = Columns(self._renderer, width, columns) if is_wide else None
+        self._views: dict[str, TerminalAnswer] = {}
+        self._queue: deque[Callable[[], object]] = deque()
+        self._order: list[TerminalAnswer] = []
         self._notices: list[str] = []
         self._lock = threading.RLock()
         self._asking = threading.RLock()
@@ -123,39 +127,39 @@ class AnswerBoard:
         self._closing = False
         self._wake = threading.Event()
         self._broken: BaseException | None = None
-        self._painter = threading.Thread(target=self._go_on, name="board", daemon=True)
+        self._painter = threading.Thread(target=self._paint_repeatedly, name="board", daemon=True)
 
     def begin(self, speaker: str, model: str = "") -> None:
         """The speaker was asked."""
-        view = AnswerView(self._renderer, speaker, model, self._clock)
+        view = TerminalAnswer(self._renderer, speaker, model, self._clock)
         self._views[speaker] = view
-        self._tell(lambda: self._order.append(view), at_once=True)
+        self._enqueue(lambda: self._order.append(view), at_once=True)
         if self._painter.ident is None:
             self._painter.start()
 
     def event(self, speaker: str, event: Event) -> None:
-        """The speaker, or a tool it called, tells something."""
+        """Show an event of the speaker, or of a tool it called."""
         view = self._views[speaker]
-        self._tell(lambda: view.take(event))
+        self._enqueue(lambda: view.take(event))
 
-    def end(self, speaker: str, summary: Summary | None = None) -> None:
+    def end(self, speaker: str, summary: AnswerSummary | None = None) -> None:
         """The speaker has answered."""
         view = self._views[speaker]
-        self._tell(lambda: view.end(summary), at_once=True)
+        self._enqueue(lambda: view.end(summary), at_once=True)
 
     def resume(self, speaker: str) -> None:
         """The speaker's answer was interrupted and begins anew."""
         view = self._views[speaker]
-        self._tell(view.resume, at_once=True)
+        self._enqueue(view.resume, at_once=True)
 
     def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
         """The speaker cannot answer."""
         view = self._views[speaker]
-        self._tell(lambda: view.fail(error, once=once), at_once=True)
+        self._enqueue(lambda: view.fail(error, once=once), at_once=True)
 
     def notice(self, text: str) -> None:
-        """Tell something that is no speaker's."""
-        self._tell(lambda: self._notices.append(text), at_once=True)
+        """Show a notice that belongs to no speaker."""
+        self._enqueue(lambda: self._notices.append(text), at_once=True)
 
     @contextmanager
     def suspended(self) -> Generator[None]:
@@ -179,10 +183,10 @@ class AnswerBoard:
             self._painter.join()
         self._check()
         with self._asking, self._lock:
-            self._listen()
+            self._apply_queue()
             for view in self._order:
                 if not view.over:
-                    view.end(Summary(stop="cancelled"))
+                    view.end(AnswerSummary(stop="cancelled"))
             try:
                 self._paint()
             finally:
@@ -194,36 +198,36 @@ class AnswerBoard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _tell(self, thing: Callable[[], object], *, at_once: bool = False) -> None:
+    def _enqueue(self, change: Callable[[], object], *, at_once: bool = False) -> None:
         self._check()
-        self._told.append(thing)
+        self._queue.append(change)
         if at_once:
             self._wake.set()
 
-    def _go_on(self) -> None:
+    def _paint_repeatedly(self) -> None:
         pause = _FRAME
         while not self._closing:
             begun = time.thread_time()
             try:
                 with self._lock:
                     self._paint()
-            except BaseException as error:  # noqa: BLE001  # told to the next caller
+            except BaseException as error:  # noqa: BLE001  # raised to the next caller
                 self._broken = error
                 return
             pause = max(_FRAME, _SHARE * (time.thread_time() - begun))
             self._wake.wait(pause)
             self._wake.clear()
 
-    def _listen(self) -> None:
-        while self._told:
-            self._told.popleft()()
+    def _apply_queue(self) -> None:
+        while self._queue:
+            self._queue.popleft()()
 
     def _check(self) -> None:
         if self._broken is not None:
             raise self._broken
 
     def _paint(self) -> None:
-        self._listen()
+        self._apply_queue()
         if self._asked:
             return
         width = self._screen.size[0]

@@ -20,11 +20,11 @@ from typing import Protocol, Self, TextIO
 from msgspec import Struct
 
 from multi_llm_chat import errors
-from multi_llm_chat.cli.messages import harmless, one_line
+from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.cli.terminal.screen import capabilities_of
 from multi_llm_chat.cli.terminal.words import (
     RESUMED,
-    Summary,
+    AnswerSummary,
     arguments_text,
     error_lines,
     finish_text,
@@ -62,10 +62,10 @@ class Board(Protocol):
         ...
 
     def event(self, speaker: str, event: Event) -> None:
-        """The speaker, or a tool it called, tells something."""
+        """Show an event of the speaker, or of a tool it called."""
         ...
 
-    def end(self, speaker: str, summary: Summary | None = None) -> None:
+    def end(self, speaker: str, summary: AnswerSummary | None = None) -> None:
         """The speaker has answered."""
         ...
 
@@ -74,11 +74,11 @@ class Board(Protocol):
         ...
 
     def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
-        """The speaker cannot answer; asked ``once``, no command of a conversation helps."""
+        """The speaker cannot answer; with ``once`` the user can give no command afterwards."""
         ...
 
     def notice(self, text: str) -> None:
-        """Tell something that is no speaker's."""
+        """Show a notice that belongs to no speaker."""
         ...
 
     def suspended(self) -> AbstractContextManager[None]:
@@ -109,7 +109,7 @@ def open_board(
         output: For the answers; standard output if not given.
         notes: For everything else, where the output takes text only; standard error if not given.
         plain: Write text only, whatever the output can do.
-        headers: Whether text only tells who speaks.
+        headers: Whether text only names the speakers.
         columns: How many answers to show side by side, if the window is wide enough.
         environment: Where ``NO_COLOR``, ``FORCE_COLOR`` and ``TERM`` are looked up.
     """
@@ -128,7 +128,7 @@ def open_board(
 
 
 def show(board: Board, event: Event, *, once: bool = False) -> None:
-    """Show what happens. Asked ``once``, nobody can give a command afterwards."""
+    """Show an event; with ``once`` the user can give no command afterwards."""
     match event:
         case MessageSaved() | MessageFinished():
             pass
@@ -137,7 +137,7 @@ def show(board: Board, event: Event, *, once: bool = False) -> None:
         case RunResumed():
             board.resume(event.speaker)
         case RunFinished():
-            board.end(event.speaker, Summary(event.usage, event.cost, event.stop_reason))
+            board.end(event.speaker, AnswerSummary(event.usage, event.cost, event.stop_reason))
         case RunFailed():
             board.fail(event.speaker, as_error(event.error), once=once)
         case _:
@@ -164,13 +164,13 @@ def as_error(record: ErrorRecord) -> MultiLLMChatError:
 
 
 class _Note(Struct, frozen=True):
-    """Something told beside an answer; with an ``is_last`` one it goes no further."""
+    """Lines around an answer; one that ``is_last`` ends it."""
 
     lines: tuple[str, ...]
     is_last: bool = False
 
 
-_Told = Event | Summary | _Note
+_Item = Event | AnswerSummary | _Note
 
 
 class PlainBoard:
@@ -182,7 +182,7 @@ class PlainBoard:
         Args:
             output: For the words of the answers.
             notes: For everything else.
-            headers: Whether the output tells who speaks.
+            headers: Whether the output names the speakers.
         """
         self._output = output
         self._notes = notes
@@ -198,12 +198,12 @@ class PlainBoard:
             self._order.append(answer)
 
     def event(self, speaker: str, event: Event) -> None:
-        """The speaker, or a tool it called, tells something."""
+        """Show an event of the speaker, or of a tool it called."""
         self._take(speaker, event)
 
-    def end(self, speaker: str, summary: Summary | None = None) -> None:
+    def end(self, speaker: str, summary: AnswerSummary | None = None) -> None:
         """The speaker has answered."""
-        self._take(speaker, summary or Summary())
+        self._take(speaker, summary or AnswerSummary())
 
     def resume(self, speaker: str) -> None:
         """The speaker's answer was interrupted and begins anew."""
@@ -214,9 +214,9 @@ class PlainBoard:
         self._take(speaker, _Note(tuple(error_lines(error, once=once)), is_last=True))
 
     def notice(self, text: str) -> None:
-        """Tell something that is no speaker's."""
+        """Show a notice that belongs to no speaker."""
         with self._lock:
-            self._note(harmless(text))
+            self._note(sanitize(text))
 
     @contextmanager
     def suspended(self) -> Generator[None]:
@@ -229,7 +229,7 @@ class PlainBoard:
         with self._lock:
             for answer in [*self._order]:
                 if not answer.over:
-                    self._take(answer.speaker, Summary(stop="cancelled"))
+                    self._take(answer.speaker, AnswerSummary(stop="cancelled"))
 
     def __enter__(self) -> Self:
         return self
@@ -237,11 +237,11 @@ class PlainBoard:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _take(self, speaker: str, told: _Told) -> None:
+    def _take(self, speaker: str, item: _Item) -> None:
         with self._lock:
             answer = self._answers[speaker]
-            answer.waiting.append(told)
-            ends = isinstance(told, Summary) or (isinstance(told, _Note) and told.is_last)
+            answer.waiting.append(item)
+            ends = isinstance(item, AnswerSummary) or (isinstance(item, _Note) and item.is_last)
             answer.over = answer.over or ends
             while self._order:
                 first = self._order[0]
@@ -253,51 +253,51 @@ class PlainBoard:
     def _write(self, answer: "_Answer") -> None:
         if self._headers and not answer.named:
             answer.named = True
-            self._say(f"{one_line(answer.speaker)}:\n")
-        told, answer.waiting = answer.waiting, []
-        for item in told:
-            self._tell(answer, item)
+            self._write_text(f"{one_line(answer.speaker)}:\n")
+        items, answer.waiting = answer.waiting, []
+        for item in items:
+            self._write_item(answer, item)
 
-    def _tell(self, answer: "_Answer", told: _Told) -> None:
-        match told:
+    def _write_item(self, answer: "_Answer", item: _Item) -> None:
+        match item:
             case TextDelta():
-                text = harmless(told.text)
-                self._say(text)
+                text = sanitize(item.text)
+                self._write_text(text)
                 answer.open_line = not text.endswith("\n") if text else answer.open_line
             case ToolFinished():
-                self._tool(answer, told)
+                self._tool(answer, item)
             case Usage():
-                answer.usage += told
+                answer.usage += item
             case Finish():
-                self._note(finish_text(told.reason), answer)
+                self._note(finish_text(item.reason), answer)
             case HistoryCompressed():
-                self._note(told.note.text, answer)
+                self._note(item.note.text, answer)
             case RunWaiting():
-                self._note(told.text, answer)
-            case Summary():
-                self._end(answer, told)
+                self._note(item.text, answer)
+            case AnswerSummary():
+                self._end(answer, item)
             case _Note():
-                for line in told.lines:
+                for line in item.lines:
                     self._note(f"{one_line(answer.speaker)}: {line}", answer)
             case _:
-                pass  # nothing to be said about it in text
+                pass  # not shown as text
 
-    def _tool(self, answer: "_Answer", told: ToolFinished) -> None:
-        mark = "failed" if told.result.is_error else "ran"
-        took = seconds_text(told.seconds)
-        name = one_line(told.call.name)
-        self._note(f"({mark} {name} {arguments_text(told.call)}, {took})", answer)
-        for line in result_lines(told.result):
+    def _tool(self, answer: "_Answer", item: ToolFinished) -> None:
+        mark = "failed" if item.result.is_error else "ran"
+        took = seconds_text(item.seconds)
+        name = one_line(item.call.name)
+        self._note(f"({mark} {name} {arguments_text(item.call)}, {took})", answer)
+        for line in result_lines(item.result):
             self._note(f"    {line}", answer)
 
-    def _end(self, answer: "_Answer", summary: Summary) -> None:
+    def _end(self, answer: "_Answer", summary: AnswerSummary) -> None:
         if summary.stop not in {"length", "refusal"}:
             self._note(stop_text(summary.stop), answer)
         seconds = time.monotonic() - answer.begun
         words = usage_text(summary.usage or answer.usage, summary.cost, seconds)
         self._note(f"{one_line(answer.speaker)}: {words}", answer)
 
-    def _say(self, text: str) -> None:
+    def _write_text(self, text: str) -> None:
         self._output.write(text)
         self._output.flush()
 
@@ -306,7 +306,7 @@ class PlainBoard:
             return
         if answer is not None and answer.open_line:
             answer.open_line = False
-            self._say("\n")
+            self._write_text("\n")
         self._notes.write(f"{text}\n")
         self._notes.flush()
 
@@ -318,7 +318,7 @@ class _Answer:
         self.speaker = speaker
         self.model = model
         self.begun = time.monotonic()
-        self.waiting: list[_Told] = []
+        self.waiting: list[_Item] = []
         self.usage = Usage()
         self.named = False
         self.over = False

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from multi_llm_chat.cli.messages import harmless, one_line
+from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.cli.terminal.renderer import cut
 from multi_llm_chat.cli.terminal.words import (
     arguments_text,
@@ -32,7 +32,7 @@ _OTHERS: Final = (
 
 
 def speaker_colour(name: str) -> str:
-    """The colour of this speaker, by a name that both rich and prompt_toolkit can be told."""
+    """The colour of this speaker, by a name that both rich and prompt_toolkit know."""
     return _KNOWN.get(name) or _OTHERS[crc32(name.encode()) % len(_OTHERS)]
 
 
@@ -77,7 +77,7 @@ def thought(seconds: float) -> Text:
 
 
 def thinking(seconds: float, words: str, width: int) -> Text:
-    """A thought that goes on: its last words."""
+    """An unfinished thought: its last words."""
     text = Text.assemble((f"✻ thinking {seconds_text(seconds)}  ", "dim italic"))
     room = max(width - text.cell_len, 0)
     last = Text(one_line(words[-2 * width :]), style="dim")
@@ -105,7 +105,7 @@ def usage(words: str) -> Text:
 
 def notice(words: str) -> Text:
     """Something worth knowing."""
-    return Text(f"! {harmless(words)}", style="yellow", overflow="fold")
+    return Text(f"! {sanitize(words)}", style="yellow", overflow="fold")
 
 
 def failure(error: BaseException, *, once: bool = False) -> Text:

@@ -3,9 +3,9 @@
 Rules:
 1. The first stops the answer, the second within the same answer leaves.
 2. The handlers that were there before are there again afterwards, whatever happened.
-3. Signals reach the main thread only; elsewhere nothing is changed.
+3. Signals reach the main thread only; in another thread nothing is changed.
 4. None is lost, whatever the main thread waits for: Python only notes a signal that comes just before a wait begins, or
-   that the system gives to another thread, and would not act on it until the wait is over. So a thread is told of every
+   that the system gives to another thread, and would not act on it until the wait is over. So a thread receives every
    signal the moment it comes. It also may do what a handler must not, such as take a lock that the main thread holds.
 """
 
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-#: Ends any wait of the thread that gets it, means nothing, and is ignored where nobody handles it.
+#: Ends any wait of the thread that gets it, means nothing, and is ignored where it has no handler.
 _NUDGE: Final = signal.SIGURG
 _SECONDS_BETWEEN_NUDGES: Final = 0.05
 
@@ -35,12 +35,12 @@ def stopped_by_interrupt(stop: Callable[[], object]) -> Generator[None]:
         signal.SIGINT: signal.signal(signal.SIGINT, lambda _number, _frame: None),
         _NUDGE: signal.signal(_NUDGE, listener.leave),
     }
-    told_before = signal.set_wakeup_fd(note.fileno(), warn_on_full_buffer=False)
+    wakeup_before = signal.set_wakeup_fd(note.fileno(), warn_on_full_buffer=False)
     try:
         yield
     finally:
         listener.over.set()
-        signal.set_wakeup_fd(told_before)
+        signal.set_wakeup_fd(wakeup_before)
         note.close()
         listener.thread.join()
         noted.close()

@@ -43,12 +43,12 @@ class Teletype(Struct, frozen=True):
             print_formatted_text(FormattedText([(style, text)]), output=self.output)
 
     def session(self) -> PromptSession[str]:
-        """Somewhere to type a line."""
+        """A prompt for one line."""
         return PromptSession(input=self.input, output=self.output)
 
     def choose(self, options: Mapping[str, str], back: str) -> str:
-        """Wait for one of the keys; ``back`` is the key that the ways out stand for."""
-        self.forget_what_was_typed()
+        """Wait for one of the keys; ``back`` is the answer of Ctrl-C, Ctrl-D and Escape."""
+        self.drop_typed_keys()
         bindings = KeyBindings()
 
         def bind(key: str, answer: str) -> None:
@@ -77,8 +77,8 @@ class Teletype(Struct, frozen=True):
         application.ttimeoutlen = 0.05
         return application.run(handle_sigint=False)
 
-    def forget_what_was_typed(self) -> None:
-        """Drop the keys that nobody has read yet."""
+    def drop_typed_keys(self) -> None:
+        """Drop the keys that were not read yet."""
         clear_typeahead(self.input)
         if termios is not None:
             with suppress(OSError, ValueError, termios.error):

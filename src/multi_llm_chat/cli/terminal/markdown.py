@@ -30,7 +30,7 @@ from rich.segment import Segment
 from rich.syntax import Syntax
 from rich.text import Text
 
-from multi_llm_chat.cli.messages import harmless
+from multi_llm_chat.cli.messages import sanitize
 from multi_llm_chat.cli.terminal.renderer import Renderer
 
 # Blocks.
@@ -46,15 +46,15 @@ _LISTS: Final = frozenset({"bullet_list_open", "ordered_list_open"})
 _CELL_END: Final = re.compile(r"(?<!\\)\|")
 
 
-#: Lines that may end a paragraph or a table. Lines that do not look so go on with it for sure.
+#: Lines that may end a paragraph or a table. Other lines certainly continue it.
 _PARAGRAPH_END: Final = re.compile(r"[ \t]*(?:$|[#>`~*+=|:_-]|\d{1,9}[.)])")
 _TABLE_END: Final = re.compile(r"[ \t]|$|[#>`~*+=_-]|\d{1,9}[.)]")
 
 
-class Block(Struct, frozen=True):
+class MarkdownBlock(Struct, frozen=True):
     """What can be laid out by itself: a block of the outermost level, or an item of a list there.
 
-    ``begin`` is the line it begins in, ``joined`` tells that it follows the one before without a gap, and ``number``
+    ``begin`` is the line it begins in, ``joined`` says that it follows the one before without a gap, and ``number``
     is that of an item.
     """
 
@@ -83,7 +83,7 @@ class Block(Struct, frozen=True):
         return {"table_open": 2, "fence": 1}.get(self.tokens[0].type, 0)
 
 
-def blocks_of(text: str, after: Block | None = None) -> list[Block]:
+def blocks_of(text: str, after: MarkdownBlock | None = None) -> list[MarkdownBlock]:
     """The text's blocks; ``after`` is the block it began with when it was the end of a longer text."""
     lines = text.split("\n")
     joined, number = (after.joined, after.number) if after else (False, None)
@@ -96,7 +96,9 @@ def blocks_of(text: str, after: Block | None = None) -> list[Block]:
         joined, number = False, None
     begins = [_begin(tokens) for tokens, _, _ in parts]
     return [
-        Block(tuple(tokens), "\n".join(lines[begin:end]).rstrip("\n"), begin, joined, number)
+        MarkdownBlock(
+            tuple(tokens), "\n".join(lines[begin:end]).rstrip("\n"), begin, joined, number
+        )
         for (tokens, joined, number), (begin, end) in zip(
             parts, pairwise([*begins, len(lines)]), strict=True
         )
@@ -150,7 +152,7 @@ def _is_open(fence: Token) -> bool:
     return end - begin < fence.content.count("\n") + 2
 
 
-def lines_of(renderer: Renderer, blocks: Sequence[Block], width: int) -> list[str]:
+def lines_of(renderer: Renderer, blocks: Sequence[MarkdownBlock], width: int) -> list[str]:
     """The blocks, laid out where the width allows it, and as they were written where not."""
     rows: list[list[Segment]] = []
     for at, block in enumerate(blocks):
@@ -164,7 +166,7 @@ def lines_of(renderer: Renderer, blocks: Sequence[Block], width: int) -> list[st
 class _OneBlock(Markdown):
     """A block, as rich renders it, save for what is below."""
 
-    def __init__(self, block: Block) -> None:
+    def __init__(self, block: MarkdownBlock) -> None:
         # Not the base's: it would make another parser each time.
         self.markup = ""
         self.parsed = list(block.tokens)
@@ -181,7 +183,7 @@ def _without_empty_edges(rows: list[list[Segment]]) -> list[list[Segment]]:
     return rows[full[0] : full[-1] + 1] if full else []
 
 
-def _fits(block: Block, width: int) -> bool:
+def _fits(block: MarkdownBlock, width: int) -> bool:
     deepest = max(token.level for token in block.tokens)
     if deepest > min(_DEEPEST, (width - 16) // 2):
         return False
@@ -213,7 +215,7 @@ class _Code(CodeBlock):
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> "_Code":
-        """The code of a token; what is written beside its mark is its title."""
+        """The code of a token; the text after its mark is its title."""
         title = " ".join(token.info.split())
         code = cls(title.partition(" ")[0] or "text", markdown.code_theme)
         code.title = title
@@ -264,12 +266,12 @@ class MarkdownStream:
         self._pieces: list[str] = []
         #: How many of the lines were parsed, and the block they begin with.
         self._parsed = 0
-        self._open: Block | None = None
+        self._open: MarkdownBlock | None = None
         self._begun = False
 
     def feed(self, text: str) -> None:
         """Take more text."""
-        head, newline, tail = harmless(text).rpartition("\n")
+        head, newline, tail = sanitize(text).rpartition("\n")
         if newline:
             self._lines += "".join([*self._pieces, head]).split("\n")
             self._pieces = []
@@ -317,17 +319,17 @@ class MarkdownStream:
         end = self._open.end if self._open else None
         return bool(new) if end is None else any(map(end.match, new))
 
-    def _rendered(self, blocks: list[Block], width: int) -> list[str]:
+    def _rendered(self, blocks: list[MarkdownBlock], width: int) -> list[str]:
         if not blocks:
             return []
         lines = self._gap(blocks[0]) + lines_of(self._renderer, blocks, width)
         self._begun = True
         return lines
 
-    def _gap(self, block: Block) -> list[str]:
+    def _gap(self, block: MarkdownBlock) -> list[str]:
         return [""] if self._begun and not block.joined else []
 
 
 def whole(renderer: Renderer, text: str, width: int) -> list[str]:
     """The lines of a text that is complete."""
-    return lines_of(renderer, blocks_of(harmless(text)), width)
+    return lines_of(renderer, blocks_of(sanitize(text)), width)

@@ -151,10 +151,10 @@ class ChatPrompt:
         )
         self._session.default_buffer.on_text_changed += self._changed
         if shown is not None:
-            tell = shown
+            on_shown = shown
 
             def drawn(_application: object) -> None:
-                tell()
+                on_shown()
 
             self._session.app.after_render += drawn
 

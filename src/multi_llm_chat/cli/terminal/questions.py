@@ -22,7 +22,7 @@ from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.document import Document
 from prompt_toolkit.validation import ValidationError, Validator
 
-from multi_llm_chat.cli.messages import harmless, one_line
+from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.cli.terminal.boards import Board
 from multi_llm_chat.cli.terminal.key_choice import Line, Teletype, open_teletype
 from multi_llm_chat.cli.terminal.words import argument_lines
@@ -56,13 +56,13 @@ class Field(Struct, frozen=True):
     @property
     def hint(self) -> str:
         """What may be written there."""
-        said = [one_line(as_text(self.schema.get("description")))]
+        hints = [one_line(as_text(self.schema.get("description")))]
         if self.choices:
-            said.append(("any of: " if self.several else "one of: ") + ", ".join(self.choices))
+            hints.append(("any of: " if self.several else "one of: ") + ", ".join(self.choices))
         elif self.schema.get("type") == "boolean":
-            said.append("yes or no")
-        said.append("required" if self.required else "may be left empty")
-        return " · ".join(word for word in said if word)
+            hints.append("yes or no")
+        hints.append("required" if self.required else "may be left empty")
+        return " · ".join(word for word in hints if word)
 
     @property
     def default(self) -> str:
@@ -158,7 +158,7 @@ class _Typed(Validator):
         self._field = field
 
     def validate(self, document: Document) -> None:
-        """Say what is wrong."""
+        """Report what is wrong."""
         try:
             self._field.read(document.text)
         except ValueError as error:
@@ -223,8 +223,8 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {
 _MOST_LINES: Final = 12
 
 
-class Questions:
-    """Asks. ``approve`` and ``elicit`` are callbacks: plain functions, to be called in a thread."""
+class TerminalQuestions:
+    """Asks the person at the keyboard. ``approve`` and ``elicit`` are callbacks: plain functions, to be called in a thread."""
 
     def __init__(self, board: Board, teletype: Teletype | None = None) -> None:
         self._board = board
@@ -240,23 +240,29 @@ class Questions:
         """Ask what a server wants to know."""
         with self._board.suspended():
             teletype = self._teletype or open_teletype()
-            teletype.forget_what_was_typed()
+            teletype.drop_typed_keys()
             source = one_line(question.server)
             teletype.show([("", ""), ("bold fg:ansicyan", f"? {source} asks")])
-            teletype.show([("", f"  {line}") for line in harmless(question.message).split("\n")])
+            teletype.show([("", f"  {line}") for line in sanitize(question.message).split("\n")])
             ask = _visit if question.mode == "url" else ask_form
             answer = ask(teletype, question)
-            teletype.show([("fg:ansibrightblack", f"  {_TOLD[answer.action]} {source}"), ("", "")])
+            teletype.show(
+                [("fg:ansibrightblack", f"  {_OUTCOMES[answer.action]} {source}"), ("", "")]
+            )
             return answer
 
 
-_TOLD: Final = {"accept": "answered", "decline": "declined to answer", "cancel": "did not answer"}
+_OUTCOMES: Final = {
+    "accept": "answered",
+    "decline": "declined to answer",
+    "cancel": "did not answer",
+}
 
 
 def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
     name = one_line(request.tool)
     lines = argument_lines(request.call)
-    teletype.show([("", ""), *_asked(request), *_shown(lines[:_MOST_LINES])])
+    teletype.show([("", ""), *_question_lines(request), *_indented(lines[:_MOST_LINES])])
     options = {"y": "once", "a": "in this conversation", "n": "no", "r": "no, because …"}
     if request.conversation is None:
         del options["a"]
@@ -265,7 +271,7 @@ def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
         options["v"] = f"{hidden:,} more lines"
     key = teletype.choose(options, back="n")
     if key == "v":
-        teletype.show(_shown(lines[_MOST_LINES:]))
+        teletype.show(_indented(lines[_MOST_LINES:]))
         del options["v"]
         key = teletype.choose(options, back="n")
     decision = _decided(teletype, key)
@@ -273,19 +279,19 @@ def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
     return decision
 
 
-def _asked(request: ApprovalRequest) -> list[Line]:
+def _question_lines(request: ApprovalRequest) -> list[Line]:
     source = f" of {one_line(request.source)}" if request.source else ""
     name = f"{one_line(request.tool)}{source}"
     question = f"? May {name} run?"
     if request.interrupted:
         question = f"? {name} was interrupted and may have done its work. Run it again?"
-    told = [("bold fg:ansiyellow", question)]
+    lines = [("bold fg:ansiyellow", question)]
     if request.description:
-        told.append(("fg:ansibrightblack", f"  {one_line(request.description)[:200]}"))
-    return told
+        lines.append(("fg:ansibrightblack", f"  {one_line(request.description)[:200]}"))
+    return lines
 
 
-def _shown(lines: list[str]) -> list[Line]:
+def _indented(lines: list[str]) -> list[Line]:
     return [("", f"  {line}") for line in lines]
 
 
@@ -316,7 +322,7 @@ def _outcome(decision: Decision, name: str) -> Line:
 
 def _visit(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
     """Show an address. Nothing is opened: whether and where to is the reader's decision."""
-    url = harmless(question.url or "").replace("\n", "")
+    url = sanitize(question.url or "").replace("\n", "")
     host = _host(url)
     teletype.show(
         [
@@ -325,7 +331,7 @@ def _visit(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
             ("", f"  It leads to {host}" if host else "  It is no valid address."),
         ]
     )
-    key = teletype.choose({"y": "done, go on", "n": "decline", "c": "cancel"}, back="c")
+    key = teletype.choose({"y": "done, continue", "n": "decline", "c": "cancel"}, back="c")
     answers = {"y": ElicitationAnswer("accept"), "n": ElicitationAnswer("decline")}
     return answers.get(key, CANCELLED)
 

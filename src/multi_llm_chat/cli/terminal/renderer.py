@@ -3,7 +3,7 @@
 Rules:
 1. Nothing is written anywhere here.
 2. Nothing but our own colours is left for the terminal to obey.
-3. No line is wider than asked; white space at the end of a line, which nobody sees, is left out.
+3. No line is wider than asked; white space at the end of a line is left out.
 """
 
 import io
@@ -16,7 +16,7 @@ from rich.segment import Segment
 from rich.text import Text
 from rich.theme import Theme
 
-from multi_llm_chat.cli.messages import harmless
+from multi_llm_chat.cli.messages import sanitize
 from multi_llm_chat.cli.terminal.screen import Capabilities
 
 #: Quiet, and without backgrounds, which would fit only dark terminals or only light ones.
@@ -73,7 +73,7 @@ class Renderer:
 
     def _coloured(self, segment: Segment) -> str:
         # Once more: ``&#8238;`` has become a character only now.
-        text, style = harmless(segment.text), segment.style
+        text, style = sanitize(segment.text), segment.style
         return style.render(text, color_system=self._colours) if style else text
 
     def lines(self, renderable: RenderableType, width: int) -> list[str]:

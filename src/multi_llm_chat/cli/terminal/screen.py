@@ -146,7 +146,7 @@ class _Echo:
             return
         with suppress(OSError, ValueError, termios.error):
             if os.tcgetpgrp(0) != os.getpgrp():
-                return  # in the background the terminal is somebody else's
+                return  # a background process does not own the terminal
             before = termios.tcgetattr(0)
             silent = [*before]
             silent[3] &= ~termios.ECHO

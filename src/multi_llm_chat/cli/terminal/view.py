@@ -31,7 +31,7 @@ from multi_llm_chat.cli.terminal.markdown import MarkdownStream
 from multi_llm_chat.cli.terminal.renderer import Renderer
 from multi_llm_chat.cli.terminal.words import (
     RESUMED,
-    Summary,
+    AnswerSummary,
     finish_text,
     stop_text,
     usage_text,
@@ -76,8 +76,8 @@ class Section(Protocol):
         ...
 
 
-class Words:
-    """What the model says."""
+class TextSection:
+    """The text of the model."""
 
     kind = "words"
 
@@ -95,7 +95,7 @@ class Words:
         return self.stream.tail(width, height)
 
 
-class Thought:
+class ThinkingSection:
     """What the model thinks: one line."""
 
     kind = "thought"
@@ -109,7 +109,7 @@ class Thought:
         self._recent = ""
 
     def add(self, words: str) -> None:
-        """Go on thinking."""
+        """Add words of the thought."""
         self._recent = (self._recent + words)[-400:]
 
     def close(self) -> None:
@@ -127,7 +127,7 @@ class Thought:
         return self._renderer.lines(shown, width)[:height]
 
 
-class Tool:
+class ToolSection:
     """A call and its result."""
 
     kind = "tool"
@@ -167,7 +167,7 @@ class Tool:
         return self._renderer.lines(shown, width)[:height]
 
 
-class Remark:
+class RemarkSection:
     """Something said once."""
 
     def __init__(self, renderer: Renderer, shown: RenderableType, kind: str = "remark") -> None:
@@ -198,7 +198,7 @@ _WAITS: Final[dict[WaitReason, str]] = {
 _Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd
 
 
-class AnswerView:
+class TerminalAnswer:
     """An answer that is shown while it comes."""
 
     def __init__(self, renderer: Renderer, speaker: str, model: str, clock: Clock) -> None:
@@ -213,10 +213,12 @@ class AnswerView:
         self._tokens = 0
         self._usage = Usage()
         self._kind = ""
-        self._sections: deque[Section] = deque([Remark(renderer, header(speaker, model), "header")])
+        self._sections: deque[Section] = deque(
+            [RemarkSection(renderer, header(speaker, model), "header")]
+        )
 
     def take(self, event: Event) -> None:
-        """Take what the model or its tools tell."""
+        """Take an event of the model or its tools."""
         match event:
             case Usage():
                 self._usage += event
@@ -238,25 +240,25 @@ class AnswerView:
             case RunWaiting():
                 self._wait(event)
             case TextDelta() | ThinkingDelta() | ToolCallStart() | ToolCallDelta() | ToolCallEnd():
-                self._hear(event)
+                self._take_delta(event)
             case _:
                 pass  # nothing to be shown
 
     def _wait(self, event: RunWaiting) -> None:
-        """Show why the run does not go on; a store that refuses writes is also said above the status line."""
+        """Show why the run waits; a store that refuses writes is also named above the status line."""
         self._doing = _WAITS[event.reason]
         if event.reason == "store":
             self._notice(f"Not saved: {event.text}")
 
-    def _hear(self, delta: _Delta) -> None:
-        """Take more of what the model writes."""
+    def _take_delta(self, delta: _Delta) -> None:
+        """Take a piece of the model's reply."""
         match delta:
             case TextDelta():
                 self._count(delta.text, "writing")
-                self._words().stream.feed(delta.text)
+                self._text().stream.feed(delta.text)
             case ThinkingDelta():
                 self._count(delta.text, "thinking")
-                self._thought().add(delta.text)
+                self._thinking().add(delta.text)
             case ToolCallStart():
                 self._doing = "calling a tool"
                 self._close_last()
@@ -267,26 +269,26 @@ class AnswerView:
             case _:
                 assert_never(delta)
 
-    def end(self, summary: Summary | None = None) -> None:
+    def end(self, summary: AnswerSummary | None = None) -> None:
         """The answer is complete."""
-        told = summary or Summary()
+        end = summary or AnswerSummary()
         self._close_all()
-        if told.stop not in {"length", "refusal"}:  # the reply's own ending has said so
-            self._notice(stop_text(told.stop))
-        words = usage_text(told.usage or self._usage, told.cost, self._seconds())
-        self._end_with(Remark(self._renderer, usage(words), "usage"))
+        if end.stop not in {"length", "refusal"}:  # the reply's own ending was shown
+            self._notice(stop_text(end.stop))
+        words = usage_text(end.usage or self._usage, end.cost, self._seconds())
+        self._end_with(RemarkSection(self._renderer, usage(words), "usage"))
 
     def fail(self, error: BaseException, *, once: bool = False) -> None:
         """The answer goes no further."""
         self._close_all()
-        self._end_with(Remark(self._renderer, failure(error, once=once), "failure"))
+        self._end_with(RemarkSection(self._renderer, failure(error, once=once), "failure"))
 
     def resume(self) -> None:
         """The answer was interrupted and begins anew: what is not yet on the screen for good is taken back."""
         while self._sections and not self._sections[-1].closed:
             self._sections.pop()
         self._doing = "waiting"
-        self._sections.append(Remark(self._renderer, usage(RESUMED), "resumed"))
+        self._sections.append(RemarkSection(self._renderer, usage(RESUMED), "resumed"))
 
     def settled(self, width: int) -> list[str]:
         """The lines that stay, since the last time."""
@@ -330,44 +332,44 @@ class AnswerView:
     def _gap(before: str, after: str) -> list[str]:
         return [""] if before not in {"", "header", "thought", after} else []
 
-    def _words(self) -> Words:
+    def _text(self) -> TextSection:
         last = self._sections[-1] if self._sections else None
-        if isinstance(last, Words) and not last.closed:
+        if isinstance(last, TextSection) and not last.closed:
             return last
         self._close_last()
-        words = Words(self._renderer)
+        words = TextSection(self._renderer)
         self._sections.append(words)
         return words
 
-    def _thought(self) -> Thought:
+    def _thinking(self) -> ThinkingSection:
         last = self._sections[-1] if self._sections else None
-        if isinstance(last, Thought) and not last.closed:
+        if isinstance(last, ThinkingSection) and not last.closed:
             return last
         self._close_last()
-        thought = Thought(self._renderer, self._clock)
+        thought = ThinkingSection(self._renderer, self._clock)
         self._sections.append(thought)
         return thought
 
-    def _tool(self, call: ToolCall) -> Tool:
+    def _tool(self, call: ToolCall) -> ToolSection:
         for section in self._sections:
-            if isinstance(section, Tool) and section.answers(call):
+            if isinstance(section, ToolSection) and section.answers(call):
                 return section
         self._close_last()
-        tool = Tool(self._renderer, self._clock, call)
+        tool = ToolSection(self._renderer, self._clock, call)
         self._sections.append(tool)
         return tool
 
     def _notice(self, words: str) -> None:
         if words:
             self._close_last()
-            self._sections.append(Remark(self._renderer, notice(words), "notice"))
+            self._sections.append(RemarkSection(self._renderer, notice(words), "notice"))
 
     def _close_last(self) -> None:
         """Close words and thoughts; a tool is closed by its result."""
         match self._sections[-1] if self._sections else None:
-            case Words() as words:
+            case TextSection() as words:
                 words.closed = True
-            case Thought() as thought if not thought.closed:
+            case ThinkingSection() as thought if not thought.closed:
                 thought.close()
             case _:
                 pass
@@ -377,7 +379,7 @@ class AnswerView:
         for section in self._sections:
             section.closed = True
 
-    def _end_with(self, remark: Remark) -> None:
+    def _end_with(self, remark: RemarkSection) -> None:
         self._sections.append(remark)
         self._took = self._seconds()
         self.over = True

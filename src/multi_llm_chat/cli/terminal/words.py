@@ -1,8 +1,8 @@
-"""What is said beside the answers: about tool calls, tokens, money, endings and errors. Words only, no colours.
+"""The texts around the answers: tool calls, tokens, money, endings and errors. Text only, no colours.
 
 Rules:
-1. Whatever comes from a model, a tool or a server is made harmless first.
-2. Long things are cut, and it is said how much was left out.
+1. Text of a model, a tool or a server is sanitized first.
+2. Long text is cut, with a note of how much was left out.
 3. An error is followed by what to do.
 """
 
@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from multi_llm_chat.cli.messages import harmless, one_line
+from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.errors import (
     AuthError,
     BadRequest,
@@ -53,7 +53,7 @@ _HINTS: Final[dict[type[BaseException], tuple[str, ...]]] = {
     Refused: ("Say it in other words, or ask another speaker.",) * 2,
     StreamBroken: (
         "What arrived is kept. /retry asks again.",
-        "What arrived is kept. Go on with it: mlc chat --continue, then /retry.",
+        "What arrived is kept. Continue: mlc chat --continue, then /retry.",
     ),
     BadRequest: (
         "/retry asks again; /model chooses another model.",
@@ -63,7 +63,7 @@ _HINTS: Final[dict[type[BaseException], tuple[str, ...]]] = {
     * 2,
 }
 
-#: What is said where an answer was cut off and somebody goes on with it.
+#: The notice of an answer that was interrupted and is resumed.
 RESUMED: Final = "The answer was interrupted and begins anew."
 
 _FINISHES: Final[dict[FinishReason, str]] = {
@@ -83,7 +83,7 @@ _STOPS: Final[dict[StopReason, str]] = {
 }
 
 
-class Summary(Struct, frozen=True):
+class AnswerSummary(Struct, frozen=True):
     """How an answer ended: what it cost, and why it went no further, where that is worth a word."""
 
     usage: Usage | None = None
@@ -99,26 +99,26 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def argument_lines(call: ToolCall) -> list[str]:
-    """The arguments in full, a line each at least: for somebody who must judge them."""
+    """The arguments in full, a line each at least, to be judged before a tool runs."""
     if call.error is not None:
-        return harmless(call.raw_arguments or "").split("\n")
+        return sanitize(call.raw_arguments or "").split("\n")
     return [
         line
         for name, value in call.arguments.items()
-        for line in _named(one_line(name), harmless(_written(value)).split("\n"))
+        for line in _named(one_line(name), sanitize(_written(value)).split("\n"))
     ]
 
 
 def result_lines(result: ToolResult, most: int = 4) -> list[str]:
     """The first lines of a result, and how many are left out."""
-    lines = [line for line in harmless(_content_text(result.content)).split("\n") if line.strip()]
+    lines = [line for line in sanitize(_content_text(result.content)).split("\n") if line.strip()]
     if len(lines) <= most + 1:
         return lines
     return [*lines[:most], f"… {len(lines) - most:,} more lines"]
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration as people say it."""
+    """A duration in words."""
     if seconds < 1:
         return f"{seconds:.1f} s"
     if seconds < 60:
@@ -158,7 +158,7 @@ def stop_text(reason: StopReason) -> str:
 
 def error_lines(error: BaseException, *, once: bool = False) -> list[str]:
     """What went wrong, and what to do: in a conversation, or after a question that was asked ``once``."""
-    said = [line for line in harmless(str(error)).split("\n") if line.strip()]
+    lines = [line for line in sanitize(str(error)).split("\n") if line.strip()]
     hints = [hint[once] for kind, hint in _HINTS.items() if isinstance(error, kind)]
     wait: float | None = getattr(error, "retry_after", None)
     if wait:
@@ -166,7 +166,7 @@ def error_lines(error: BaseException, *, once: bool = False) -> list[str]:
             "ask again, or ask another speaker: -m" if once else "/retry, or ask another speaker"
         )
         hints = [f"Wait {seconds_text(wait)}, then {again}."]
-    return [*(said or [type(error).__name__]), *hints[:1]]
+    return [*(lines or [type(error).__name__]), *hints[:1]]
 
 
 def _usage_parts(usage: Usage | None, cost: Decimal | None, seconds: float | None) -> Iterator[str]:
