@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from bench.measuring import Result
-from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.archive.document import ConversationDocument, TreeTurn
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import (
     Store,
@@ -103,12 +103,12 @@ def fill(store: Store, author: Author) -> tuple[str, float]:
     return names[0], seconds
 
 
-def _document(name: str, size: int, author: Author) -> Conversation:
+def _document(name: str, size: int, author: Author) -> ConversationDocument:
     turns = tuple(
         TreeTurn(Turn(("user", "claude")[at % 2], (Text(author.message()),), id=f"t{at}"), f"t{at - 1}" if at else None)
         for at in range(size)
     )  # fmt: skip
-    return Conversation(name, name, turns=turns, heads={"main": f"t{size - 1}"})
+    return ConversationDocument(name, name, turns=turns, heads={"main": f"t{size - 1}"})
 
 
 def milliseconds(task: Callable[[], object], rounds: int = ROUNDS) -> float:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
-from multi_llm_chat.archive.document import MAIN, Conversation, Imported, TreeTurn
+from multi_llm_chat.archive.document import MAIN, ConversationDocument, Imported, TreeTurn
 from multi_llm_chat.archive.importer import read_conversations
 from multi_llm_chat.archive.text_export import shown_turns, write_conversations
 from multi_llm_chat.archive.turn_tree import Node, grow
@@ -29,7 +29,7 @@ def read(document: Any) -> Imported:
     return read_conversations(json.dumps(document).encode())
 
 
-def words_of(conversation: Conversation) -> list[str]:
+def words_of(conversation: ConversationDocument) -> list[str]:
     return [
         part.content
         for turn in shown_turns(conversation)
@@ -42,7 +42,7 @@ def words_of(conversation: Conversation) -> list[str]:
 
 
 @st.composite
-def conversations(draw: st.DrawFn) -> Conversation:
+def conversations(draw: st.DrawFn) -> ConversationDocument:
     turns = read_history(draw(nasty_histories))
     placed: list[TreeTurn] = []
     for number, turn in enumerate(turns):
@@ -54,7 +54,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
         run = draw(st.none() | st.sampled_from(["r1", "r2"]))
         placed.append(TreeTurn(named, None if above < 0 else f"t{above}", run))
     heads = {MAIN: f"t{draw(st.integers(0, len(turns) - 1))}"} if turns else {}
-    return Conversation(
+    return ConversationDocument(
         draw(st.text(min_size=1, max_size=8).filter(str.strip)),
         draw(st.text()),
         draw(st.integers(0, 2**41)),
@@ -67,7 +67,7 @@ def conversations(draw: st.DrawFn) -> Conversation:
 
 @given(st.lists(conversations(), max_size=3))
 def test_what_is_exported_imported_and_exported_is_the_same_to_the_byte(
-    written: list[Conversation],
+    written: list[ConversationDocument],
 ) -> None:
     first = write_conversations(written, "json")
     imported = read_conversations(first.encode())
@@ -76,7 +76,9 @@ def test_what_is_exported_imported_and_exported_is_the_same_to_the_byte(
 
 
 @given(conversations(), st.data())
-def test_one_broken_turn_spoils_no_other(written: Conversation, data: st.DataObject) -> None:
+def test_one_broken_turn_spoils_no_other(
+    written: ConversationDocument, data: st.DataObject
+) -> None:
     document = json.loads(write_conversations([written], "json"))
     turns = document["conversations"][0]["turns"]
     if not turns:
@@ -415,7 +417,7 @@ def test_every_turn_of_every_node_stands_once_and_behind_its_parent(
     first = {each.id: each for each in reversed(nodes)}
     assert len(tree.turns) == sum(len(each.turns) for each in first.values())
     assert set(tree.last) == set(first)
-    assert_sound(Conversation("c", turns=tree.turns))
+    assert_sound(ConversationDocument("c", turns=tree.turns))
 
 
 def test_a_very_deep_tree_is_no_trouble() -> None:
@@ -423,7 +425,7 @@ def test_a_very_deep_tree_is_no_trouble() -> None:
     assert len(grow(nodes).turns) == 20_000
 
 
-def assert_sound(conversation: Conversation) -> None:
+def assert_sound(conversation: ConversationDocument) -> None:
     seen: set[str] = set()
     for each in conversation.turns:
         assert each.turn.id
@@ -445,7 +447,7 @@ def test_markdown_and_text_say_everything_that_was_said() -> None:
         Turn("claude", (Text("Yes."),), "4"),
     )
     placed = tuple(TreeTurn(turn, str(at) if at else None) for at, turn in enumerate(turns))
-    conversation = Conversation("x", "A\nday", turns=placed, heads={MAIN: "4"})
+    conversation = ConversationDocument("x", "A\nday", turns=placed, heads={MAIN: "4"})
     assert write_conversations([conversation], "markdown") == (
         "# A day\n\n## user · 2023-11-14 22:13 UTC\n\nIs it sunny?\n\n## claude\n\n**weather**\n\n"
         '```json\n{"city":"東京"}\n```\n\n## tool\n\n**weather** failed\n\n````\n```sunny```\n````\n\n'
@@ -457,7 +459,9 @@ def test_markdown_and_text_say_everything_that_was_said() -> None:
 
 
 @given(conversations())
-def test_no_words_of_the_shown_branch_are_missing_for_people(conversation: Conversation) -> None:
+def test_no_words_of_the_shown_branch_are_missing_for_people(
+    conversation: ConversationDocument,
+) -> None:
     for form in ("markdown", "text"):
         written = write_conversations([conversation], form)
         assert all(words in written for words in words_of(conversation))

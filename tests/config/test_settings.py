@@ -81,7 +81,7 @@ def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
         ("[tools]\nqqqq = 1", "known are: approval"),
         ("[speakers.c]\n", "speakers.c: object missing required field 'provider'"),
         ('others = "shout"', "others: "),
-        ('[speakers.all]\nprovider = "x"', "nobody can be called 'all'"),
+        ('[speakers.all]\nprovider = "x"', "a speaker cannot be called 'all'"),
         ('[speakers."a b"]\nprovider = "x"', "cannot be addressed"),
         ('[speakers.A]\nprovider = "x"\n[speakers.a]\nprovider = "x"', "two speakers"),
         ("[groups]\nnone = []", "has no members"),

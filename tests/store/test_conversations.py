@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from tests.store.talking import count_rows, saved, say, talk, words_of
 
-from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.archive.document import ConversationDocument, TreeTurn
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.store import (
@@ -141,7 +141,7 @@ def test_purging_leaves_nothing_behind_but_what_others_use(store: Store):
 
 def test_a_conversation_of_thousands_is_purged_too(store: Store):
     items = [TreeTurn(say("x", identifier=f"{n}"), f"{n - 1}" if n else None) for n in range(1500)]
-    document = Conversation("long", turns=tuple(items), heads={"main": "1499"})
+    document = ConversationDocument("long", turns=tuple(items), heads={"main": "1499"})
     store.run(write_document, document)
     assert len(store.run(path, "long")) == 1500
     store.run(delete, "long")

@@ -3,7 +3,7 @@
 import pytest
 from tests.store.talking import say
 
-from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.archive.document import ConversationDocument, TreeTurn
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.store import (
     Store,
@@ -15,7 +15,7 @@ from multi_llm_chat.store import (
 
 
 def test_a_document_is_read_as_it_was_written(store: Store):
-    document = Conversation(
+    document = ConversationDocument(
         "doc-1",
         "題",
         created_ms=5,
@@ -40,7 +40,7 @@ def test_a_document_is_read_as_it_was_written(store: Store):
 
 def test_ids_that_no_store_takes_are_replaced_throughout(store: Store):
     bad = "x" * 300
-    document = Conversation(
+    document = ConversationDocument(
         "\0",
         turns=(TreeTurn(say("a", identifier=bad)), TreeTurn(say("b"), bad)),
         heads={"main": bad},
@@ -61,5 +61,5 @@ def test_nothing_of_a_broken_document_is_written(
     store: Store, turns: tuple[TreeTurn, ...], ends: dict[str, str]
 ):
     with pytest.raises(UsageError):
-        store.run(write_document, Conversation("broken", turns=turns, heads=ends))
+        store.run(write_document, ConversationDocument("broken", turns=turns, heads=ends))
     assert store.run(list_conversations).conversations == ()

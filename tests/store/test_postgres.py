@@ -8,7 +8,7 @@ import pytest
 from tests.store.postgres_server import binaries, server
 from tests.store.processes import SLOW
 
-from multi_llm_chat.archive.document import Conversation
+from multi_llm_chat.archive.document import ConversationDocument
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import (
@@ -59,7 +59,7 @@ def test_a_connection_lost_in_the_middle_is_tried_again_and_nothing_is_doubled(p
 def test_an_operation_that_landed_unnoticed_is_not_done_twice(postgres: str):
     tries: list[str] = []
 
-    def landed(transaction: Transaction, document: Conversation) -> str:
+    def landed(transaction: Transaction, document: ConversationDocument) -> str:
         append(transaction, "talk", [Turn("user", (Text("once"),))])
         made = write_document(transaction, document)
         tries.append(made)

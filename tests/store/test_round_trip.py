@@ -10,7 +10,7 @@ from tests.store.conftest import PLACES
 from tests.strategies.histories import VALUES
 from tests.strategies.turns import turns
 
-from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.archive.document import ConversationDocument, TreeTurn
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.store import (
     Store,
@@ -68,7 +68,7 @@ def test_every_document_is_read_as_it_was_written(told: list[Turn], parents: lis
         for number, turn in enumerate(told)
     ]
     heads = {"main": f"t{len(items) - 1}"} if items else {}
-    document = Conversation("d", "t", 1, None, tuple(items), heads, {"told": len(items)})
+    document = ConversationDocument("d", "t", 1, None, tuple(items), heads, {"told": len(items)})
     with open_store(":memory:") as store:
         assert repr(store.run(read_document, store.run(write_document, document))) == repr(document)
 

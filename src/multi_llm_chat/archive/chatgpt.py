@@ -2,7 +2,7 @@
 
 Rules:
 1. ``current_node`` is the end of the branch that is shown; the other branches are kept.
-2. A message to somebody else than everybody (``recipient``) is a tool call, a message of the role ``tool``
+2. A message whose ``recipient`` is not ``all`` is a tool call, a message of the role ``tool``
    answers the call above it.
 3. Thoughts are thinking without a signature: shown, never sent.
 4. Hidden messages (custom instructions, empty system texts) are skipped; everything with words is kept.
@@ -14,7 +14,7 @@ import msgspec
 
 from multi_llm_chat.archive.document import (
     MAIN,
-    Conversation,
+    ConversationDocument,
     UnreadableError,
     identifier,
     joined,
@@ -40,11 +40,11 @@ _ROLES: Final = {"user": "user", "assistant": SPEAKER, "system": "system", "tool
 
 
 def looks_like_chatgpt(entry: object) -> bool:
-    """Tell whether an entry of a list is a conversation of this export."""
+    """Whether an entry of a list is a conversation of this export."""
     return isinstance(member(entry, "mapping"), dict)
 
 
-def read_chatgpt(entry: object) -> tuple[Conversation, list[str]]:
+def read_chatgpt(entry: object) -> tuple[ConversationDocument, list[str]]:
     """One conversation, and what was odd about it.
 
     Raises:
@@ -58,7 +58,7 @@ def read_chatgpt(entry: object) -> tuple[Conversation, list[str]]:
     end = tree.last.get(text(member(entry, "current_node")))
     if end is None and tree.turns:
         end = tree.turns[-1].turn.id
-    conversation = Conversation(
+    conversation = ConversationDocument(
         identifier(member(entry, "conversation_id"), member(entry, "id")),
         text(member(entry, "title")),
         read_ms(member(entry, "create_time")) or 0,
@@ -152,16 +152,16 @@ def _words(content: object) -> str:
             for thought in listed(member(content, "thoughts"))
             for key in ("summary", "content")
         )
-    said = [_piece(piece) for piece in listed(member(content, "parts"))]
-    said += [text(member(content, key)) for key in ("text", "result", "content", "url", "title")]
-    return joined(dict.fromkeys(said)) if kind != "text" else "\n".join(filter(None, said))
+    pieces = [_piece(piece) for piece in listed(member(content, "parts"))]
+    pieces += [text(member(content, key)) for key in ("text", "result", "content", "url", "title")]
+    return joined(dict.fromkeys(pieces)) if kind != "text" else "\n".join(filter(None, pieces))
 
 
 def _piece(piece: Any) -> str:
     if isinstance(piece, str):
         return piece
     kind = text(member(piece, "content_type"))
-    words = text(member(piece, "text"))  # what was said aloud is written beside the sound
+    words = text(member(piece, "text"))  # the transcript of the sound
     if words:
         return words
     where = text(member(piece, "asset_pointer")) or text(member(piece, "name"))

@@ -3,7 +3,7 @@
 Rules:
 1. Messages follow each other, unless they name their parents (``parent_message_uuid``): then they are a tree.
 2. Calls and results stand in one message of the export; they become the turns they were: call, result, words.
-3. The texts of attachments are part of what the user said; other files are noted by name.
+3. The texts of attachments are part of the user's text; other files are noted by name.
 4. Thinking has no signature in an export: shown, never sent.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from multi_llm_chat.archive.document import (
     MAIN,
-    Conversation,
+    ConversationDocument,
     UnreadableError,
     identifier,
     joined,
@@ -30,11 +30,11 @@ _ROLES: Final = {"human": "user", "user": "user", "assistant": SPEAKER}
 
 
 def looks_like_claude(entry: object) -> bool:
-    """Tell whether an entry of a list is a conversation of this export."""
+    """Whether an entry of a list is a conversation of this export."""
     return isinstance(member(entry, "chat_messages"), list)
 
 
-def read_claude(entry: object) -> tuple[Conversation, list[str]]:
+def read_claude(entry: object) -> tuple[ConversationDocument, list[str]]:
     """One conversation, and what was odd about it.
 
     Raises:
@@ -48,7 +48,7 @@ def read_claude(entry: object) -> tuple[Conversation, list[str]]:
     end = tree.last.get(text(member(entry, "current_leaf_message_uuid")))
     if end is None and tree.turns:
         end = tree.turns[-1].turn.id
-    conversation = Conversation(
+    conversation = ConversationDocument(
         identifier(member(entry, "uuid"), member(entry, "id")),
         text(member(entry, "name")),
         read_ms(member(entry, "created_at")) or 0,
@@ -67,9 +67,9 @@ def _nodes(messages: list[Any], problems: list[str]) -> Iterable[Node]:
             problems.append(f"message {number} has no known sender and is left out")
             continue
         name = identifier(member(message, "uuid")) or f"message-{number}"
-        told = text(member(message, "parent_message_uuid"))
+        named_parent = text(member(message, "parent_message_uuid"))
         # The first message's parent is an id that stands for "none".
-        parent = told if told in known else (None if told else above)
+        parent = named_parent if named_parent in known else (None if named_parent else above)
         yield Node(name, parent, _turns(name, role, message))
         above = name
 
@@ -131,14 +131,19 @@ def _parts(name: str, message: object) -> Iterable[Part]:
 
 def _result(block: object, waiting: list[tuple[str, str]]) -> ToolResult:
     """A result; where the export does not say to which call, it is the first that waits for one."""
-    told = identifier(member(block, "tool_use_id"))
+    named_call = identifier(member(block, "tool_use_id"))
     name = text(member(block, "name"))
     found = next(
-        (call for call in waiting if (call[0] == told if told else name in ("", call[1]))), None
+        (
+            call
+            for call in waiting
+            if (call[0] == named_call if named_call else name in ("", call[1]))
+        ),
+        None,
     )
     if found is not None:
         waiting.remove(found)
-    call_id, tool = found or (told, name or "tool")
+    call_id, tool = found or (named_call, name or "tool")
     content = member(block, "content")
     words = (
         content

@@ -27,7 +27,7 @@ class TreeTurn(Struct, frozen=True):
     run: str | None = None
 
 
-class Conversation(Struct, frozen=True):
+class ConversationDocument(Struct, frozen=True):
     """A conversation with all its branches; times are milliseconds since 1970."""
 
     id: str
@@ -45,7 +45,7 @@ class Conversation(Struct, frozen=True):
 class Imported(Struct, frozen=True):
     """The conversations that could be read, and a line about each thing that could not."""
 
-    conversations: tuple[Conversation, ...] = ()
+    conversations: tuple[ConversationDocument, ...] = ()
     problems: tuple[str, ...] = ()
 
 
@@ -74,11 +74,11 @@ def listed(value: object) -> list[Any]:
 
 def identifier(*candidates: object) -> str:
     """The first candidate that can be an id; nothing if there is none."""
-    return next((told for told in candidates if isinstance(told, str) and told.strip()), "")
+    return next((each for each in candidates if isinstance(each, str) and each.strip()), "")
 
 
 def joined(lines: Iterable[str]) -> str:
-    """The lines that say something."""
+    """The lines that are not empty."""
     return "\n".join(line for line in lines if line.strip())
 
 
@@ -95,8 +95,10 @@ def read_ms(value: object) -> int | None:
                 # Seconds of this era have ten digits, milliseconds thirteen.
                 return round(value if abs(value) >= 1e11 else value * 1000)
             case str():
-                told = datetime.fromisoformat(value)
-                return round((told if told.tzinfo else told.replace(tzinfo=UTC)).timestamp() * 1000)
+                moment = datetime.fromisoformat(value)
+                return round(
+                    (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000
+                )
             case _:
                 return None
     except (ValueError, OverflowError):

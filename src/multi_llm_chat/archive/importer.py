@@ -1,14 +1,14 @@
 """Any file that holds conversations.
 
 Rules:
-1. The content tells what a file is, not its name; a zip is looked into (ChatGPT and Claude send one).
+1. The content decides what a file is, not its name; a zip is opened (ChatGPT and Claude send one).
 2. What can be read is given, and a line about each thing that cannot; one broken conversation spoils no other.
-3. A file that is nothing we know is a ``UsageError`` that says what would be right.
+3. A file of no known form is a ``UsageError`` that says what would be right.
 
 A history alone (the first system's files, and lists of messages as many programs write them):
 4. A list of turns, or an object that has one under ``turns``, ``history``, ``messages`` or ``conversation``.
 5. Turns are read as liberally as everywhere (``history.reader``); one that cannot be read is a problem and left out.
-6. A system prompt beside the list becomes the conversation's own.
+6. A system prompt next to the list becomes the conversation's own.
 """
 
 import io
@@ -24,7 +24,7 @@ from multi_llm_chat.archive.chatgpt import looks_like_chatgpt, read_chatgpt
 from multi_llm_chat.archive.claude import looks_like_claude, read_claude
 from multi_llm_chat.archive.document import (
     MAIN,
-    Conversation,
+    ConversationDocument,
     Imported,
     UnreadableError,
     identifier,
@@ -46,12 +46,12 @@ _TITLES: Final = ("title", "display_name", "name")
 
 
 def looks_like_history(document: object) -> bool:
-    """Tell whether it is a list of turns, or has one."""
+    """Whether it is a list of turns, or has one."""
     turns = _turns_of(document)
     return bool(turns) and any(isinstance(member(turn, "role"), str) for turn in turns)
 
 
-def read_plain(document: object) -> tuple[Conversation, list[str]]:
+def read_plain(document: object) -> tuple[ConversationDocument, list[str]]:
     """The conversation, and what was odd about it.
 
     Raises:
@@ -72,9 +72,9 @@ def read_plain(document: object) -> tuple[Conversation, list[str]]:
     if not turns:
         raise UnreadableError("; ".join(problems[:3]) or "it has no turns")
     tree = grow(_in_a_row(read_history(turns)))
-    conversation = Conversation(
+    conversation = ConversationDocument(
         identifier(member(document, "id")),
-        next((told for key in _TITLES if (told := text(member(document, key)))), ""),
+        next((title for key in _TITLES if (title := text(member(document, key)))), ""),
         read_ms(member(document, "created_at")) or 0,
         turns=tree.turns,
         heads={MAIN: tree.turns[-1].turn.id or ""},
@@ -110,7 +110,7 @@ def _settings(document: object) -> JsonObject:
 #: A file inside of a zip that would unpack to more is not unpacked.
 MAX_UNPACKED: Final = 2**30
 
-Reader: TypeAlias = Callable[[object], tuple[Conversation, list[str]]]
+Reader: TypeAlias = Callable[[object], tuple[ConversationDocument, list[str]]]
 
 _KINDS: Final[tuple[tuple[Callable[[object], bool], Reader], ...]] = (
     (looks_like_chatgpt, read_chatgpt),

@@ -2,8 +2,8 @@
 
 Rules:
 1. What is written and read again is written the same, to the byte.
-2. The form of a turn is that of every history (``history.writer``), with ``parent`` beside it.
-3. A conversation that cannot be read is told and left out; so is a turn, whose children move up.
+2. The form of a turn is that of every history (``history.writer``), with ``parent`` added.
+3. A conversation that cannot be read is reported and left out; so is a turn, whose children move up.
 4. A file of a newer version is not guessed at.
 """
 
@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.archive.document import (
     MAIN,
-    Conversation,
+    ConversationDocument,
     Imported,
     TreeTurn,
     UnreadableError,
@@ -35,7 +35,7 @@ FORMAT: Final = "multi_llm_chat"
 VERSION: Final = 1
 
 
-def write_native(conversations: Iterable[Conversation]) -> str:
+def write_native(conversations: Iterable[ConversationDocument]) -> str:
     """The conversations as a JSON file."""
     document = {
         "format": FORMAT,
@@ -57,7 +57,7 @@ def read_native(document: object) -> Imported:
         raise UsageError(
             f"This file has version {version!r} and needs a newer multi_llm_chat; update and try again"
         )
-    conversations: list[Conversation] = []
+    conversations: list[ConversationDocument] = []
     problems: list[str] = []
     for number, entry in enumerate(listed(member(document, "conversations")), 1):
         try:
@@ -70,7 +70,7 @@ def read_native(document: object) -> Imported:
     return Imported(tuple(conversations), tuple(problems))
 
 
-def _write(conversation: Conversation) -> JsonObject:
+def _write(conversation: ConversationDocument) -> JsonObject:
     written: JsonObject = {
         "id": conversation.id,
         "title": conversation.title,
@@ -90,7 +90,7 @@ def _write_turn(placed: TreeTurn) -> JsonObject:
     return {"parent": placed.parent, **run, **write_turn(placed.turn)}
 
 
-def _read(entry: object) -> tuple[Conversation, list[str]]:
+def _read(entry: object) -> tuple[ConversationDocument, list[str]]:
     name = identifier(member(entry, "id"))
     if not name:
         raise UnreadableError("it is no conversation, or has no id")
@@ -108,7 +108,7 @@ def _read(entry: object) -> tuple[Conversation, list[str]]:
     if tree.turns and MAIN not in kept:
         kept[MAIN] = tree.turns[-1].turn.id or ""
     archived, created = member(entry, "archived_ms"), member(entry, "created_ms")
-    conversation = Conversation(
+    conversation = ConversationDocument(
         name,
         text(member(entry, "title")),
         created if isinstance(created, int) else 0,

@@ -1,9 +1,9 @@
 """Conversations for people to read: Markdown and plain text.
 
 Rules:
-1. The branch that is shown is written, from its beginning to its end; nothing a person said is left out.
+1. The branch that is shown is written, from its beginning to its end; no text of a person is left out.
 2. Thinking is left out unless it is asked for; calls and results are short but whole.
-3. What somebody wrote cannot break out of its place: fences are longer than any fence inside.
+3. Text cannot break out of its place: fences are longer than any fence inside.
 """
 
 import re
@@ -12,7 +12,7 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
-from multi_llm_chat.archive.document import MAIN, Conversation, write_time
+from multi_llm_chat.archive.document import MAIN, ConversationDocument, write_time
 from multi_llm_chat.archive.native import write_native
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
@@ -23,12 +23,12 @@ Format: TypeAlias = Literal["json", "markdown", "text"]
 _FENCE: Final = re.compile(r"`{3,}")
 
 
-def write_conversations(conversations: Iterable[Conversation], form: Format) -> str:
+def write_conversations(conversations: Iterable[ConversationDocument], form: Format) -> str:
     """The conversations in one file."""
     return _WRITERS[form](list(conversations))
 
 
-def shown_turns(conversation: Conversation) -> list[Turn]:
+def shown_turns(conversation: ConversationDocument) -> list[Turn]:
     """The turns of the branch that is shown, oldest first."""
     placed = {each.turn.id: each for each in conversation.turns}
     turns: list[Turn] = []
@@ -40,7 +40,7 @@ def shown_turns(conversation: Conversation) -> list[Turn]:
 
 
 class _Style(Struct, frozen=True):
-    """How one form says the parts of a conversation."""
+    """How one form writes the parts of a conversation."""
 
     title: Callable[[str], str]
     turn: Callable[[Turn, list[str]], str]
@@ -49,11 +49,11 @@ class _Style(Struct, frozen=True):
     separator: str
 
 
-def _written(conversations: list[Conversation], style: _Style) -> str:
+def _written(conversations: list[ConversationDocument], style: _Style) -> str:
     return style.separator.join(_one(each, style) for each in conversations) + "\n"
 
 
-def _one(conversation: Conversation, style: _Style) -> str:
+def _one(conversation: ConversationDocument, style: _Style) -> str:
     blocks = [style.title(_one_line(conversation.title))]
     blocks += [
         style.turn(turn, [_part(part, style) for part in turn.parts])
@@ -79,10 +79,10 @@ def _part(part: Part, style: _Style) -> str:
             assert_never(part)
 
 
-def _section(turn: Turn, said: list[str]) -> str:
+def _section(turn: Turn, parts: list[str]) -> str:
     time = write_time(turn.created_at)
     heading = f"## {_one_line(turn.role)}" + (f" · {time}" if time else "")
-    return "\n\n".join([heading, *filter(None, said)])
+    return "\n\n".join([heading, *filter(None, parts)])
 
 
 def _failed(result: ToolResult) -> str:
@@ -92,16 +92,16 @@ def _failed(result: ToolResult) -> str:
 _MARKDOWN: Final = _Style(
     title=lambda title: f"# {title or 'Conversation'}",
     turn=_section,
-    call=lambda call, told: f"**{_one_line(call.name)}**\n\n{_fenced(told, 'json')}",
-    result=lambda each, told: f"**{_one_line(each.name)}**{_failed(each)}\n\n{_fenced(told)}",
+    call=lambda call, text: f"**{_one_line(call.name)}**\n\n{_fenced(text, 'json')}",
+    result=lambda each, text: f"**{_one_line(each.name)}**{_failed(each)}\n\n{_fenced(text)}",
     separator="\n\n---\n\n",
 )
 
 _PLAIN: Final = _Style(
     title=lambda title: title,
-    turn=lambda turn, said: f"{_one_line(turn.role)}: " + "\n".join(filter(None, said)),
-    call=lambda call, told: f"[{call.name} {told}]",
-    result=lambda each, told: f"[{each.name}{_failed(each)}: {told}]",
+    turn=lambda turn, parts: f"{_one_line(turn.role)}: " + "\n".join(filter(None, parts)),
+    call=lambda call, text: f"[{call.name} {text}]",
+    result=lambda each, text: f"[{each.name}{_failed(each)}: {text}]",
     separator="\n\n" + "=" * 72 + "\n\n",
 )
 
@@ -120,7 +120,7 @@ def _one_line(words: str) -> str:
     return " ".join(words.split())
 
 
-_WRITERS: Final[dict[Format, Callable[[list[Conversation]], str]]] = {
+_WRITERS: Final[dict[Format, Callable[[list[ConversationDocument]], str]]] = {
     "json": write_native,
     "markdown": lambda conversations: _written(conversations, _MARKDOWN),
     "text": lambda conversations: _written(conversations, _PLAIN),

@@ -3,7 +3,7 @@
 Rules:
 1. A node may stand for no turn (it is skipped, its children move up), one, or several in a row.
 2. Every node is used once. One whose parent is missing begins a branch of its own; so does one that is its own
-   ancestor. Both are told.
+   ancestor. Both are reported.
 3. Parents stand before their children, and otherwise everything in the order of the file. Depth does not matter.
 4. Ids are unique: a further turn of a node, or a repeated id, gets a number behind it.
 """

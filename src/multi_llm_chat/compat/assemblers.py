@@ -12,7 +12,7 @@ Rules:
    ``finalize``. A call without arguments is a call.
 6. Anthropic: all events may be given; only those about ``tool_use`` blocks and the end matter. A call is given
    out as soon as its arguments are whole; one without arguments when something else follows, for only that
-   tells it was not cut off.
+   shows that it was not cut off.
 7. All quirks are those of our own decoders, which do the work.
 """
 

@@ -15,7 +15,7 @@ from multi_llm_chat.repair.policy import PAIRS_ONLY, RepairPolicy
 
 
 class MessageNormalizer:
-    """Repairs flat messages; a request's outer shape is left to whoever sends them."""
+    """Repairs flat messages; a request's outer shape is left to the sender."""
 
     @staticmethod
     def sanitize_messages_for_provider(

@@ -2,8 +2,8 @@
 
 Rules:
 1. A file that is not there is an empty one.
-2. What is wrong is told with the file, the place in it, and what would be right.
-3. Names are checked against each other: groups and defaults name speakers that can exist, nobody is called
+2. An error names the file, the place in it, and what would be right.
+3. Names are checked against each other: groups and defaults name speakers that can exist, no speaker is called
    like a word that means something else.
 """
 
@@ -55,7 +55,7 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
     try:
         settings = msgspec.convert(content, Settings)
     except msgspec.ValidationError as error:
-        raise UsageError(f"{name}: {_told(str(error), content)}") from error
+        raise UsageError(f"{name}: {_error_text(str(error), content)}") from error
     problem = next(iter(_contradictions(settings)), None)
     if problem:
         raise UsageError(f"{name}: {problem}")
@@ -65,7 +65,7 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
 def _contradictions(settings: Settings) -> Iterable[str]:
     for name in (*settings.speakers, *settings.groups):
         if name.lower() in TAKEN_NAMES:
-            yield f"nobody can be called {name!r}: the word has a meaning of its own"
+            yield f"a speaker cannot be called {name!r}: the word has a meaning of its own"
         if not _NAME.fullmatch(name):
             yield f"{name!r} cannot be addressed with @: use letters, digits, dots and dashes"
     folded = [name.lower() for name in (*settings.speakers, *settings.groups)]
@@ -77,7 +77,7 @@ def _contradictions(settings: Settings) -> Iterable[str]:
             yield f"the group {group!r} has no members"
 
 
-def _told(message: str, content: dict[str, Any]) -> str:
+def _error_text(message: str, content: dict[str, Any]) -> str:
     unknown = _UNKNOWN.search(message)
     if unknown:
         place = unknown[2] or ""
@@ -87,13 +87,13 @@ def _told(message: str, content: dict[str, Any]) -> str:
         advice = f"; did you mean {close[0]!r}?" if close else f"; known are: {', '.join(known)}"
         return f"{unknown[1]!r} is no setting{where}{advice}"
     place = _PLACE.search(message)
-    said = _PLACE.sub("", message).replace("`", "'")
-    said = said[:1].lower() + said[1:]
-    return f"{_dotted(place[2], content)}: {said}" if place and place[2] else said
+    text = _PLACE.sub("", message).replace("`", "'")
+    text = text[:1].lower() + text[1:]
+    return f"{_dotted(place[2], content)}: {text}" if place and place[2] else text
 
 
 def _dotted(place: str, content: dict[str, Any]) -> str:
-    """The place as it is written in the file; ``[...]`` stands for a key that is found again by looking."""
+    """The place as it is written in the file; ``[...]`` stands for a key that is searched in the content."""
     head, wild, tail = place.partition("[...]")
     table: Any = content.get(head, {})
     if not wild or not isinstance(table, dict) or len(cast("dict[str, Any]", table)) != 1:

@@ -5,7 +5,7 @@ Rules:
    configuration folder, ``.env`` in the working folder.
 2. Only keys are taken from ``.env``: a foreign project's file cannot lead ours to another address.
 3. Places are looked at when a key is asked for, so that one set later is found.
-4. Keys are never shown: what can be told is where one is, and its last characters.
+4. Keys are never shown: only where one is, and its last characters.
 """
 
 import os
@@ -23,7 +23,7 @@ Place: TypeAlias = Literal["environment", "secrets", "config .env", "folder .env
 
 _SERVICE: Final = "multi_llm_chat-keys"
 
-#: A shorter key would be half told by its end.
+#: The end of a shorter key would be half of it.
 _LONG_ENOUGH: Final = 16
 
 
@@ -64,9 +64,9 @@ class Keys:
 
     def find(self, variable: str) -> FoundKey | None:
         """The key, if there is one."""
-        told = self._environment.get(variable, "").strip()
-        if told:
-            return FoundKey(variable, "environment", told)
+        value = self._environment.get(variable, "").strip()
+        if value:
+            return FoundKey(variable, "environment", value)
         kept = self._kept(variable)
         if kept:
             return FoundKey(variable, "secrets", kept)
@@ -100,7 +100,7 @@ class Keys:
         self._secrets.write(variable, key)
 
     def remove(self, variable: str) -> bool:
-        """Forget a key that was set; tells whether there was one.
+        """Remove a key that was set; whether there was one.
 
         A key in the environment or a ``.env`` file is the user's to remove.
         """

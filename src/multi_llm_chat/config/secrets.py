@@ -83,13 +83,13 @@ class FileSecrets:
 
     def _replace(self, data: bytes) -> None:
         self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        beside = self._path.with_name(f".{self._path.name}.{os.getpid()}")
+        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         with contextlib.suppress(FileNotFoundError):
-            beside.unlink()
-        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            draft.unlink()
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        beside.replace(self._path)
+        draft.replace(self._path)
 
 
 class KeyringSecrets:

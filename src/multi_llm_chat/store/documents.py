@@ -10,7 +10,7 @@ Rules:
 
 from msgspec.structs import replace
 
-from multi_llm_chat.archive.document import Conversation, TreeTurn
+from multi_llm_chat.archive.document import ConversationDocument, TreeTurn
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.store.conversations import get, is_id, key_of
@@ -20,7 +20,7 @@ from multi_llm_chat.store.turns import heads, insert_turn, read_placed, set_head
 
 
 @reading
-def read_document(transaction: Transaction, conversation: str) -> Conversation:
+def read_document(transaction: Transaction, conversation: str) -> ConversationDocument:
     """The conversation with all its branches."""
     summary = get(transaction, conversation)
     rows = transaction.rows(
@@ -29,7 +29,7 @@ def read_document(transaction: Transaction, conversation: str) -> Conversation:
         " WHERE turns.conversation = ? ORDER BY turns.key",
         key_of(transaction, conversation),
     )
-    return Conversation(
+    return ConversationDocument(
         id=summary.id,
         title=summary.title,
         created_ms=summary.created_ms,
@@ -43,7 +43,7 @@ def read_document(transaction: Transaction, conversation: str) -> Conversation:
     )
 
 
-def write_document(transaction: Transaction, document: Conversation) -> str:
+def write_document(transaction: Transaction, document: ConversationDocument) -> str:
     """Make a conversation from a document; its id."""
     made_by = transaction.new_id()
     row = transaction.row(
@@ -74,7 +74,7 @@ def write_document(transaction: Transaction, document: Conversation) -> str:
 
 
 def _renamed(
-    transaction: Transaction, document: Conversation
+    transaction: Transaction, document: ConversationDocument
 ) -> tuple[list[TreeTurn], dict[str | None, str | None]]:
     """The turns under ids that the store takes, and the new name of each old one."""
     names: dict[str | None, str | None] = {None: None}

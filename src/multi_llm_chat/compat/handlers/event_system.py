@@ -2,12 +2,12 @@
 
 Rules:
 1. ``emit`` calls the handlers of a name in the order of subscription; what one raises is logged and
-   stops nobody. An ``async`` handler runs in the background loop.
+   stops no other. An ``async`` handler runs in the background loop.
 2. A request has an id that no other ever has, and its answer carries the same. One answer is taken;
-   any other, and any that comes when nobody waits any more, is discarded: nobody sees it.
+   any other, and any that comes after the request has ended, is discarded.
 3. A request always ends: with an answer, with an error answer (a handler raised, or there is none), or with
-   ``NoAnswer`` when its time is up. ``request_abandoned`` then tells whoever still works on it.
-4. The handlers of a request have threads of their own: none can hold up whoever asks.
+   ``NoAnswer`` when its time is up. ``request_abandoned`` then informs the handlers that still work on it.
+4. The handlers of a request have threads of their own: none can hold up the caller.
 5. An answer emitted by the handler itself needs no id: which request it answers is known.
 6. It may be used from any thread and any event loop.
 """
@@ -51,11 +51,11 @@ _answering: contextvars.ContextVar[str] = contextvars.ContextVar("_answering", d
 
 
 class NoAnswer(ToolError):
-    """Nobody answered a request in time."""
+    """A request was not answered in time."""
 
 
 class _Pending(Struct, frozen=True):
-    """A request that somebody waits for."""
+    """A request that waits for its answer."""
 
     id: str
     name: str
@@ -86,15 +86,15 @@ class EventSystem:
         return unsubscribe
 
     def emit(self, name: str, payload: Mapping[str, Any] | None = None) -> None:
-        """Tell everybody who subscribed; an answer is also given to whoever waits for it."""
-        told = dict(payload or {})
+        """Call every subscriber; an answer also ends the request that waits for it."""
+        event = dict(payload or {})
         if name in self._answer_names:
-            told.setdefault("request_id", _answering.get())
-            if not self._answered(name, told):
-                _LOGGER.debug("discarded a %s: nobody waits for %r", name, told["request_id"])
+            event.setdefault("request_id", _answering.get())
+            if not self._answered(name, event):
+                _LOGGER.debug("discarded a %s: no request waits for %r", name, event["request_id"])
                 return
         for handler in self._handlers_of(name):
-            self._call(handler, name, told)
+            self._call(handler, name, event)
 
     #: Seed 004's name for ``emit``.
     emit_event = emit
@@ -148,27 +148,27 @@ class EventSystem:
         answered_by = answer_name or ANSWERS.get(name)
         if answered_by is None:
             raise UsageError(f"Say which event answers {name!r}: pass answer_name")
-        told = dict(payload or {})
-        if "request_id" in told:
+        event = dict(payload or {})
+        if "request_id" in event:
             raise UsageError("The event system gives requests their ids: leave out request_id")
         answer: concurrent.futures.Future[JsonObject] = concurrent.futures.Future()
         answer.set_running_or_notify_cancel()  # from here on only an answer ends it
         pending = _Pending(f"request-{next(self._numbers)}", name, answered_by, answer)
-        told["request_id"] = pending.id
+        event["request_id"] = pending.id
         with self._lock:
             self._answer_names.add(answered_by)
             self._pending[pending.id] = pending
         handlers = self._handlers_of(name)
         if not handlers:
-            self._fail(pending, f"Nobody answers {name!r}: no handler has subscribed to it.")
+            self._fail(pending, f"No answer to {name!r}: no handler has subscribed to it.")
         for handler in handlers:
-            self._hand_over(handler, pending, told)
+            self._dispatch(handler, pending, event)
         return pending
 
-    def _hand_over(self, handler: EventHandler, pending: _Pending, told: JsonObject) -> None:
+    def _dispatch(self, handler: EventHandler, pending: _Pending, event: JsonObject) -> None:
         context = contextvars.copy_context()
         context.run(_answering.set, pending.id)
-        work = (self._call, handler, pending.name, told, pending)
+        work = (self._call, handler, pending.name, event, pending)
         name = f"event {pending.name}"
         threading.Thread(target=context.run, args=work, name=name, daemon=True).start()
 
@@ -177,12 +177,12 @@ class EventSystem:
             return self._handlers.get(name, ())
 
     def _call(
-        self, handler: EventHandler, name: str, told: JsonObject, asked: _Pending | None = None
+        self, handler: EventHandler, name: str, event: JsonObject, asked: _Pending | None = None
     ) -> None:
         try:
-            value = handler(dict(told))
+            value = handler(dict(event))
         except BaseException as error:
-            # A request has a thread of its own: what would end it is told as well.
+            # A request has a thread of its own: what would end it is reported as well.
             if asked is None and not isinstance(error, Exception):
                 raise
             self._failed(name, error, asked)
@@ -208,15 +208,15 @@ class EventSystem:
         failure = {"request_id": asked.id, "success": False, "error": error}
         self.emit(asked.answer_name, failure)
 
-    def _answered(self, name: str, told: JsonObject) -> bool:
-        """Give an answer to whoever waits for it; whether somebody does."""
-        request_id = told["request_id"]
+    def _answered(self, name: str, event: JsonObject) -> bool:
+        """Give an answer to the request that waits for it; whether there is one."""
+        request_id = event["request_id"]
         with self._lock:
             pending = self._pending.get(request_id) if isinstance(request_id, str) else None
             if pending is None or pending.answer_name != name:
                 return False
             del self._pending[pending.id]
-        pending.answer.set_result(dict(told))
+        pending.answer.set_result(dict(event))
         return True
 
     def _abandon(self, pending: _Pending) -> None:
@@ -227,4 +227,4 @@ class EventSystem:
 
 
 def _late(name: str, seconds: float | None) -> str:
-    return f"Nobody answered {name!r} within {seconds:g} seconds." if seconds is not None else ""
+    return f"No answer to {name!r} within {seconds:g} seconds." if seconds is not None else ""

@@ -1,7 +1,7 @@
 """Tools on the other side of an event system: who answers for them, and who asks.
 
 Rules:
-1. ``serve_tools`` answers every request for tools with what the registry says, once.
+1. ``serve_tools`` answers every request for tools with the registry's result, once.
 2. ``EventTools`` gives exactly one result for a call: the answer, or an error where there is none in time.
 3. A call whose arguments could not be read is never sent.
 4. Definitions travel in Anthropic's form, as the seeds have it, with their full schema.
@@ -92,8 +92,8 @@ def _outcome(done: "concurrent.futures.Future[ToolResult]") -> JsonObject:
         error = f"The tool could not be run: {type(failure).__name__}."
         return {"result": None, "success": False, "error": error}
     result = done.result()
-    told = content_of(result.content, DEFAULT_OUTPUT) if result.is_error else None
-    return {"result": result.content, "success": not result.is_error, "error": told}
+    content = content_of(result.content, DEFAULT_OUTPUT) if result.is_error else None
+    return {"result": result.content, "success": not result.is_error, "error": content}
 
 
 class EventTools:
@@ -101,7 +101,7 @@ class EventTools:
 
     Args:
         events: Where to ask.
-        timeout: Seconds that an answer may take. ``None`` leaves it to whoever answers: right for
+        timeout: Seconds that an answer may take. ``None`` leaves it to the answering side: right for
             a registry behind ``serve_tools``, which has limits of its own and always answers.
     """
 
@@ -110,7 +110,7 @@ class EventTools:
         self._timeout = timeout
 
     def definitions(self) -> Sequence[ToolDefinition]:
-        """The tools on offer; none where nobody says so in time. Waits, also in an event loop."""
+        """The tools on offer; none where no answer comes in time. Waits, also in an event loop."""
         try:
             answer = self._events.request(GET_TOOLS, timeout=self._timeout)
             return read_tools(answer.get("tool_definitions")).definitions
@@ -142,12 +142,12 @@ class EventTools:
 
 
 def _result(call: ToolCall, answer: JsonObject) -> ToolResult:
-    """The result that an answer tells; an answer without ``success`` is one unless it has an error."""
+    """The result of an answer; an answer without ``success`` is one unless it has an error."""
     error = answer.get("error")
     if answer.get("success", error is None):
         return ToolResult(call.name, _content(answer.get("result")), call.tool_call_id)
-    told = error if error is not None else answer.get("result")
-    return ToolResult(call.name, _content(told), call.tool_call_id, is_error=True)
+    content = error if error is not None else answer.get("result")
+    return ToolResult(call.name, _content(content), call.tool_call_id, is_error=True)
 
 
 def _content(value: Any) -> Any:

@@ -17,7 +17,7 @@ Thinking = int | str | bool | None
 
 
 class Form(Struct, frozen=True):
-    """How a payload says what matters here.
+    """How a payload writes what matters here.
 
     ``tools`` are the keys that say which tools there are and how they are chosen; ``thinking`` is the
     path to the setting. ``call`` writes a call, ``calls`` puts native calls into messages, ``reply`` makes a whole
@@ -78,8 +78,8 @@ def _chat_call(call: ToolCall) -> JsonObject:
 
 
 def _chat_reply(messages: Sequence[JsonObject], finish: Finish, usage: Usage) -> JsonObject:
-    said = _first(messages, "assistant")
-    message = {"role": "assistant", "content": None} | said
+    reply = _first(messages, "assistant")
+    message = {"role": "assistant", "content": None} | reply
     choice = {"index": 0, "message": message, "finish_reason": finish.raw or finish.reason}
     return {
         "choices": [choice],
@@ -141,8 +141,8 @@ def _anthropic_call(call: ToolCall) -> JsonObject:
 
 
 def _anthropic_reply(messages: Sequence[JsonObject], finish: Finish, usage: Usage) -> JsonObject:
-    said = _first(messages, "assistant")
-    content: Any = said.get("content", [])
+    reply = _first(messages, "assistant")
+    content: Any = reply.get("content", [])
     blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
     return {
         "type": "message",
@@ -176,8 +176,8 @@ def _gemini_call(call: ToolCall) -> JsonObject:
 
 
 def _gemini_reply(messages: Sequence[JsonObject], finish: Finish, usage: Usage) -> JsonObject:
-    said = _first(messages, "model")
-    content = {"role": "model", "parts": as_list(said.get("parts")) or []}
+    reply = _first(messages, "model")
+    content = {"role": "model", "parts": as_list(reply.get("parts")) or []}
     return {
         "candidates": [{"index": 0, "content": content, "finishReason": finish.raw or "STOP"}],
         "usageMetadata": {

@@ -6,7 +6,7 @@ Rules:
 3. Decisions are those of ``agent_loop``: calls of one turn run at the same time, each gets exactly one
    result, every continuation contains all earlier rounds, and at the limit the model is asked once more, without tools.
 4. Without tools a handler only reads: the payload stays as it is, and calls are left to the application.
-5. A handler holds nothing of a run: any number may go on at once.
+5. A handler holds nothing of a run: any number may run at once.
 """
 
 import logging
@@ -40,7 +40,7 @@ class StreamHandler:
     """Prepares payloads and follows replies of one provider; the subclasses name it.
 
     Args:
-        event_system: Is told ``tool_start`` and ``tool_result``, and asked for tools where ``tools`` is not given.
+        event_system: Receives ``tool_start`` and ``tool_result``, and is asked for tools where ``tools`` is not given.
         logger: Where a listener's failure is noted.
         tools: Who runs the tools, such as a ``ToolRegistry``.
         provider: Another provider of the same dialect.
@@ -75,7 +75,7 @@ class StreamHandler:
         return provider_row(self.provider).dialect != "openai_chat"
 
     def prepare_payload(self, payload: JsonObject, *, model: str | None = None) -> JsonObject:
-        """Offer the enabled tools: put them into this payload, beside its own, and return it.
+        """Offer the enabled tools: put them into this payload, with its own, and return it.
 
         Where no tools are enabled nothing is changed.
         """
@@ -122,7 +122,7 @@ class StreamHandler:
         standard_response: JsonObject,
         context: StreamContext,
     ) -> StreamResult:
-        """Run the calls of a reply that somebody else has read, and go on until there is an answer.
+        """Run the calls of a reply that the application has read, and continue until there is an answer.
 
         Args:
             tool_calls: The calls in the provider's own form.
@@ -130,7 +130,9 @@ class StreamHandler:
             context: How to go on; ``original_payload`` is what was sent.
         """
         request = StreamingRequest("", context.original_payload or {})
-        return self._follow(request, standard_response, context, lambda run: run.told(tool_calls))
+        return self._follow(
+            request, standard_response, context, lambda run: run.take_calls(tool_calls)
+        )
 
     def _follow(
         self,
@@ -144,7 +146,7 @@ class StreamHandler:
             listeners = Listeners(self._events, context.emit_stream_output, request, self._logger)
             run = HandlerRun(payload, self._tools, listeners, request, standard_response, context)
             return run.follow(first, self._limits)
-        except Exception as error:  # noqa: BLE001 - whatever it is, the application is told
+        except Exception as error:  # noqa: BLE001 - whatever it is, the application receives it
             return failed(error, standard_response)
 
 
@@ -162,6 +164,6 @@ class ClaudeHandler(StreamHandler):
 
 
 class GeminiHandler(StreamHandler):
-    """Google's generateContent; the model is told by ``StreamContext.model``, for payloads do not name it."""
+    """Google's generateContent; ``StreamContext.model`` names the model, for payloads do not name it."""
 
     default_provider = "gemini"

@@ -98,8 +98,8 @@ class HandlerRun:
         processor.update_response(self._response)
         return ModelAnswered(turn, processor.finish.reason, processor.usage, self._elapsed)
 
-    def told(self, tool_calls: Sequence[Any]) -> Outcome:
-        """Take calls that somebody else has read, with what ``standard_response`` says around them."""
+    def take_calls(self, tool_calls: Sequence[Any]) -> Outcome:
+        """Take calls that the application has read, with the text of ``standard_response`` around them."""
         messages = self._payload.form.calls(list(tool_calls))
         turns = turns_from(messages, self._payload.row.dialect)
         calls = [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
@@ -157,8 +157,12 @@ class HandlerRun:
         return results
 
     def _tell(self, call: ToolCall, result: ToolResult) -> None:
-        told = {"tool_name": call.name, "tool_id": call.tool_call_id, "tool_result": result.content}
-        self._listeners.tell([{"type": "tool_result", **told}])
+        fields = {
+            "tool_name": call.name,
+            "tool_id": call.tool_call_id,
+            "tool_result": result.content,
+        }
+        self._listeners.notify([{"type": "tool_result", **fields}])
 
     def _result(self, end: LoopEnd) -> StreamResult:
         return StreamResult(
@@ -196,8 +200,8 @@ def _not_made(error: Exception) -> ProviderError:
 def failed(error: Exception, standard_response: JsonObject) -> StreamResult:
     """The result of a run that something unforeseen has ended."""
     _LOGGER.warning("a stream could not be followed", exc_info=error)
-    told = error
-    if not isinstance(told, MultiLLMChatError):
-        told = MultiLLMChatError(f"The stream could not be followed: {type(error).__name__}")
-        told.__cause__ = error
-    return StreamResult(False, standard_response, stop_reason="error", error=told)
+    failure = error
+    if not isinstance(failure, MultiLLMChatError):
+        failure = MultiLLMChatError(f"The stream could not be followed: {type(error).__name__}")
+        failure.__cause__ = error
+    return StreamResult(False, standard_response, stop_reason="error", error=failure)

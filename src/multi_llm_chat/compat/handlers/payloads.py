@@ -1,10 +1,10 @@
 """The application's payload, and what follows it: the same request with the rounds that came since.
 
 Rules:
-1. Whatever the application said stays as it said it, unless a rule below asks for something else.
+1. Whatever the application wrote stays as it is, unless a rule below asks for something else.
 2. A continuation contains the application's messages and all rounds of the run, in order. The messages stay word
    for word where they are legal as they are; otherwise all of them are written anew, repaired.
-3. A last word is asked for without tools; what a provider then wants to be told instead is added.
+3. A last word is asked for without tools; what a provider then requires instead is added.
 4. A thinking setting is changed only when the budget of the run asks for it, or when the provider would
    refuse it. Thinking that the application did not speak of is replayed as the provider wants it.
 5. The payload that was given is never changed by a continuation.
@@ -48,12 +48,12 @@ class Payload(Struct, frozen=True):
 
     @property
     def form(self) -> Form:
-        """How its dialect says things."""
+        """The form of its dialect."""
         return FORMS[self.row.dialect]
 
     @property
     def thinking(self) -> Thinking:
-        """What it says about thinking."""
+        """Its thinking setting."""
         return self.form.read_thinking(self.body)
 
     def turns(self) -> tuple[Turn, ...]:
@@ -81,7 +81,7 @@ class Payload(Struct, frozen=True):
         )
 
     def offering(self, tools: Sequence[ToolDefinition]) -> JsonObject:
-        """What has to be added to the body to offer these tools beside its own."""
+        """What has to be added to the body to offer these tools with its own."""
         known = {tool.name for tool in read_tools(self.body.get("tools")).definitions}
         new = [tool for tool in tools if tool.name not in known]
         if not new:
@@ -93,7 +93,7 @@ class Payload(Struct, frozen=True):
     def continued(
         self, asked: CallModel, tools: Sequence[ToolDefinition]
     ) -> tuple[JsonObject, Exchange]:
-        """The body that goes on with the rounds so far, and the exchange that reads its reply."""
+        """The body that continues with the rounds so far, and the exchange that reads its reply."""
         form = self.form
         thinking = asked.options.thinking
         exchange = self.exchange(asked.history, tools if asked.offer_tools else (), thinking)
@@ -166,7 +166,7 @@ def _shapes(messages: Sequence[Any]) -> list[tuple[object, object]]:
 
 
 def _needed(note: Note, turns: Sequence[Turn]) -> bool:
-    """Whether the note tells of a change without which these turns would be refused."""
+    """Whether the note reports a change without which these turns would be refused."""
     if note.turn is None or note.turn >= len(turns):
         return False
     # The model's own thinking does no harm in a request without thinking.

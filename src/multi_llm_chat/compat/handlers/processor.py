@@ -1,9 +1,9 @@
 """One streamed reply, read while it arrives.
 
 Rules:
-1. All reading is done by an ``Exchange``; here is only what the application is told about it.
+1. All reading is done by an ``Exchange``; here is only what the application receives of it.
 2. ``process`` reads the response to its end and lets it go. It raises nothing but ``ProviderError``: whatever the
-   response itself raises breaks the reply off, and what was said until then is kept.
+   response itself raises breaks the reply off, and what arrived until then is kept.
 3. A call appears in ``get_tool_calls`` only when it is complete.
 4. What a listener raises is logged and changes nothing.
 """
@@ -32,7 +32,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Listeners:
-    """Whoever is told what happens: an event system, functions, or nobody."""
+    """The receivers of what happens: an event system, functions, or none."""
 
     def __init__(
         self,
@@ -46,8 +46,8 @@ class Listeners:
         self._output = output
         self._progress = request.progress_callback if request is not None else None
 
-    def tell(self, chunks: Sequence[JsonObject]) -> None:
-        """Tell what happened, in order; tools also as events."""
+    def notify(self, chunks: Sequence[JsonObject]) -> None:
+        """Pass on what happened, in order; tools also as events."""
         if not chunks:
             return
         try:
@@ -62,19 +62,19 @@ class Listeners:
             return
         for chunk in chunks:
             if chunk["type"] in ("tool_start", "tool_result"):
-                told = {key: value for key, value in chunk.items() if key != "type"}
-                self._events.emit(chunk["type"], told)
+                fields = {key: value for key, value in chunk.items() if key != "type"}
+                self._events.emit(chunk["type"], fields)
 
 
 class StreamingProcessor:
     """Reads a reply of one provider; the subclasses name it.
 
     Args:
-        event_system: Is told ``tool_start`` as soon as a call begins.
+        event_system: Receives ``tool_start`` as soon as a call begins.
         logger: Where a listener's failure is noted, in place of this module's logger.
         payload: The request that is answered; a reply can be read without knowing it.
         exchange: The exchange to read with, where there is one already.
-        listeners: Who is told, instead of the event system alone.
+        listeners: The receivers, instead of the event system alone.
     """
 
     provider: ClassVar[str] = "openai-chat"
@@ -117,7 +117,7 @@ class StreamingProcessor:
 
     @property
     def turn(self) -> Turn:
-        """What the model has said so far and is finished."""
+        """The finished parts of the reply so far."""
         return self._exchange.turn
 
     @property
@@ -173,7 +173,7 @@ class StreamingProcessor:
                     self.finish = event
                 case _:
                     pass
-        self._listeners.tell(chunks)
+        self._listeners.notify(chunks)
 
 
 class GptStreamingProcessor(StreamingProcessor):

@@ -1,12 +1,12 @@
-"""Whatever an application has in its hands when a provider answers, as the bytes of the answer.
+"""The response that an application received from a provider, as bytes.
 
 Rules:
 1. Taken are: responses of HTTP libraries (``iter_bytes``, ``iter_content``, ``iter_lines``, or iterable), iterables of bytes or
    text, cut anywhere or at the ends of lines, iterables of parsed chunks (mappings or the objects of a vendor's library), and whole
    replies in all these forms.
-2. What is not a stream of events is given as one piece, told by its content type.
+2. What is not a stream of events is given as one piece, with its content type.
 3. ``{"success": …, "response": …}`` around a response, as the seeds have it, is taken off.
-4. Pieces are passed on as they come; only the first is looked at beforehand.
+4. Pieces are passed on as they come; only the first is inspected before.
 """
 
 import itertools
@@ -61,7 +61,7 @@ def close_response(response: object) -> None:
 
 
 def _sorted_out(items: Iterator[Any], in_lines: bool) -> Opened:
-    """Tell from its beginning what the body is."""
+    """Recognise the body by its beginning."""
     first = next(items, None)
     if first is None:
         return Opened(200, _EVENTS, iter(()))
@@ -142,7 +142,7 @@ def _headers(response: object) -> dict[str, str]:
 def _are_lines(first: bytes, second: bytes) -> bool:
     """Whether these look like lines whose ends were taken off.
 
-    Cut anywhere, a stream goes on in its first line or with the end of it: never with another field.
+    Cut anywhere, a stream continues in its first line or with the end of it: never with another field.
     """
     if b"\n" in first + second or not first.startswith(_FIELDS):
         return False

@@ -46,11 +46,11 @@ class ToolRound:
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The results as the model would be told them now, in the order of the calls."""
+        """The results as the model would receive them now, in the order of the calls."""
         return tuple(self._results.values())
 
     def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
-        """Tell the model something else than the tool did."""
+        """Replace the result that the model receives."""
         self._call(tool_call_id)
         edited = msgspec.structs.replace(self._results[tool_call_id], content=content)
         self._results[tool_call_id] = edited
@@ -68,7 +68,7 @@ class ToolRound:
             if call.tool_call_id == tool_call_id and tool_call_id in self._results:
                 return call
         waiting = ", ".join(self._results) or "none"
-        raise UsageError(f"No result of {tool_call_id!r} waits to be told (waiting: {waiting})")
+        raise UsageError(f"No result of {tool_call_id!r} waits to be sent (waiting: {waiting})")
 
 
 # The review by events.
@@ -77,7 +77,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 
 class ReviewCancelled(ToolError):
-    """Whoever looked at the results stopped the run."""
+    """The reviewer stopped the run."""
 
 
 def review_by_events(
@@ -124,12 +124,12 @@ def _apply(done: ToolRound, answer: JsonObject) -> bool:
 
 # Requests and results.
 
-#: Told while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
+#: Receives while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
 Output: TypeAlias = Callable[[Sequence[JsonObject]], object]
 
 
 class StreamingRequest(Struct, frozen=True):
-    """A payload to be sent as it is; ``progress_callback`` is told every piece of its reply."""
+    """A payload to be sent as it is; ``progress_callback`` receives every piece of its reply."""
 
     request_id: str
     payload: JsonObject
@@ -144,9 +144,9 @@ class StreamContext(Struct, frozen=True):
             ``process_stream`` takes, or ``{"success": …, "response": …}`` around it.
         original_payload: The payload of ``handle_tool_calls``, which gets no request.
         model: Where the payload does not name it, as with Gemini.
-        emit_stream_output: Told text, thinking, starting tools and results as they come.
-        review: Called after each round of tools, before the model is told: results can be edited, tools run
-            again. The run goes on when it returns, so a step mode is a review that waits.
+        emit_stream_output: Receives text, thinking, starting tools and results as they come.
+        review: Called after each round of tools, before the model receives the results: they can be edited, tools run
+            again. The run continues when it returns, so a step mode is a review that waits.
         conversation: Where "allow in this conversation" holds.
     """
 
