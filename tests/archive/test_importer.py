@@ -178,12 +178,12 @@ def test_broken_trees_lose_no_words() -> None:
     said = {part.content for each in imported.conversations[0].turns for part in each.turn.parts if isinstance(part, Text)}  # fmt: skip
     assert said == {"Hello", "in a", "circle", "Hi"}
     assert len(imported.conversations) == 1
-    told = "\n".join(imported.problems)
-    assert "'u' is missing" in told
-    assert "answers itself" in told
-    assert "no known author" in told
-    assert "conversation 2" in told
-    assert "conversation 3" in told
+    problems = "\n".join(imported.problems)
+    assert "'u' is missing" in problems
+    assert "answers itself" in problems
+    assert "no known author" in problems
+    assert "conversation 2" in problems
+    assert "conversation 3" in problems
 
 
 @given(
@@ -368,7 +368,7 @@ def test_a_zip_is_looked_into() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "told"),
+    ("data", "message"),
     [
         (b"", "not JSON"),
         (b"{", "not JSON"),
@@ -379,8 +379,8 @@ def test_a_zip_is_looked_into() -> None:
         (b"PK\x05\x06" + b"\x00" * 18, "no conversations.json"),
     ],
 )
-def test_what_is_no_file_of_conversations_is_said(data: bytes, told: str) -> None:
-    with pytest.raises(UsageError, match=told):
+def test_a_file_without_conversations_is_an_error(data: bytes, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
         read_conversations(data)
 
 

@@ -18,7 +18,7 @@ from multi_llm_chat.testing.simulator import Simulator
 
 MLC = [sys.executable, "-m", "multi_llm_chat"]
 
-#: No keys of whoever runs the tests.
+#: Without the keys of the user who runs the tests.
 BARE = {key: value for key, value in os.environ.items() if not key.endswith(("_API_KEY", "_TOKEN"))}
 
 
@@ -30,11 +30,11 @@ class Shell:
         self.environment = BARE | {"MULTI_LLM_CHAT_HOME": str(home), "NO_COLOR": "1"} | environment
 
     def run(self, *words: str, input: str | bytes = "", code: int = 0) -> str:
-        """What the command writes to standard output; ``told`` has the rest."""
+        """What the command writes to standard output; ``errors`` has the rest."""
         data = input.encode() if isinstance(input, str) else input
         done = FORKING.run(Program(MODULE, words, self.environment, self.home), data)
-        self.told = done.errors.decode()
-        assert done.code == code, (done.code, self.told, done.output.decode())
+        self.errors = done.errors.decode()
+        assert done.code == code, (done.code, self.errors, done.output.decode())
         return done.output.decode()
 
     def start(self, *words: str) -> "subprocess.Popen[bytes]":

@@ -134,7 +134,7 @@ def _serve() -> None:
     for line in sys.stdin:
         order = json.loads(line)
         files, path = order.pop("files", None), order.pop("terminal", None)
-        # Opened here, so that somebody has it open until the program has.
+        # Opened here, so that it stays open until the program has it.
         terminal = -1 if path is None else os.open(path, os.O_RDWR | os.O_NOCTTY)
         child = os.fork()
         if child == 0:

@@ -15,7 +15,7 @@ SERVER = Path(__file__).parent.parent / "tools" / "servers"
 def test_words_alone_are_a_question_and_the_answer_is_all_of_the_output(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Say("The sky scatters blue.")]) as (mlc, _):
         assert mlc.run("Why is the sky blue?") == "The sky scatters blue.\n"
-        assert "out" in mlc.told
+        assert "out" in mlc.errors
         assert "Why is the sky blue?" in mlc.run("history", "list")
 
 
@@ -61,25 +61,25 @@ def test_files_and_schemas_go_along(tmp_path: Path) -> None:
         assert "image/png" in asked
         assert "json_schema" in asked
         mlc.run("which?", "-a", "junk.bin", code=2)
-        assert "neither text nor a picture" in mlc.told
+        assert "neither text nor a picture" in mlc.errors
         mlc.run("which?", "--schema", "{", code=2)
-        assert "not JSON" in mlc.told
+        assert "not JSON" in mlc.errors
 
 
-def test_exit_codes_tell_how_it_went(tmp_path: Path) -> None:
+def test_exit_codes_show_the_outcome(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Status(401), Status(401)], gemini=[Say("Fine.")]) as (mlc, _):
         mlc.run("@claude hi", code=1)
-        assert "key" in mlc.told
+        assert "key" in mlc.errors
         assert mlc.run("@all hi", code=3) == "claude:\ngemini:\nFine.\n"
         mlc.run("ask", code=2)
         mlc.run("ask", "--nonsense", code=2)
         mlc.run("ask", "-m", "bard", "hi", code=2)
-        assert "Nobody here is called 'bard'" in mlc.told
+        assert "Nobody here is called 'bard'" in mlc.errors
         mlc.run("histroy", code=2)
-        assert "did you mean 'history'" in mlc.told
+        assert "did you mean 'history'" in mlc.errors
 
 
-def test_a_tool_that_nobody_approves_does_not_run(tmp_path: Path) -> None:
+def test_a_tool_without_approval_does_not_run(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.txt").write_text("secret word: tulip")
     (tmp_path / "config").mkdir()
@@ -123,10 +123,10 @@ def test_a_closed_pipe_is_no_error_and_leaves_everything_in_order(tmp_path: Path
             process.stdout.close()
             gate.open()
             assert process.stderr is not None
-            told = process.stderr.read().decode()
+            errors = process.stderr.read().decode()
             process.wait(60)
         assert process.returncode == 141
-        assert "Traceback" not in told
+        assert "Traceback" not in errors
     with open_store(tmp_path / "data" / "conversations.db") as store:
         conversation = store.run(list_conversations).conversations[0].id
         assert [turn.role for turn in store.run(path, conversation)] == ["user", "claude"]
@@ -145,15 +145,15 @@ def test_without_a_store_nothing_is_saved_and_a_store_that_refuses_does_not_matt
         broken = tmp_path / "data"
         broken.mkdir()
         (broken / "conversations.db").mkdir()  # no store can be opened there
-        assert "could not be opened" in _told_by(mlc, "ask", "weather?")
+        assert "could not be opened" in _errors_of(mlc, "ask", "weather?")
         assert mlc.run("ask", "--no-store", "weather?") == "Sunny.\n"
         assert list((broken / "conversations.db").iterdir()) == []
         assert mlc.run("--no-store", "and now?") == "Still sunny.\n"
 
 
-def _told_by(mlc: Shell, *words: str) -> str:
+def _errors_of(mlc: Shell, *words: str) -> str:
     mlc.run(*words, code=1)
-    return mlc.told
+    return mlc.errors
 
 
 def test_no_store_contradicts_what_names_a_stored_conversation(tmp_path: Path) -> None:
@@ -161,4 +161,4 @@ def test_no_store_contradicts_what_names_a_stored_conversation(tmp_path: Path) -
         for words in (("--db", "x.db"), ("--continue",), ("--chat", "x")):
             for command in (("ask", "hello"), ("chat",)):
                 mlc.run(*command, "--no-store", *words, code=2)
-                assert "--no-store begins a new conversation" in mlc.told
+                assert "--no-store begins a new conversation" in mlc.errors

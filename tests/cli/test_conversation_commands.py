@@ -42,7 +42,7 @@ def test_conversations_go_out_and_in(tmp_path: Path) -> None:
         mlc.run("import", "-", "--db", other, input=exported)
         assert mlc.run("export", "--db", other) == exported
         mlc.run("import", "-", input="nonsense", code=2)
-        assert "not JSON" in mlc.told
+        assert "not JSON" in mlc.errors
         mlc.run("import", "gone.json", code=2)
 
 
@@ -82,13 +82,13 @@ def test_servers_are_added_tested_and_removed(tmp_path: Path) -> None:
         assert (tmp_path / "config" / "mcp.json").read_text() == "{"
 
 
-def test_models_are_listed_and_trouble_is_told(tmp_path: Path) -> None:
+def test_models_are_listed_and_errors_are_reported(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[], gemini=[]) as (mlc, _):
         assert "claude" in mlc.run("models", "claude")
         assert set(json.loads(mlc.run("models", "--json"))) == {"claude", "gemini"}
         mlc.environment["ANTHROPIC_BASE_URL"] = "http://127.0.0.1:9"
         mlc.run("models", "claude", code=1)
-        assert "claude: " in mlc.told
+        assert "claude: " in mlc.errors
 
 
 def test_the_doctor_and_the_configuration(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_the_doctor_and_the_configuration(tmp_path: Path) -> None:
         (tmp_path / "config" / "config.toml").write_text("speeker = 1")
         mlc.run("doctor", code=1)
         mlc.run("hello", code=2)
-        assert "'speeker' is no setting" in mlc.told
+        assert "'speeker' is no setting" in mlc.errors
         found = json.loads(mlc.run("doctor", "--json", code=1))
         assert {"wrong", "ok"} <= {each["state"] for each in found}
 
@@ -113,7 +113,7 @@ def test_shells_can_complete(tmp_path: Path, name: str) -> None:
         assert "_MLC_COMPLETE" in mlc.run("completion", name)
 
 
-def test_the_database_can_be_elsewhere(tmp_path: Path) -> None:
+def test_the_database_can_be_in_another_place(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Say("Hello.")]) as (mlc, _):
         mlc.run("Hi", "--db", str(tmp_path / "there.db"))
         assert mlc.run("history", "list") == ""

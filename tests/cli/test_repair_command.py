@@ -45,14 +45,14 @@ def mlc(*arguments: str, given: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize("source", sorted(BROKEN))
 def test_messages_in_any_known_format_become_a_legal_request(source: str):
     messages = BROKEN[source]
-    mended = mlc("repair", "--for", "anthropic", given=json.dumps(messages))
-    assert mended.returncode == 0, mended.stderr
-    body = json.loads(mended.stdout)
+    repaired = mlc("repair", "--for", "anthropic", given=json.dumps(messages))
+    assert repaired.returncode == 0, repaired.stderr
+    body = json.loads(repaired.stdout)
     call = body["messages"][1]["content"][0]
     assert (call["type"], call["name"], call["input"]) == ("tool_use", "weather", {"city": "Tokyo"})
     assert body["messages"][2]["content"][0]["tool_use_id"] == call["id"]
-    assert "ANT-02  turn 1: answered an unanswered call of weather" in mended.stderr
-    assert mlc("repair", "--for", "anthropic", "--check", given=mended.stdout).returncode == 0
+    assert "ANT-02  turn 1: answered an unanswered call of weather" in repaired.stderr
+    assert mlc("repair", "--for", "anthropic", "--check", given=repaired.stdout).returncode == 0
 
 
 def test_a_whole_request_keeps_its_system_prompt_and_tools():

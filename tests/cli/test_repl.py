@@ -117,7 +117,7 @@ def test_a_tool_is_approved_and_denied_at_the_keyboard(tmp_path: Path) -> None:
         terminal.finish()
 
 
-def test_a_failure_is_told_with_what_to_do_and_retried(tmp_path: Path) -> None:
+def test_a_failure_is_shown_with_advice_and_retried(tmp_path: Path) -> None:
     with talking(tmp_path, anthropic=[Status(400, "no"), Say("Now it works.")]) as (
         terminal,
         _,

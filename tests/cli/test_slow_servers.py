@@ -86,7 +86,7 @@ def test_ask_names_the_servers_that_are_missing_and_why_before_it_answers(tmp_pa
     )
     with shell(tmp_path, anthropic=[Say("Fine."), Say("Fine.")]) as (mlc, simulator):
         assert json.loads(mlc.run("hi", "--json"))["answers"][0]["text"] == "Fine."
-        lines = [line for line in mlc.told.splitlines() if line != WAITING]
+        lines = [line for line in mlc.errors.splitlines() if line != WAITING]
         assert lines[:3] == [
             "MCP server 'wrong' cannot be used: expected either a command or a url",
             'The MCP server "slow" did not start: it did not answer within 0.5 seconds '
@@ -96,7 +96,7 @@ def test_ask_names_the_servers_that_are_missing_and_why_before_it_answers(tmp_pa
         ]
         assert offered(simulator) == []
         mlc.run("hi", "--no-tools")
-        assert "MCP" not in mlc.told
+        assert "MCP" not in mlc.errors
 
 
 def test_a_slow_server_that_fails_is_named_when_it_fails(tmp_path: Path) -> None:
@@ -169,4 +169,4 @@ def test_a_conversation_from_a_pipe_names_what_is_missing(tmp_path: Path) -> Non
     configure(tmp_path, gone={"command": "/no/such/program"})
     with shell(tmp_path, anthropic=[Say("Fine.")]) as (mlc, _):
         assert mlc.run("chat", input="hi\n") == "claude:\nFine.\n"
-        assert mlc.told.count('The MCP server "gone" did not start') == 1
+        assert mlc.errors.count('The MCP server "gone" did not start') == 1

@@ -59,7 +59,7 @@ def model_of(provider: str) -> str:
 
 
 class Application:
-    """Sends payloads to the simulator and keeps what it was told."""
+    """Sends payloads to the simulator and keeps what it received."""
 
     def __init__(self, simulator: Simulator, provider: str, handler: StreamHandler) -> None:
         self.provider = provider

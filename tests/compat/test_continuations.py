@@ -204,7 +204,7 @@ def test_messages_that_are_none_do_not_stop_a_run(provider: str, messages: Any):
 
 
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_a_history_that_begins_with_the_model_is_mended(provider: str):
+def test_a_history_that_begins_with_the_model_is_repaired(provider: str):
     own: list[Body] = [
         {"role": "assistant", "content": "Hello."},
         {"role": "user", "content": "Weather?"},
@@ -219,7 +219,7 @@ def test_a_history_that_begins_with_the_model_is_mended(provider: str):
     assert "Hello." in json.dumps(sent[1])
 
 
-def test_thinking_that_stands_in_a_users_message_is_mended():
+def test_thinking_in_a_users_message_is_repaired():
     thought = {"type": "thinking", "thinking": "hm", "signature": "c2ln"}
     own: list[Body] = [{"role": "user", "content": [thought, {"type": "text", "text": "Weather?"}]}]
     _, sent = continuations("anthropic", own)

@@ -39,8 +39,8 @@ def test_a_request_is_answered_under_its_own_id(events: EventSystem, way: str):
         events.emit("answer", {"request_id": asked["request_id"], "sum": asked["a"] + 1})
 
     events.subscribe("ask", answer)
-    told = asking(events)[way]({"a": 1})
-    assert told == {"request_id": seen[0]["request_id"], "sum": 2}
+    answered = asking(events)[way]({"a": 1})
+    assert answered == {"request_id": seen[0]["request_id"], "sum": 2}
 
 
 @WAYS
@@ -75,17 +75,17 @@ def test_an_exception_in_a_handler_is_an_error_answer(events: EventSystem, way: 
     }
     for text, handler in handlers.items():
         stop = events.subscribe("ask", handler)
-        told = asking(events)[way]({})
-        assert told["success"] is False
-        assert text in told["error"]
+        answered = asking(events)[way]({})
+        assert answered["success"] is False
+        assert text in answered["error"]
         stop()
 
 
 @WAYS
-def test_where_nobody_listens_the_answer_is_an_error_at_once(events: EventSystem, way: str):
-    told = asking(events)[way]({})
-    assert told["success"] is False
-    assert "ask" in told["error"]
+def test_without_a_handler_the_answer_is_an_error_at_once(events: EventSystem, way: str):
+    answered = asking(events)[way]({})
+    assert answered["success"] is False
+    assert "ask" in answered["error"]
 
 
 def test_a_late_answer_is_discarded_and_never_reaches_a_later_request(events: EventSystem):
@@ -108,9 +108,9 @@ def test_a_late_answer_is_discarded_and_never_reaches_a_later_request(events: Ev
     events.subscribe("request_abandoned", abandoned.append)
     with pytest.raises(NoAnswer, match=r"'ask' within 0\.01 seconds"):
         events.request("ask", {"name": "slow"}, "answer", timeout=0.01)
-    assert [told["name"] for told in abandoned] == ["ask"]
+    assert [event["name"] for event in abandoned] == ["ask"]
     assert events.request("ask", {"name": "quick"}, "answer")["name"] == "quick"
-    assert [told["name"] for told in seen] == ["quick"]
+    assert [event["name"] for event in seen] == ["quick"]
 
 
 def test_a_second_answer_is_discarded(events: EventSystem):
@@ -126,7 +126,7 @@ def test_a_second_answer_is_discarded(events: EventSystem):
     events.subscribe("ask", answer)
     assert events.request("ask", {}, "answer")["number"] == 1
     done.wait()
-    assert [told["number"] for told in seen] == [1]
+    assert [event["number"] for event in seen] == [1]
 
 
 def test_an_answer_under_another_name_is_none(events: EventSystem):
@@ -161,7 +161,7 @@ def test_many_requests_at_once_get_their_own_answers_in_any_order(events: EventS
 def test_a_cancelled_request_is_abandoned(events: EventSystem):
     abandoned = threading.Event()
     events.subscribe("ask", lambda asked: None)
-    events.subscribe("request_abandoned", lambda told: abandoned.set())
+    events.subscribe("request_abandoned", lambda _event: abandoned.set())
 
     async def run() -> None:
         task = asyncio.create_task(events.arequest("ask", {}, "answer"))
@@ -174,11 +174,11 @@ def test_a_cancelled_request_is_abandoned(events: EventSystem):
     assert abandoned.is_set()
 
 
-def test_a_failing_listener_stops_nobody(events: EventSystem):
+def test_a_failing_listener_stops_no_other(events: EventSystem):
     seen: list[Payload] = []
 
-    def fail(told: Payload) -> None:
-        told["changed"] = True
+    def fail(event: Payload) -> None:
+        event["changed"] = True
         raise RuntimeError("no luck")
 
     events.subscribe("tool_start", fail)

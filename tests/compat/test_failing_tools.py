@@ -1,4 +1,4 @@
-"""Whatever becomes of a tool, its call has one result, the other calls have theirs, and the run goes on."""
+"""Whatever becomes of a tool, its call has one result, the other calls have theirs, and the run continues."""
 
 import asyncio
 from collections.abc import Callable

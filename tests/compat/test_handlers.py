@@ -120,7 +120,7 @@ def test_a_late_result_does_not_reach_the_next_call(simulator: Simulator):
     assert answered == "quick"
 
 
-def test_tools_hear_that_their_call_was_abandoned():
+def test_tools_learn_that_their_call_was_abandoned():
     registry = ToolRegistry()
     stopped = threading.Event()
 
@@ -161,7 +161,9 @@ def test_the_loop_can_use_tools_behind_events(provider: str, simulator: Simulato
     assert EventTools(events).definitions() == ()
 
 
-def test_results_can_be_edited_and_tools_run_again_before_the_model_is_told(simulator: Simulator):
+def test_results_can_be_edited_and_tools_run_again_before_the_model_receives_them(
+    simulator: Simulator,
+):
     registry = ToolRegistry()
     runs: list[str] = []
 
@@ -182,8 +184,8 @@ def test_results_can_be_edited_and_tools_run_again_before_the_model_is_told(simu
     application = Application(simulator, "openai-chat", GptHandler(tools=registry))
     result = application.ask("Look", review=review)
     assert results_of(result) == ["edited", "b 3"]
-    told = [message["content"] for message in simulator.requests[1].body["messages"][2:]]
-    assert told == ["edited", "b 3"]
+    sent = [message["content"] for message in simulator.requests[1].body["messages"][2:]]
+    assert sent == ["edited", "b 3"]
 
 
 def test_a_review_that_raises_cancels_the_run_and_keeps_the_results(simulator: Simulator):
@@ -279,7 +281,7 @@ def test_an_error_or_a_break_in_the_second_request_keeps_the_first_round(
         assert results_of(result) == ["found"]
 
 
-def test_an_application_that_cannot_send_is_told_without_its_secrets(simulator: Simulator):
+def test_an_application_that_cannot_send_gets_an_error_without_its_secrets(simulator: Simulator):
     registry = ToolRegistry()
     registry.tool(name="look")(lambda: "found")
 
@@ -365,7 +367,7 @@ class Broken(Unreliable):
         raise RuntimeError("no tools today")
 
 
-def test_what_nobody_foresaw_is_told_as_well(simulator: Simulator):
+def test_an_unexpected_error_is_reported_as_well(simulator: Simulator):
     simulator.script.add(Say("Hello."))
     application = Application(simulator, "openai-chat", GptHandler(tools=Broken(ToolRegistry())))
     result = application.follow({
@@ -377,7 +379,7 @@ def test_what_nobody_foresaw_is_told_as_well(simulator: Simulator):
     assert not nothing.success
 
 
-def test_where_nobody_can_say_which_tools_there_are_none_is_offered():
+def test_without_an_answer_no_tool_is_offered():
     events = EventSystem()
     tools = EventTools(events)
     assert tools.definitions() == ()
@@ -392,7 +394,7 @@ def test_where_nobody_can_say_which_tools_there_are_none_is_offered():
 
 
 @pytest.mark.parametrize("provider", DIALECTS)
-def test_calls_that_somebody_else_has_read_are_run_with_the_words_around_them(
+def test_calls_that_the_application_has_read_are_run_with_the_text_around_them(
     provider: str, simulator: Simulator
 ):
     registry = ToolRegistry()
@@ -414,16 +416,16 @@ def test_calls_that_somebody_else_has_read_are_run_with_the_words_around_them(
     assert simulator.requests[1].violations == ()
 
 
-def test_every_piece_is_told_to_the_progress_callback(simulator: Simulator):
+def test_the_progress_callback_receives_every_piece(simulator: Simulator):
     registry = ToolRegistry()
     registry.tool(name="look")(lambda: "found")
-    told: list[dict[str, Any]] = []
+    received: list[dict[str, Any]] = []
     simulator.script.add(Say("Wait.", calls=[Call("look")]), Say("Done."))
     application = Application(simulator, "openai-chat", GptHandler(tools=registry))
     payload = application.handler.prepare_payload(payload_for("openai-chat", "Look"))
-    request = StreamingRequest("first", payload, told.append)
+    request = StreamingRequest("first", payload, received.append)
     application.handler.process_stream(
         application.send(payload), request, {}, application.context()
     )
-    assert told == application.output
+    assert received == application.output
     assert [sent.request_id for sent in application.requests] == ["first.1"]

@@ -26,7 +26,7 @@ from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.testing.simulator import Call, Say, Simulator, encode_reply
 
 with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # the SDKs' own sources are not ours to mend
+    warnings.simplefilter("ignore")  # the SDKs' own sources are not ours to repair
     import anthropic
     import openai
     from google import genai
@@ -163,8 +163,8 @@ def test_geminis_array_is_a_stream_too():
 
 
 def test_what_one_handler_answered_is_a_response_for_another():
-    told = read("openai-chat", reply("openai-chat"))
-    assert calls_of(read("openai-chat", told)) == calls_of(told)
+    result = read("openai-chat", reply("openai-chat"))
+    assert calls_of(read("openai-chat", result)) == calls_of(result)
 
 
 @pytest.mark.parametrize("provider", DIALECTS)
@@ -229,7 +229,7 @@ def test_a_processor_reads_on_its_own(provider: str):
     assert not processor.has_tool_calls()
     processor.process(reply(provider))
     assert processor.has_tool_calls()
-    assert [told["tool_name"] for told in started] == ["get_weather", "now"]
+    assert [event["tool_name"] for event in started] == ["get_weather", "now"]
     response: dict[str, Any] = {"kept": True}
     processor.update_response(response)
     assert response["kept"]

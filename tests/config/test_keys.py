@@ -37,8 +37,8 @@ def test_the_first_place_that_has_a_key_decides(folders: Folders, tmp_path: Path
     assert keys.value(KEY) == "of-the-config"
     keys.set(KEY, " of-the-secrets\n")
     assert keys.value(KEY) == "of-the-secrets"
-    told = keys_in(folders, tmp_path, **{KEY: "of-the-environment"})
-    assert [(key.place, key.value) for key in told.list([KEY, "OTHER", KEY])] == [
+    keys = keys_in(folders, tmp_path, **{KEY: "of-the-environment"})
+    assert [(key.place, key.value) for key in keys.list([KEY, "OTHER", KEY])] == [
         ("environment", "of-the-environment")
     ]
 
@@ -86,10 +86,10 @@ def test_only_keys_that_are_asked_for_are_read_and_nothing_is_put_into_the_envir
 
 
 def test_folders_are_the_platforms_unless_the_user_says_otherwise(tmp_path: Path) -> None:
-    told = program_folders({"MULTI_LLM_CHAT_HOME": str(tmp_path)})
-    assert told.config_file == tmp_path / "config" / "config.toml"
-    assert told.store_file == tmp_path / "data" / "conversations.db"
-    assert told.servers_file.name == "mcp.json"
+    folders = program_folders({"MULTI_LLM_CHAT_HOME": str(tmp_path)})
+    assert folders.config_file == tmp_path / "config" / "config.toml"
+    assert folders.store_file == tmp_path / "data" / "conversations.db"
+    assert folders.servers_file.name == "mcp.json"
     usual = program_folders({})
     assert usual.config.name == "multi_llm_chat"
     assert len({usual.config, usual.data, usual.state}) >= 1

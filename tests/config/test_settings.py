@@ -70,7 +70,7 @@ def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("x = ", "is not valid TOML"),
         (
@@ -88,14 +88,14 @@ def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
         ("[context.windows]\nm = 'x'", "context.windows"),
     ],
 )
-def test_what_is_wrong_is_told_with_its_place(text: str, told: str) -> None:
+def test_an_error_names_its_place(text: str, message: str) -> None:
     with pytest.raises(UsageError) as raised:
         parse_settings(text, "my.toml")
     assert str(raised.value).startswith("my.toml")
-    assert told in str(raised.value)
+    assert message in str(raised.value)
 
 
-def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "latin.toml").write_bytes(b'system_prompt = "\xe9"')
     with pytest.raises(UsageError, match="not UTF-8"):
         read_settings(tmp_path / "latin.toml")

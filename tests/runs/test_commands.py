@@ -72,17 +72,17 @@ def test_an_interrupted_run_is_listed_shown_and_resumed(
     shown = shell.run("runs", "show", info.id[:30], "--db", scene.place)
     assert "model" in shown
     assert "In order" not in shown
-    assert "decide" not in shown
+    assert "decision" not in shown
     request = ApprovalRequest(ToolCall("erase", {"path": "/secret"}, "1"), "erase")
     with open_store(scene.place) as store:
         asker = (info.owner or "").partition("/")[0]
         store.run(ask, info.conversation, Question("q", asker, msgspec.to_builtins(request)))
     shown = shell.run("runs", "show", info.id, "--db", scene.place)
-    assert "waits         for somebody to decide" in shown
+    assert "waits         for a decision" in shown
     assert "about erase\n" in shown
     assert "secret" not in shown
     shell.run("runs", "show", "nothing", "--db", scene.place, code=2)
-    assert "no run 'nothing'" in shell.told
+    assert "no run 'nothing'" in shell.errors
 
 
 def test_a_failed_run_is_resumed_by_name_and_a_done_one_is_not(model: Simulator, tmp_path: Path):
@@ -91,10 +91,10 @@ def test_a_failed_run_is_resumed_by_name_and_a_done_one_is_not(model: Simulator,
         run_id = _failed(store)
     shell = shell_of(scene, tmp_path / "home")
     shell.run("runs", "resume", run_id, "--db", scene.place)
-    assert "It is done." in shell.told
+    assert "It is done." in shell.errors
     shell.run("runs", "resume", run_id, "--db", scene.place, code=2)
     shell.run("runs", "cancel", run_id, "--db", scene.place)
-    assert "ended before" in shell.told
+    assert "ended before" in shell.errors
     with open_store(scene.place) as store:
         assert text_of(store.run(path, "talk-1")[-1]) == WORDS[2]
 
@@ -111,7 +111,7 @@ def test_a_file_is_no_place_for_workers(tmp_path: Path, model: Simulator):
     scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
     shell = shell_of(scene, tmp_path / "home")
     shell.run("worker", "--engine", "postgresql://x/y", "--db", scene.place, code=2)
-    assert "postgresql://" in shell.told
+    assert "postgresql://" in shell.errors
 
 
 @pytest.mark.skipif(not SLOW, reason="takes long: make faults")
@@ -122,7 +122,7 @@ def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
     scene = Scene(postgres, model.base_url("openai-chat"), str(tmp_path / "ledger"))
     shell = shell_of(scene, tmp_path / "home")
     shell.run("migrate", "--db", postgres, "--engine", engine)
-    assert "engine is up to date" in shell.told
+    assert "engine is up to date" in shell.errors
     port = _free_port()
     worker = subprocess.Popen(
         [*MLC, "worker", "--db", postgres, "--engine", engine, "--health", str(port), "--drain", "2"],

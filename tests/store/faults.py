@@ -150,14 +150,14 @@ def write_at_once(place: str, writers: int, turns: int, pace: float = 0.0) -> Cr
     began = time.monotonic()
     for _, connection in processes:
         connection.send("go")
-    told: list[tuple[list[float], str]] = [connection.recv() for _, connection in processes]
+    reports: list[tuple[list[float], str]] = [connection.recv() for _, connection in processes]
     seconds = time.monotonic() - began
     for process, _ in processes:
         process.join()
-    waits = sorted(wait * 1000 for each, _ in told for wait in each)
+    waits = sorted(wait * 1000 for each, _ in reports for wait in each)
     crowd = Crowd(
-        len(waits), seconds, [len(each) for each, _ in told], waits[len(waits) // 2], waits[-1],
-        [fault for _, fault in told if fault],
+        len(waits), seconds, [len(each) for each, _ in reports], waits[len(waits) // 2], waits[-1],
+        [fault for _, fault in reports if fault],
     )  # fmt: skip
     crowd.faults += _lost(place, conversation, writers, turns)
     return crowd

@@ -1,6 +1,6 @@
 """A real Postgres in a temporary folder, shared by all processes of one test run.
 
-Whoever comes first starts it, whoever leaves last stops it. It refuses to run as root, so it is given to
+The first user starts it, the last one stops it. It refuses to run as root, so it is given to
 another user then.
 """
 

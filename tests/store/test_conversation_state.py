@@ -19,7 +19,7 @@ def said(identifier: str) -> Turn:
     return Turn("user", (Text(identifier),), id=identifier)
 
 
-def test_it_tells_where_the_branch_ends_and_what_is_under_way(store: Store):
+def test_it_has_the_end_of_the_branch_and_the_unfinished_runs(store: Store):
     assert store.run(read_conversation_state, "c") is None
     store.run(create, "Title", identifier="c")
     empty = store.run(read_conversation_state, "c")
@@ -31,13 +31,13 @@ def test_it_tells_where_the_branch_ends_and_what_is_under_way(store: Store):
     assert waiting is not None
     assert (waiting.head, waiting.head_run, waiting.turns) == ("two", None, 2)
     assert [(run.id, run.speaker, run.is_free) for run in waiting.running] == [("run", "claude", True)]  # fmt: skip
-    store.run(take_run, "run", "somebody", 60_000)
+    store.run(take_run, "run", "worker", 60_000)
     store.run(append, "c", [said("three")], run_id="run")
     taken = store.run(read_conversation_state, "c")
     assert taken is not None
     assert (taken.head, taken.head_run, taken.turns) == ("three", "run", 3)
     assert [run.is_free for run in taken.running] == [False]
-    assert (taken.running[0].owner or "").startswith("somebody")
+    assert (taken.running[0].owner or "").startswith("worker")
     store.run(end_run, "run", "done")
     store.run(move_head, "c", "one")
     over = store.run(read_conversation_state, "c")
@@ -53,6 +53,6 @@ def test_the_list_is_another_when_any_entry_of_it_is(store: Store):
     assert before is not None
     assert after is not None
     assert before.listed != after.listed
-    assert store.as_user("somebody else").run(read_conversation_state, "c") is None
+    assert store.as_user("another user").run(read_conversation_state, "c") is None
     store.run(delete, "c")
     assert store.run(read_conversation_state, "c") is None

@@ -126,7 +126,7 @@ def test_purging_leaves_nothing_behind_but_what_others_use(store: Store):
     taken = store.run(take_run, run_id, "me", 1000)
     assert taken is not None
     store.run(begin_calls, taken.fence, [CallStart(0, "model", "claude")])
-    store.run(append_events, [Events(taken.fence, ((1, "told"),))])
+    store.run(append_events, [Events(taken.fence, ((1, "event"),))])
     store.run(delete, gone)
     store.run(purge, deleted_before_ms=2**60)
     counts = {

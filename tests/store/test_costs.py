@@ -23,7 +23,7 @@ from multi_llm_chat.store import (
 def test_sums_are_exact_and_unknown_costs_are_counted(store: Store):
     conversation = store.run(create, "t").id
     store.run(append, conversation, [Turn("claude", (Text(n),), id=n) for n in ("t1", "t2")])
-    told = [
+    spendings = [
         Spending("a", "claude", "c-5", Usage(100, 20, 10, 5, 3), Decimal("0.1"), turn="t1"),
         Spending(
             "b", "claude", "c-5", Usage(1, 2), Decimal("0.000000001"), estimate=True, turn="t1"
@@ -31,7 +31,7 @@ def test_sums_are_exact_and_unknown_costs_are_counted(store: Store):
         Spending("c", "gemini", "g-3", Usage(7, 7), None, turn="t2"),
         Spending("d", "gemini", "g-3", None, Decimal("0.2"), currency="EUR"),
     ]
-    for spending in told:
+    for spending in spendings:
         store.run(record_spending, conversation, spending)
     claude = Total(2, Usage(101, 22, 10, 5, 3), {"USD": Decimal("0.100000001")}, estimates=1)
     gemini = Total(2, Usage(7, 7), {"EUR": Decimal("0.2")}, unknown_tokens=1, unknown_costs=1)

@@ -93,7 +93,7 @@ def test_who_lost_a_run_writes_nothing_more(store: Store):
     assert store.run(calls, run_id) == ()
 
 
-def test_a_lease_that_ran_out_is_good_until_somebody_takes_the_run(store: Store):
+def test_a_lease_that_ran_out_is_valid_until_another_process_takes_the_run(store: Store):
     run_id = begun(store)
     fence = taken(store, run_id, OVER).fence
     store.run(begin_calls, fence, [CallStart(0, "model", "g")])
@@ -135,8 +135,8 @@ def test_events_are_read_without_a_gap_and_written_once(store: Store):
     error = ErrorRecord("Overloaded", "busy")
     store.run(finish_run, fence, "failed", error=error, events=((5, "e"),))
     store.run(finish_run, fence, "done")
-    told = store.run(read_events, run_id, 4)
-    assert (told.events, told.status, told.error) == (((5, "e"),), "failed", error)
+    read = store.run(read_events, run_id, 4)
+    assert (read.events, read.status, read.error) == (((5, "e"),), "failed", error)
     store.run(prune_events, LONG)
     assert store.run(read_events, run_id, 4).events
     store.run(prune_events, OVER)
@@ -150,13 +150,13 @@ def test_a_new_holder_counts_events_on(store: Store):
     store.run(append_events, [Events(taken(store, run_id, OVER).fence, ((1, "a"), (2, "b")))])
     again = taken(store, run_id, OVER)
     assert again.sequence == 3
-    # What it told behind something that was never saved is forgotten with it.
+    # Events after one that was never saved are removed with it.
     store.run(append_events, [Events(again.fence, ((3, "c"), (5, "e"), (6, "f")))])
     last = taken(store, run_id)
     assert last.sequence == 4
     store.run(append_events, [Events(last.fence, ((4, "d"),))])
-    told = store.run(read_events, run_id).events
-    assert [payload for _, payload in told] == ["a", "b", "c", "d"]
+    read = store.run(read_events, run_id).events
+    assert [payload for _, payload in read] == ["a", "b", "c", "d"]
 
 
 def test_calls_that_were_begun_have_failed_when_the_run_is_over(store: Store):

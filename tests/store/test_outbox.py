@@ -111,13 +111,13 @@ def test_of_two_processes_one_sends_a_message(lasting_place: str):
             store.run(queue_message, conversation, message(number))
         pipes = [context().Pipe(duplex=False) for _ in range(2)]
         processes = [
-            context().Process(target=_send_all, args=(lasting_place, conversation, name, hear))
-            for name, (hear, _) in zip("ab", pipes, strict=True)
+            context().Process(target=_send_all, args=(lasting_place, conversation, name, receiver))
+            for name, (receiver, _) in zip("ab", pipes, strict=True)
         ]
         for process in processes:
             process.start()
-        for _, tell in pipes:
-            tell.send("begin")
+        for _, sender in pipes:
+            sender.send("begin")
         for process in processes:
             process.join()
             assert process.exitcode == 0

@@ -80,13 +80,13 @@ def test_an_operation_that_landed_unnoticed_is_not_done_twice(postgres: str):
 
 
 ADDRESSES = {
-    "nobody listens": f"postgresql://ann:{SECRET}@127.0.0.1:1/chats",
+    "no server listens": f"postgresql://ann:{SECRET}@127.0.0.1:1/chats",
     "no such host": f"postgresql://ann:{SECRET}@no-such-host.invalid/chats",
 }
 
 
 @pytest.mark.parametrize("address", ADDRESSES.values(), ids=ADDRESSES.keys())
-def test_a_server_that_is_not_there_is_told_at_once_and_without_the_password(address: str):
+def test_a_missing_server_is_reported_at_once_and_without_the_password(address: str):
     with pytest.raises(StoreError, match=r"chats on .* cannot be reached") as caught:
         open_store(address)
     assert caught.value.reason == "unreachable"
@@ -101,12 +101,12 @@ def test_an_address_that_cannot_be_read_is_not_repeated():
     assert caught.value.__context__ is None
 
 
-def test_a_wrong_database_is_told(postgres_server: str):
+def test_a_wrong_database_is_reported(postgres_server: str):
     with pytest.raises(StoreError, match="nowhere on"):
         open_store(postgres_server.replace("/postgres?", "/nowhere?"))
 
 
-def test_a_user_without_rights_is_told(postgres_server: str, postgres: str):
+def test_a_user_without_rights_is_reported(postgres_server: str, postgres: str):
     with psycopg.connect(postgres_server, autocommit=True) as connection:
         connection.execute("DROP ROLE IF EXISTS reader")
         connection.execute("CREATE ROLE reader LOGIN")
@@ -131,7 +131,7 @@ def test_words_of_the_database_are_not_repeated(postgres: str):
 
 @pytest.mark.skipif(not SLOW, reason="takes long: make faults")
 @pytest.mark.skipif(binaries() is None, reason="no Postgres on this machine (initdb was not found)")
-def test_a_server_that_went_away_is_told_after_some_patience():
+def test_a_server_that_went_away_is_reported_after_some_retries():
     with server() as address:
         store = open_store(address)
         store.run(create, "t")

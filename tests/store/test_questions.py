@@ -55,9 +55,9 @@ def test_a_question_is_shown_until_it_is_answered_and_the_first_answer_counts(st
     assert store.run(read_answer, "2") is None
 
 
-def test_what_is_asked_about_a_run_that_another_has_taken_is_nobodys(store: Store, run: str):
+def test_questions_about_a_run_that_another_process_has_taken_are_closed(store: Store, run: str):
     store.run(ask, "c", question("1"))
-    store.run(ask, "c", question("0", "work"))  # nobody: a name that only begins so
+    store.run(ask, "c", question("0", "work"))  # not the owner: a name that only begins so
     assert shown(store) == ["1"]
     store.run(release_run, Fence(run, 1))
     assert shown(store) == []
@@ -69,7 +69,7 @@ def test_what_is_asked_about_a_run_that_another_has_taken_is_nobodys(store: Stor
     assert store.run(lambda transaction: transaction.rows("SELECT id FROM questions")) == [("2",)]
 
 
-def test_what_nobody_answers_any_more_is_not_asked(store: Store, run: str):
+def test_a_question_without_an_asker_is_not_open(store: Store, run: str):
     store.run(ask, "c", question("1"))
     store.run(end_run, run, "cancelled")
     assert shown(store) == []
@@ -78,11 +78,11 @@ def test_what_nobody_answers_any_more_is_not_asked(store: Store, run: str):
 @pytest.mark.usefixtures("run")
 def test_only_the_user_answers_and_only_where_it_was_asked(store: Store):
     store.run(ask, "c", question("1"))
-    somebody = store.as_user("somebody else")
+    other = store.as_user("another user")
     with pytest.raises(StoreError):
-        somebody.run(answer_question, "c", "1", {"allow": "once"})
-    somebody.run(create, identifier="d")
-    assert not somebody.run(answer_question, "d", "1", {"allow": "once"})
+        other.run(answer_question, "c", "1", {"allow": "once"})
+    other.run(create, identifier="d")
+    assert not other.run(answer_question, "d", "1", {"allow": "once"})
     store.run(delete, "c")
     with pytest.raises(StoreError):
         store.run(ask, "c", question("2"))

@@ -39,36 +39,39 @@ def lasting_store(
 
 
 # repr, not equality: a NaN is unequal to itself, and 1 equals True.
-@given(told=st.lists(turns, min_size=1, max_size=3))
-def test_every_turn_is_read_as_it_was_written(lasting_store: Store, told: list[Turn]):
+@given(written=st.lists(turns, min_size=1, max_size=3))
+def test_every_turn_is_read_as_it_was_written(lasting_store: Store, written: list[Turn]):
     conversation = lasting_store.run(create, "t").id
-    numbered = [replace(turn, id=f"t{number}") for number, turn in enumerate(told)]
+    numbered = [replace(turn, id=f"t{number}") for number, turn in enumerate(written)]
     lasting_store.run(append, conversation, numbered)
     read = lasting_store.run(path, conversation)
     timed = [
         replace(
             turn,
-            created_at=turn.created_at if told_turn.created_at is None else told_turn.created_at,
+            created_at=turn.created_at
+            if written_turn.created_at is None
+            else written_turn.created_at,
         )
-        for turn, told_turn in zip(read, numbered, strict=True)
+        for turn, written_turn in zip(read, numbered, strict=True)
     ]
     assert repr(read) == repr(timed)
     assert repr([replace(turn, created_at=0) for turn in read]) == repr([replace(turn, created_at=0) for turn in numbered])  # fmt: skip
 
 
 @given(
-    told=st.lists(turns, max_size=4), parents=st.lists(st.integers(-1, 3), min_size=4, max_size=4)
+    written=st.lists(turns, max_size=4),
+    parents=st.lists(st.integers(-1, 3), min_size=4, max_size=4),
 )
-def test_every_document_is_read_as_it_was_written(told: list[Turn], parents: list[int]):
+def test_every_document_is_read_as_it_was_written(written: list[Turn], parents: list[int]):
     items = [
         TreeTurn(
             replace(turn, id=f"t{number}"),
             f"t{parents[number]}" if 0 <= parents[number] < number else None,
         )
-        for number, turn in enumerate(told)
+        for number, turn in enumerate(written)
     ]
     heads = {"main": f"t{len(items) - 1}"} if items else {}
-    document = ConversationDocument("d", "t", 1, None, tuple(items), heads, {"told": len(items)})
+    document = ConversationDocument("d", "t", 1, None, tuple(items), heads, {"written": len(items)})
     with open_store(":memory:") as store:
         assert repr(store.run(read_document, store.run(write_document, document))) == repr(document)
 

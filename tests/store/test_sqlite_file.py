@@ -147,7 +147,7 @@ def test_a_store_is_of_no_use_after_a_fork(tmp_path: Path):
         os.close(reader)
 
 
-def test_damage_found_while_reading_is_told_without_the_words_of_anyone(tmp_path: Path):
+def test_damage_found_while_reading_is_reported_without_text_of_messages(tmp_path: Path):
     place = tmp_path / "chats.db"
     conversation = fill(str(place), 300)
     with place.open("r+b") as file:
@@ -161,13 +161,13 @@ def test_damage_found_while_reading_is_told_without_the_words_of_anyone(tmp_path
     assert caught.value.__context__ is None
 
 
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path):
+def test_a_folder_that_cannot_be_made_is_reported(tmp_path: Path):
     (tmp_path / "file").write_text("x", encoding="utf-8")
     with pytest.raises(StoreError, match="could not be opened"):
         open_store(tmp_path / "file" / "chats.db")
 
 
-def test_a_read_only_folder_is_told(tmp_path: Path):
+def test_a_read_only_folder_is_reported(tmp_path: Path):
     conversation = fill(str(tmp_path / "chats.db"), 1)
     for folder in (tmp_path, *tmp_path.parents):
         if os.getuid() == 0 and folder.name.startswith("pytest-"):
@@ -176,13 +176,13 @@ def test_a_read_only_folder_is_told(tmp_path: Path):
     (tmp_path / "chats.db").chmod(0o444)
     try:
         with ProcessPoolExecutor(1, mp_context=context()) as pool:
-            told = pool.submit(in_read_only_folder, str(tmp_path), conversation).result(60)
+            reported = pool.submit(in_read_only_folder, str(tmp_path), conversation).result(60)
     finally:
         tmp_path.chmod(0o755)
-    assert "read-only" in told[0]
-    assert "read-only" in told[1]
-    assert "Allow writing there" in told[0]
-    assert "secret" not in told[0]
+    assert "read-only" in reported[0]
+    assert "read-only" in reported[1]
+    assert "Allow writing there" in reported[0]
+    assert "secret" not in reported[0]
 
 
 @pytest.fixture
@@ -198,8 +198,8 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 def check_small_disk(folder: Path, limit: int | None) -> None:
     with ProcessPoolExecutor(1, mp_context=context()) as pool:
-        told = pool.submit(on_small_disk, str(folder), limit).result(60)
-    reason, text, before, after = told
+        reported = pool.submit(on_small_disk, str(folder), limit).result(60)
+    reason, text, before, after = reported
     assert reason == "full"
     assert "disk is full" in text
     assert str(folder) in text
@@ -207,9 +207,9 @@ def check_small_disk(folder: Path, limit: int | None) -> None:
     assert after == before + 1 > 10
 
 
-def test_a_full_disk_is_told_and_saving_goes_on_when_there_is_room(small_disk: Path):
+def test_a_full_disk_is_reported_and_saving_continues_when_there_is_room(small_disk: Path):
     check_small_disk(small_disk, None)
 
 
-def test_a_file_that_may_not_grow_is_told_and_saving_goes_on_when_it_may(tmp_path: Path):
+def test_a_file_that_may_not_grow_is_reported_and_saving_continues_when_it_may(tmp_path: Path):
     check_small_disk(tmp_path, 1_000_000)

@@ -129,7 +129,7 @@ def test_a_statement_that_fails_in_company_harms_no_other(store: Store):
     assert sorted(words_of(store.run(path, conversation))) == list("01234")
 
 
-def test_who_calls_the_store_from_within_an_operation_is_told(store: Store):
+def test_calling_the_store_from_within_an_operation_is_an_error(store: Store):
     def nested(transaction: Transaction) -> None:
         store.run(rename, "x", "y")
 

@@ -87,12 +87,12 @@ class Tree(RuleBasedStateMachine):
     @rule(target=turns, conversation=conversations, number=st.integers(1, 3), branch=BRANCHES)
     def say(self, conversation: str, number: int, branch: str) -> MultipleResults[tuple[str, str]]:
         model = self.models[conversation]
-        told = self.new_turns(number)
+        new = self.new_turns(number)
         if model.deleted:
-            self.refused(conversation, told)
+            self.refused(conversation, new)
             return NONE
-        self.store.run(append, conversation, told, branch=branch)
-        return self.follow(conversation, told, model.heads.get(branch), branch)
+        self.store.run(append, conversation, new, branch=branch)
+        return self.follow(conversation, new, model.heads.get(branch), branch)
 
     @rule(target=turns, turn=turns, number=st.integers(1, 2), branch=BRANCHES)
     def edit(
@@ -100,31 +100,31 @@ class Tree(RuleBasedStateMachine):
     ) -> MultipleResults[tuple[str, str]]:
         conversation, name = turn
         model = self.models[conversation]
-        told = self.new_turns(number)
+        new = self.new_turns(number)
         if model.deleted:
-            self.refused(conversation, told)
+            self.refused(conversation, new)
             return NONE
         parent = model.parents[name]
-        self.store.run(append, conversation, told, branch=branch, parent=parent)
-        return self.follow(conversation, told, parent, branch)
+        self.store.run(append, conversation, new, branch=branch, parent=parent)
+        return self.follow(conversation, new, parent, branch)
 
     def follow(
-        self, conversation: str, told: list[Turn], parent: str | None, branch: str
+        self, conversation: str, new: list[Turn], parent: str | None, branch: str
     ) -> MultipleResults[tuple[str, str]]:
         model = self.models[conversation]
-        for turn in told:
+        for turn in new:
             name = turn.id or ""
             model.parents[name] = parent
             parent = name
         model.heads[branch] = parent or ""
-        return multiple(*((conversation, turn.id or "") for turn in told))
+        return multiple(*((conversation, turn.id or "") for turn in new))
 
     @rule(turn=turns, branch=BRANCHES)
     def say_again(self, turn: tuple[str, str], branch: str):
         conversation, name = turn
         if not self.models[conversation].deleted:
-            told = [Turn("user", (Text("other words"),), id=name)]
-            outcome = self.store.run(append, conversation, told, branch=branch, expected="nowhere")
+            new = [Turn("user", (Text("other words"),), id=name)]
+            outcome = self.store.run(append, conversation, new, branch=branch, expected="nowhere")
             assert isinstance(outcome, Appended)
 
     @rule(turn=turns, branch=BRANCHES)
@@ -186,9 +186,9 @@ class Tree(RuleBasedStateMachine):
         assert self.store.run(newest_leaf, conversation, name) == leaf
         assert [hit.turn for hit in self.store.run(search, f'"words {name}"')] == [name]
 
-    def refused(self, conversation: str, told: list[Turn]) -> None:
+    def refused(self, conversation: str, new: list[Turn]) -> None:
         with pytest.raises(StoreError, match="There is no conversation"):
-            self.store.run(append, conversation, told)
+            self.store.run(append, conversation, new)
 
     @invariant()
     def branches_are_the_same(self):

@@ -191,5 +191,5 @@ def prompting(folder: str) -> None:
 
 
 if __name__ == "__main__":
-    name, *told = sys.argv[1:]
-    globals()[name](*told)
+    name, *arguments = sys.argv[1:]
+    globals()[name](*arguments)

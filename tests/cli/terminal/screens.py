@@ -85,7 +85,7 @@ class Terminal:
         return self.wait_until(lambda text: all(word in text for word in words), repr(words))
 
     def wait_until(self, holds: Callable[[str], bool], what: str = "") -> str:
-        """Wait until the screen is as told."""
+        """Wait until the screen is as expected."""
         end = (
             time.monotonic() + _PATIENCE
         )  # a status line would keep a wrong program alive for ever

@@ -1,4 +1,4 @@
-"""Boards without a terminal: text for pipes and files, and what is said beside the answers."""
+"""Boards without a terminal: text for pipes and files, and the texts around the answers."""
 
 import io
 import os
@@ -62,7 +62,7 @@ EVENTS = [
 ]
 
 
-def told(make: Callable[[Board], object], **settings: Any) -> tuple[str, str]:
+def written(make: Callable[[Board], object], **settings: Any) -> tuple[str, str]:
     output, notes = io.StringIO(), io.StringIO()
     with open_board(output, notes, **settings) as board:
         make(board)
@@ -77,7 +77,7 @@ def one_answer(board: Board) -> None:
 
 
 def test_a_pipe_gets_the_words_and_nothing_else():
-    output, notes = told(one_answer, environment={}, headers=False)
+    output, notes = written(one_answer, environment={}, headers=False)
     assert output == "Let me see.\nIt is *blue*␛[31m.\n"
     assert notes.startswith(
         '(ran look at="空", 0.3 s)\n    {"sky": "青い"}\nThe answer was cut off'
@@ -87,7 +87,7 @@ def test_a_pipe_gets_the_words_and_nothing_else():
 
 
 def test_forced_colours_give_markdown_in_finished_blocks():
-    output, notes = told(one_answer, environment={"FORCE_COLOR": "1"})
+    output, notes = written(one_answer, environment={"FORCE_COLOR": "1"})
     assert notes == ""
     assert "\x1b[1;33mclaude" in output
     assert "It is \x1b[3mblue\x1b[0m␛[31m." in output
@@ -104,7 +104,7 @@ def test_in_text_too_speakers_come_in_the_order_they_were_asked():
         board.event("a", TextDelta("first\n"))
         board.fail("a", AuthError("No key."))
 
-    output, notes = told(make, environment={})
+    output, notes = written(make, environment={})
     assert output == "a:\nfirst\nb:\nsecond\n"
     assert "a: No key.\na: Check the key" in notes
 
@@ -118,7 +118,7 @@ def test_an_answer_that_was_interrupted_says_so_and_begins_anew():
         board.end("a")
 
     for environment in ({}, {"FORCE_COLOR": "1"}):
-        output, notes = told(make, environment=environment)
+        output, notes = written(make, environment=environment)
         assert "The answer was interrupted and begins anew." in output + notes
         assert (output + notes).count("The whole answer.") == 1
     assert "half a" not in output
@@ -137,7 +137,7 @@ def test_what_was_not_ended_ends_as_stopped():
         board.notice("a notice")
 
     for environment in ({}, {"FORCE_COLOR": "1"}):
-        output, notes = told(make, environment=environment)
+        output, notes = written(make, environment=environment)
         assert "half\n" in output
         assert "Stopped. What was said so far is kept." in output + notes
         assert "a notice" in output + notes
@@ -150,7 +150,7 @@ def test_a_call_id_may_be_used_again_in_a_later_round():
             board.event("a", ToolCallEnd(0, CALL))
             board.event("a", ToolFinished(CALL, ToolResult("look", result, "c1"), 1))
 
-    output, _ = told(make, environment={"FORCE_COLOR": "1"})
+    output, _ = written(make, environment={"FORCE_COLOR": "1"})
     assert output.index("one") < output.index("two")
 
 
@@ -168,7 +168,7 @@ def test_columns_of_a_window_that_became_narrow_are_written_one_below_the_other(
     assert shown.rindex("a says") < shown.rindex("b says")
 
 
-def test_a_shortened_history_and_a_pause_are_told():
+def test_a_shortened_history_and_a_pause_are_shown():
     note = CompressionNote(
         cut=Cut(), reason="window", tokens_before=9000, tokens_after=4000, budget=5000, fits=True,
         is_estimate=True, left_out=(0, 1), shortened=(), exchanges_gone=1,
@@ -180,7 +180,7 @@ def test_a_shortened_history_and_a_pause_are_told():
         board.event("a", RunPaused(()))
 
     for environment in ({}, {"FORCE_COLOR": "1"}):
-        output, notes = told(make, environment=environment)
+        output, notes = written(make, environment=environment)
         assert "History shortened to fit the window" in output + notes
 
 
@@ -190,7 +190,7 @@ def pipe_board() -> tuple[AnswerBoard, TextIO, int]:
     return AnswerBoard(Screen(output, LIVE, lambda: (80, 24))), output, reading
 
 
-def test_telling_something_does_not_wait_for_a_terminal_that_was_halted():
+def test_an_event_does_not_wait_for_a_terminal_that_was_halted():
     board, output, reading = pipe_board()
     board.begin("a")
     for number in range(6_000):  # more than a pipe holds
@@ -203,7 +203,7 @@ def test_telling_something_does_not_wait_for_a_terminal_that_was_halted():
         assert "paragraph 5999" in everything.result()
 
 
-def test_a_terminal_that_is_gone_is_told_to_the_caller():
+def test_a_terminal_that_is_gone_is_an_error_of_the_caller():
     board, output, reading = pipe_board()
     os.close(reading)
     board.begin("a")
@@ -217,7 +217,7 @@ def test_a_terminal_that_is_gone_is_told_to_the_caller():
     ("seconds", "text"),
     [(0.04, "0.0 s"), (1.6, "2 s"), (75, "1 min 15 s"), (7300, "2 h 1 min")],
 )
-def test_durations_are_told_as_people_tell_them(seconds: float, text: str):
+def test_durations_in_words(seconds: float, text: str):
     assert seconds_text(seconds) == text
 
 

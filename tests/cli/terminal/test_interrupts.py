@@ -11,10 +11,10 @@ PATIENCE = 15
 
 
 def _found() -> tuple[object, object, int]:
-    """What happens at a signal; asking who is told tells nobody."""
-    told = signal.set_wakeup_fd(-1)
-    signal.set_wakeup_fd(told)
-    return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGURG), told
+    """What happens at a signal; reading the wakeup descriptor changes nothing."""
+    descriptor = signal.set_wakeup_fd(-1)
+    signal.set_wakeup_fd(descriptor)
+    return signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGURG), descriptor
 
 
 def _interrupt() -> None:
@@ -61,7 +61,7 @@ def test_each_answer_counts_anew():
 
 
 def test_a_signal_that_another_thread_gets_ends_the_wait_of_the_main_thread():
-    """As one does that comes just before the wait begins: Python notes it, and nobody would look."""
+    """As one does that comes just before the wait begins: Python notes it, and does not act on it."""
     for _ in range(200):
         waiting, stopped = threading.Event(), threading.Event()
 

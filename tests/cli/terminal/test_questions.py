@@ -25,11 +25,11 @@ KEYS = {
 
 def test_a_call_is_decided_by_one_key():
     with Terminal("asking", *["approve"] * len(KEYS), columns=100, rows=40) as terminal:
-        for number, (keys, (told, decision)) in enumerate(KEYS.items()):
+        for number, (keys, (shown, decision)) in enumerate(KEYS.items()):
             ask(terminal, number, ASKED, "path: 傘.txt", "[y] once", "[n] no")
             for key in keys:
                 terminal.send(key)
-            terminal.wait_for(told, f"more about {number}", f"answer {number}: {decision}")
+            terminal.wait_for(shown, f"more about {number}", f"answer {number}: {decision}")
             assert "[y] once" not in terminal.text()
 
 

@@ -102,7 +102,7 @@ class Teletype(io.StringIO):
         (io.StringIO(), False, {"FORCE_COLOR": "1", "NO_COLOR": "1"}, PLAIN),
     ],
 )  # fmt: skip
-def test_what_an_output_can_show_is_told_by_it_and_the_environment(
+def test_capabilities_come_from_the_output_and_the_environment(
     output: io.StringIO, plain: bool, environment: dict[str, str], able: Capabilities
 ):
     assert capabilities_of(output, plain=plain, environment=environment) == able
