@@ -37,13 +37,13 @@ class Shell:
         assert done.code == code, (done.code, self.errors, done.output.decode())
         return done.output.decode()
 
-    def start(self, *words: str) -> "subprocess.Popen[bytes]":
-        """A command while it runs; nothing is typed."""
+    def start(self, *words: str, stdin: int = subprocess.DEVNULL) -> "subprocess.Popen[bytes]":
+        """A command while it runs; nothing is typed unless ``stdin`` is a pipe."""
         return subprocess.Popen(
             [*MLC, *words],
             env=self.environment,
             cwd=self.home,
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )

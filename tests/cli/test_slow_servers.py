@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,27 @@ def test_ctrl_c_leaves_while_a_server_is_slow_and_ends_the_server(tmp_path: Path
         assert (process.returncode, printed) == (130, b"")
         assert b"Traceback" not in errors
         assert len(simulator.requests) == 0
+    assert not is_waited_at(tmp_path / "pipe")
+
+
+@pytest.mark.parametrize("command", [["hi"], ["chat"]], ids=["ask", "chat"])
+def test_more_ctrl_c_while_leaving_ends_the_server_at_once(
+    tmp_path: Path, command: list[str]
+) -> None:
+    """The first leaves, which takes the seconds that a server has to end by itself."""
+    configure(tmp_path, slow=slow(tmp_path))
+    with (
+        shell(tmp_path, anthropic=[]) as (mlc, _),
+        mlc.start(*command, stdin=subprocess.PIPE) as process,
+    ):
+        assert process.stdin is not None
+        process.stdin.write(b"hi\n")
+        process.stdin.close() if command == ["hi"] else process.stdin.flush()
+        read_until(WAITING, process)
+        while process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0.2)
     assert not is_waited_at(tmp_path / "pipe")
 
 

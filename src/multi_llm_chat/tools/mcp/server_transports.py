@@ -15,6 +15,7 @@ A remote server:
 """
 
 import asyncio
+import atexit
 import contextlib
 import os
 import signal
@@ -63,6 +64,7 @@ class StdioTransport:
         self._last_lines: deque[str] = deque(maxlen=_LAST_LINES)
         self._garbage = 0
         self._tasks: list[asyncio.Task[None]] = []
+        self._owner = os.getpid()
 
     async def __aenter__(self) -> _Streams:
         settings = self._settings
@@ -76,6 +78,7 @@ class StdioTransport:
             cwd=settings.cwd,
             start_new_session=True,
         )
+        _running.add(self)
         self._incoming, receive = anyio.create_memory_object_stream[_Incoming](0)
         send, self._outgoing = anyio.create_memory_object_stream[SessionMessage](0)
         self._ours = (receive, send)
@@ -209,6 +212,12 @@ class StdioTransport:
         transport = getattr(process, "_transport", None)
         if transport is not None:
             transport.close()
+        _running.discard(self)
+
+    def kill(self) -> None:
+        """Kill the program, unless a forked copy of the process that started it asks for it."""
+        if self._owner == os.getpid():
+            self._signal(_KILL)
 
     async def _ended(self) -> bool:
         # The waiting includes the end of the pipes, which may never come: the code decides.
@@ -223,6 +232,17 @@ class StdioTransport:
                 self._process.terminate()
             else:
                 os.killpg(self._process.pid, number)
+
+
+#: The transports whose program was not seen to end.
+_running: "set[StdioTransport]" = set()
+
+
+@atexit.register
+def _kill_running() -> None:
+    """End what an interrupted shutdown has left: a second Ctrl-C does not wait for ``_shut_down``."""
+    for transport in tuple(_running):
+        transport.kill()
 
 
 async def _cancel(tasks: Sequence["asyncio.Task[Any]"]) -> None:
