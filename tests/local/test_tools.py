@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from multi_llm_chat.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart, Usage
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.local import DEFAULT_MODEL, Example, LocalModel
-from multi_llm_chat.local.engine import EventSink, LlamaEngine, Runtime
+from multi_llm_chat.local.engine import GenerationSink, LlamaEngine, Runtime
 from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.local.tool_choice import SchemaRouter, make_offers
 from multi_llm_chat.request import ToolDefinition
@@ -168,7 +168,7 @@ def test_a_bigger_models_router_can_only_choose_what_there_is(model: LocalModel)
     offers = [replace(offer, examples=offer.examples[:1]) for offer in make_offers(TOOLS, question)]
     chosen: list[str] = []
 
-    def work(engine: LlamaEngine, sink: EventSink) -> None:
+    def work(engine: LlamaEngine, sink: GenerationSink) -> None:
         client = EngineClient(engine, sink, model.context)
         offer = SchemaRouter().choose(client, offers, question, must=True)
         chosen.append(offer.tool.name if offer else "none")

@@ -12,7 +12,7 @@ _ROOT = str(Path(__file__).parents[2])
 SLOW = os.environ.get("HYPOTHESIS_PROFILE") == "slow"
 
 
-#: What processes need, loaded once for all of them. Whoever needs more adds it when its tests are collected: the first
+#: What processes need, loaded once for all of them. A test module that needs more adds it when its tests are collected: the first
 #: process fixes it.
 PRELOADED = ["multi_llm_chat.store", "multi_llm_chat.store.postgres"]
 

@@ -45,7 +45,7 @@ from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, compact_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.local.catalogue import PROVIDER
-from multi_llm_chat.local.engine import EventSink, PromptTooLong
+from multi_llm_chat.local.engine import GenerationSink, PromptTooLong
 from multi_llm_chat.local.generation import EngineClient, GeneratedText
 from multi_llm_chat.local.prompt import LocalPrompt, ToolExchange
 from multi_llm_chat.local.tool_choice import Example, Offer, Router, make_offers
@@ -199,7 +199,7 @@ class AnswerTask(Struct, frozen=True):
     examples: Mapping[str, Sequence[Example]] = field(default_factory=dict[str, Sequence[Example]])
 
 
-def answer(task: AnswerTask, router: Router, client: EngineClient, sink: EventSink) -> None:
+def answer(task: AnswerTask, router: Router, client: EngineClient, sink: GenerationSink) -> None:
     """Answer the task; the sink receives the events."""
     prompt = task.prompt
     if prompt.tool_exchanges:
@@ -240,13 +240,13 @@ def _offer(task: AnswerTask, router: Router, client: EngineClient) -> Offer | No
     return router.choose(client, offers, question, must=must)
 
 
-def _emit_call(call: ToolCall, sink: EventSink) -> None:
+def _emit_call(call: ToolCall, sink: GenerationSink) -> None:
     sink.emit(ToolCallStart(0, call.tool_call_id, call.name))
     sink.emit(ToolCallDelta(0, call.raw_arguments or compact_json(call.arguments)))
     sink.emit(ToolCallEnd(0, call))
 
 
-def _emit_text(task: AnswerTask, client: EngineClient, sink: EventSink) -> GeneratedText:
+def _emit_text(task: AnswerTask, client: EngineClient, sink: GenerationSink) -> GeneratedText:
     prompt = task.prompt
     room = client.context - int(task.settings["max_tokens"])
     while True:

@@ -237,7 +237,7 @@ class ReaderGone(Exception):
 _Item: TypeAlias = Event | BaseException | None
 
 
-class EventSink:
+class GenerationSink:
     """Takes the events of a generation to its reader."""
 
     def __init__(self, put: Callable[[_Item], None]) -> None:
@@ -260,7 +260,7 @@ class EventSink:
 
 
 #: A whole generation: it runs in the worker, uses the engine and emits events.
-Work: TypeAlias = Callable[[LlamaEngine, EventSink], None]
+Work: TypeAlias = Callable[[LlamaEngine, GenerationSink], None]
 
 
 class Runtime:
@@ -274,7 +274,7 @@ class Runtime:
     def stream(self, work: Work) -> Generator[Event]:
         """Run a generation and yield its events."""
         items: SimpleQueue[_Item] = SimpleQueue()
-        sink = EventSink(items.put)
+        sink = GenerationSink(items.put)
         running = self._start(work, sink, items.put)
         try:
             while (item := items.get()) is not None:
@@ -296,7 +296,7 @@ class Runtime:
             except RuntimeError:  # the loop is closed, and so is every reader in it
                 raise ReaderGone from None
 
-        sink = EventSink(put)
+        sink = GenerationSink(put)
         running = self._start(work, sink, put)
         try:
             while (item := await items.get()) is not None:
@@ -307,7 +307,9 @@ class Runtime:
             sink.stop()
             running.cancel()
 
-    def _start(self, work: Work, sink: EventSink, put: Callable[[_Item], None]) -> Future[None]:
+    def _start(
+        self, work: Work, sink: GenerationSink, put: Callable[[_Item], None]
+    ) -> Future[None]:
         def run() -> None:
             with suppress(ReaderGone):
                 try:

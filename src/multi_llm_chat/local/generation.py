@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from multi_llm_chat.events import FinishReason, TextDelta, ThinkingDelta, Usage
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.engine import EventSink, LlamaEngine, PromptTooLong
+from multi_llm_chat.local.engine import GenerationSink, LlamaEngine, PromptTooLong
 
 _REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length"}
 
@@ -34,7 +34,7 @@ class GeneratedText(Struct):
 class EngineClient:
     """Sends requests to an engine for one reader."""
 
-    def __init__(self, engine: LlamaEngine, sink: EventSink, context: int) -> None:
+    def __init__(self, engine: LlamaEngine, sink: GenerationSink, context: int) -> None:
         self._engine = engine
         self._sink = sink
         self.context = context

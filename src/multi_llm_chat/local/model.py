@@ -19,7 +19,7 @@ from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.local.answer import AnswerTask, answer
 from multi_llm_chat.local.catalogue import PROVIDER, ModelRow, notice_of
-from multi_llm_chat.local.engine import EventSink, LlamaEngine, Runtime, Work, load_engine
+from multi_llm_chat.local.engine import GenerationSink, LlamaEngine, Runtime, Work, load_engine
 from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.local.locations import installed, locate
 from multi_llm_chat.local.prompt import read_prompt
@@ -171,7 +171,7 @@ class LocalModel:
         )
         loaded = self._loaded()
 
-        def work(engine: LlamaEngine, sink: EventSink) -> None:
+        def work(engine: LlamaEngine, sink: GenerationSink) -> None:
             answer(task, loaded.router, EngineClient(engine, sink, self._context), sink)
 
         return LocalQuestion(loaded.runtime, work)
@@ -229,7 +229,7 @@ class LocalModel:
         offers = make_offers(read_tools(tools).definitions, "", self._examples)
         loaded = self._loaded()
 
-        def work(engine: LlamaEngine, sink: EventSink) -> None:
+        def work(engine: LlamaEngine, sink: GenerationSink) -> None:
             client = EngineClient(engine, sink, self._context)
             if offers:
                 loaded.router.prepare(client, offers)
