@@ -51,7 +51,7 @@ _PARAGRAPH_END: Final = re.compile(r"[ \t]*(?:$|[#>`~*+=|:_-]|\d{1,9}[.)])")
 _TABLE_END: Final = re.compile(r"[ \t]|$|[#>`~*+=_-]|\d{1,9}[.)]")
 
 
-class MarkdownBlock(Struct, frozen=True):
+class TerminalBlock(Struct, frozen=True):
     """What can be laid out by itself: a block of the outermost level, or an item of a list there.
 
     ``begin`` is the line it begins in, ``joined`` says that it follows the one before without a gap, and ``number``
@@ -83,7 +83,7 @@ class MarkdownBlock(Struct, frozen=True):
         return {"table_open": 2, "fence": 1}.get(self.tokens[0].type, 0)
 
 
-def blocks_of(text: str, after: MarkdownBlock | None = None) -> list[MarkdownBlock]:
+def blocks_of(text: str, after: TerminalBlock | None = None) -> list[TerminalBlock]:
     """The text's blocks; ``after`` is the block it began with when it was the end of a longer text."""
     lines = text.split("\n")
     joined, number = (after.joined, after.number) if after else (False, None)
@@ -96,7 +96,7 @@ def blocks_of(text: str, after: MarkdownBlock | None = None) -> list[MarkdownBlo
         joined, number = False, None
     begins = [_begin(tokens) for tokens, _, _ in parts]
     return [
-        MarkdownBlock(
+        TerminalBlock(
             tuple(tokens), "\n".join(lines[begin:end]).rstrip("\n"), begin, joined, number
         )
         for (tokens, joined, number), (begin, end) in zip(
@@ -152,7 +152,7 @@ def _is_open(fence: Token) -> bool:
     return end - begin < fence.content.count("\n") + 2
 
 
-def lines_of(renderer: Renderer, blocks: Sequence[MarkdownBlock], width: int) -> list[str]:
+def lines_of(renderer: Renderer, blocks: Sequence[TerminalBlock], width: int) -> list[str]:
     """The blocks, laid out where the width allows it, and as they were written where not."""
     rows: list[list[Segment]] = []
     for at, block in enumerate(blocks):
@@ -166,7 +166,7 @@ def lines_of(renderer: Renderer, blocks: Sequence[MarkdownBlock], width: int) ->
 class _OneBlock(Markdown):
     """A block, as rich renders it, save for what is below."""
 
-    def __init__(self, block: MarkdownBlock) -> None:
+    def __init__(self, block: TerminalBlock) -> None:
         # Not the base's: it would make another parser each time.
         self.markup = ""
         self.parsed = list(block.tokens)
@@ -183,7 +183,7 @@ def _without_empty_edges(rows: list[list[Segment]]) -> list[list[Segment]]:
     return rows[full[0] : full[-1] + 1] if full else []
 
 
-def _fits(block: MarkdownBlock, width: int) -> bool:
+def _fits(block: TerminalBlock, width: int) -> bool:
     deepest = max(token.level for token in block.tokens)
     if deepest > min(_DEEPEST, (width - 16) // 2):
         return False
@@ -266,7 +266,7 @@ class MarkdownStream:
         self._pieces: list[str] = []
         #: How many of the lines were parsed, and the block they begin with.
         self._parsed = 0
-        self._open: MarkdownBlock | None = None
+        self._open: TerminalBlock | None = None
         self._begun = False
 
     def feed(self, text: str) -> None:
@@ -319,14 +319,14 @@ class MarkdownStream:
         end = self._open.end if self._open else None
         return bool(new) if end is None else any(map(end.match, new))
 
-    def _rendered(self, blocks: list[MarkdownBlock], width: int) -> list[str]:
+    def _rendered(self, blocks: list[TerminalBlock], width: int) -> list[str]:
         if not blocks:
             return []
         lines = self._gap(blocks[0]) + lines_of(self._renderer, blocks, width)
         self._begun = True
         return lines
 
-    def _gap(self, block: MarkdownBlock) -> list[str]:
+    def _gap(self, block: TerminalBlock) -> list[str]:
         return [""] if self._begun and not block.joined else []
 
 
