@@ -30,7 +30,7 @@ from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.recovery import resume_runs
 from multi_llm_chat.runs.replay import UNKNOWN
-from multi_llm_chat.store import Call, RunInfo, Store, calls, list_runs, open_store, path
+from multi_llm_chat.store import RecordedCall, RunInfo, Store, calls, list_runs, open_store, path
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say, Simulator, Slow
@@ -258,7 +258,7 @@ def check(scene: Scene, before: Snapshot) -> RunInfo:
     return info
 
 
-def _check_tools(turns: list[Turn], journal: tuple[Call, ...], ran: Counter[str]) -> None:
+def _check_tools(turns: list[Turn], journal: tuple[RecordedCall, ...], ran: Counter[str]) -> None:
     results = [part for turn in turns for part in turn.parts if isinstance(part, ToolResult)]
     kept = [call for call in journal if call.kind == "tool"]
     assert [call.name for call in kept] == [*NAMES, *NAMES]

@@ -30,7 +30,7 @@ from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import resume_runs
 from multi_llm_chat.runs.replay import UNKNOWN
-from multi_llm_chat.store import Call, Store, calls, open_store, path, run_info
+from multi_llm_chat.store import RecordedCall, Store, calls, open_store, path, run_info
 from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.tools import ToolContext, ToolRegistry
@@ -87,7 +87,7 @@ def goes_on(scene: Scene, store: Store, tools: ToolRegistry) -> None:
     )
 
 
-def looks(store: Store, run_id: str) -> list[Call]:
+def looks(store: Store, run_id: str) -> list[RecordedCall]:
     return [call for call in store.run(calls, run_id) if call.name == "look"]
 
 

@@ -15,7 +15,7 @@ from msgspec import Struct
 from multi_llm_chat.agent.effects import ModelAnswered, Outcome, ToolsRan
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
-from multi_llm_chat.store import Call, Transaction, calls, reading
+from multi_llm_chat.store import RecordedCall, Transaction, calls, reading
 from multi_llm_chat.store.turn_rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run
 
@@ -58,7 +58,7 @@ def read_result(text: str) -> ToolResult:
     return cast("ToolResult", read_part_row("tool_result", text, None))
 
 
-def _replay(journal: Sequence[Call], turns: Mapping[str, Turn]) -> Replay:
+def _replay(journal: Sequence[RecordedCall], turns: Mapping[str, Turn]) -> Replay:
     outcomes: list[Outcome] = []
     by_number = {call.number: call for call in journal}
     tools = [call for call in journal if call.kind == "tool"]
@@ -82,16 +82,16 @@ def _replay(journal: Sequence[Call], turns: Mapping[str, Turn]) -> Replay:
     return Replay(tuple(outcomes), turns, results, interrupted, number, asks_model)
 
 
-def _answered(call: Call, turn: Turn) -> ModelAnswered:
+def _answered(call: RecordedCall, turn: Turn) -> ModelAnswered:
     kept = cast("dict[str, Any]", call.result)
     usage = Usage() if kept["usage"] is None else Usage(*kept["usage"])
     return ModelAnswered(turn, kept["finish"], usage, kept["elapsed"])
 
 
-def _ran(rounds: Sequence[Call]) -> ToolsRan:
+def _ran(rounds: Sequence[RecordedCall]) -> ToolsRan:
     elapsed = max(cast("dict[str, Any]", call.result)["elapsed"] for call in rounds)
     return ToolsRan(tuple(map(_result, rounds)), elapsed)
 
 
-def _result(call: Call) -> ToolResult:
+def _result(call: RecordedCall) -> ToolResult:
     return read_result(cast("dict[str, Any]", call.result)["result"])

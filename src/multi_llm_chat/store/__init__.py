@@ -54,13 +54,13 @@ from multi_llm_chat.store.outbox import (
 )
 from multi_llm_chat.store.records import (
     Appended,
-    Call,
     Conflict,
     ErrorRecord,
     Hit,
     Listing,
     Page,
     Placed,
+    RecordedCall,
     Run,
     Spending,
     Summary,
@@ -98,7 +98,6 @@ __all__ = [
     "END",
     "LOCAL_USER",
     "Appended",
-    "Call",
     "CallStart",
     "Conflict",
     "ConversationState",
@@ -110,6 +109,7 @@ __all__ = [
     "Page",
     "Placed",
     "QueuedMessage",
+    "RecordedCall",
     "Run",
     "RunEvents",
     "RunInfo",
@@ -177,6 +177,7 @@ __all__ = [
 
 #: Earlier names; they still work.
 _RENAMED: Final = {
+    "Call": RecordedCall,
     "Standing": ConversationState,
     "Told": RunEvents,
     "UnderWay": UnfinishedRun,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from multi_llm_chat.errors import RunLost
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store.records import Call, CallState, ErrorRecord, RunStatus
+from multi_llm_chat.store.records import CallState, ErrorRecord, RecordedCall, RunStatus
 from multi_llm_chat.store.runs import own_run
 from multi_llm_chat.store.transaction import (
     Row,
@@ -229,7 +229,7 @@ def end_call(
 
 
 @reading
-def calls(transaction: Transaction, run_id: str) -> tuple[Call, ...]:
+def calls(transaction: Transaction, run_id: str) -> tuple[RecordedCall, ...]:
     """The calls of a run, in order."""
     own_run(transaction, run_id)
     rows = transaction.rows(
@@ -335,7 +335,7 @@ def guard(transaction: Transaction, fence: Fence) -> int:
     return row[0]
 
 
-def _read_call(row: Row) -> Call:
+def _read_call(row: Row) -> RecordedCall:
     number, kind, name, state, attempts, idempotency_key, turn, result = row
     outcome = None if result is None else read_json(result)
-    return Call(number, kind, name, state, attempts, idempotency_key, turn, outcome)
+    return RecordedCall(number, kind, name, state, attempts, idempotency_key, turn, outcome)

@@ -74,7 +74,7 @@ class Run(Struct, frozen=True):
     ended_ms: int | None
 
 
-class Call(Struct, frozen=True):
+class RecordedCall(Struct, frozen=True):
     """One call of a model or a tool within a run."""
 
     number: int
