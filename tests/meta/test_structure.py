@@ -15,8 +15,11 @@ ROOT = Path(__file__).parents[2]
 
 #: Imports inside functions, by module, each with its reason. Everything else is imported at the top.
 LATE_IMPORTS = {
-    "agent.providers": "a provider's own package is loaded when the provider is created",
-    "chat.workspace": "the extras mcp and scale are loaded when they are used",
+    "chat.workspace": "the extras mcp and scale load when they are used",
+    "cli.mcp": "the extra mcp loads when it is used",
+    "cli.terminal.boards": "the full-screen view loads when a terminal shows it: the first prompt stays quick",
+    "tools.mcp": "the extra mcp loads when it is used",
+    "web.servers": "the extra mcp loads when it is used",
 }
 
 BANNED_IDENTIFIERS = re.compile(r"told|heard|Keeping|handing|looking")
