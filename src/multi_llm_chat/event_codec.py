@@ -6,7 +6,7 @@ Rules:
 2. Turns, calls and results have the form they have in a history. Money is text, so that it stays exact.
 3. A journal row names a turn by its id and role: the turn itself is in the store.
 4. ``read_row`` returns None for a row of an unknown kind, and followers skip it: a journal may hold rows of a newer
-   program, and rows of version 4 that have no event any more (``store.tables``).
+   program, and rows of version 4 that have no event any more (``store._tables``).
 """
 
 from collections.abc import Callable

@@ -8,7 +8,7 @@ from tests.protocol.test_never_a_400 import TARGETS
 from tests.strategies.histories import Marked, marked_histories, nasty_histories
 
 from multi_llm_chat import render
-from multi_llm_chat.agent.window.compression import compress, exchanges
+from multi_llm_chat.agent.window._compression import compress, exchanges
 from multi_llm_chat.agent.window.compression_notes import WHOLE, is_note
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn

@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
+from multi_llm_chat.archive._turn_tree import Node, grow
 from multi_llm_chat.archive.document import MAIN, ConversationDocument, Imported, TreeTurn
 from multi_llm_chat.archive.importer import read_conversations
 from multi_llm_chat.archive.text_export import shown_turns, write_conversations
-from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn

@@ -23,7 +23,7 @@ from multi_llm_chat.compat.handlers import (
     StreamingRequest,
     StreamResult,
 )
-from multi_llm_chat.compat.handlers.payloads import payload_of
+from multi_llm_chat.compat.handlers._payloads import payload_of
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.testing import validate
 from multi_llm_chat.testing.simulator import Call, Say, encode_reply

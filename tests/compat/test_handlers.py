@@ -21,7 +21,7 @@ from multi_llm_chat.compat.handlers import (
     review_by_events,
     serve_tools,
 )
-from multi_llm_chat.compat.handlers.forms import FORMS
+from multi_llm_chat.compat.handlers._forms import FORMS
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.runs.execute_with_tools import execute_with_tools_sync

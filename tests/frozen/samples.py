@@ -6,7 +6,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-from multi_llm_chat.store.tables import Step, statements
+from multi_llm_chat.store._tables import Step, statements
 from multi_llm_chat.store.transaction import DatabaseName
 
 FOLDER: Final = Path(__file__).parent

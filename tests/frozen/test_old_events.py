@@ -9,7 +9,7 @@ from tests.frozen.samples import lines_of
 
 from multi_llm_chat.event_codec import read_row, write_event, write_row
 from multi_llm_chat.events import Event, MessageFinished, MessageSaved
-from multi_llm_chat.store.tables import rewritten
+from multi_llm_chat.store._tables import rewritten
 from multi_llm_chat.store.transaction import read_json, write_json
 
 STORED = lines_of("journal.jsonl")

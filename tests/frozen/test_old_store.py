@@ -17,8 +17,8 @@ from tests.runs.single_runs import driven
 from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.history.values import Text, ToolResult
 from multi_llm_chat.store import Store, list_runs, open_store, path
+from multi_llm_chat.store._tables import STEPS, migrate, rewritten, version_of
 from multi_llm_chat.store.sqlite import SQLiteConnection
-from multi_llm_chat.store.tables import STEPS, migrate, rewritten, version_of
 from multi_llm_chat.store.transaction import read_json, write_json
 from multi_llm_chat.testing import Say, Simulator
 from multi_llm_chat.tools import ToolRegistry

@@ -7,10 +7,10 @@ import pytest
 from multi_llm_chat.errors import BadRequest, StreamBroken
 from multi_llm_chat.events import ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.values import Text, ToolCall, Turn
+from multi_llm_chat.protocol._rejections import REPAIRS
+from multi_llm_chat.protocol._repair_ladder import stronger
 from multi_llm_chat.protocol.attempts import Attempts
-from multi_llm_chat.protocol.rejections import REPAIRS
 from multi_llm_chat.protocol.rendered_request import render
-from multi_llm_chat.protocol.repair_ladder import stronger
 from multi_llm_chat.protocol.request_settings import read_request
 from multi_llm_chat.request import ModelRequest, Options
 

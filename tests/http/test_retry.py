@@ -16,7 +16,7 @@ from multi_llm_chat.errors import (
     StreamBroken,
     UsageError,
 )
-from multi_llm_chat.protocol.failures import read_failure
+from multi_llm_chat.protocol._failures import read_failure
 from multi_llm_chat.protocol.retry import (
     ONCE,
     GiveUp,

@@ -7,7 +7,7 @@ import pytest
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.local import DEFAULT_MODEL, KNOWN_MODELS, LocalModel, install
-from multi_llm_chat.local.installation import digest
+from multi_llm_chat.local._installation import digest
 from multi_llm_chat.local.locations import models_folder
 
 

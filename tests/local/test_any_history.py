@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.local.prompt import LocalPrompt, read_prompt
-from multi_llm_chat.local.tool_choice import NO_TOOL, make_offers
+from multi_llm_chat.local._prompt import LocalPrompt, read_prompt
+from multi_llm_chat.local._tool_choice import NO_TOOL, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 

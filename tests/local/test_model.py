@@ -12,7 +12,7 @@ from multi_llm_chat.errors import ContextTooLong, ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish, TextDelta, Usage
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.local import DEFAULT_MODEL, LocalModel
-from multi_llm_chat.local.engine import LlamaEngine, OnChunk, load_engine
+from multi_llm_chat.local._engine import LlamaEngine, OnChunk, load_engine
 
 QUESTION = [{"role": "user", "content": "What is the capital of France?"}]
 STORY = [{"role": "user", "content": "Tell me a long story about a dragon."}]

@@ -10,15 +10,15 @@ import pytest
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.local.answer import (
+from multi_llm_chat.local._answer import (
     argument_error,
     basic_argument_error,
     flatten_result,
     is_faithful,
 )
-from multi_llm_chat.local.engine import check_processor, thread_count
-from multi_llm_chat.local.prompt import read_prompt
-from multi_llm_chat.local.tool_choice import MOST_TOOLS, NO_TOOL, Example, make_offers
+from multi_llm_chat.local._engine import check_processor, thread_count
+from multi_llm_chat.local._prompt import read_prompt
+from multi_llm_chat.local._tool_choice import MOST_TOOLS, NO_TOOL, Example, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 

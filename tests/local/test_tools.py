@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from multi_llm_chat.events import Event, Finish, ToolCallDelta, ToolCallEnd, ToolCallStart, Usage
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.local import DEFAULT_MODEL, Example, LocalModel
-from multi_llm_chat.local.engine import GenerationSink, LlamaEngine, Runtime
-from multi_llm_chat.local.generation import EngineClient
-from multi_llm_chat.local.tool_choice import SchemaRouter, make_offers
+from multi_llm_chat.local._engine import GenerationSink, LlamaEngine, Runtime
+from multi_llm_chat.local._generation import EngineClient
+from multi_llm_chat.local._tool_choice import SchemaRouter, make_offers
 from multi_llm_chat.request import ToolDefinition
 
 WEATHER = ToolDefinition(

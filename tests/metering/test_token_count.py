@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat.agent.window import Counter, Window, estimate_tokens, fit, window_of
-from multi_llm_chat.agent.window.summary import limited, summary_request
+from multi_llm_chat.agent.window._summary import limited, summary_request
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.model_windows import ROWS

@@ -11,12 +11,12 @@ import msgspec
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import Media, Origin, Part, Text, Thinking, ToolCall
+from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.anthropic import decode as anthropic
 from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.gemini import decode as gemini
 from multi_llm_chat.protocol.openai_chat import decode as openai_chat
 from multi_llm_chat.protocol.openai_responses import decode as openai_responses
-from multi_llm_chat.protocol.sse import SseDecoder
 
 ROOT = Path(__file__).parent.parent / "corpus"
 ORIGIN = Origin(provider="acme", endpoint="https://acme.test", model="acme-1")

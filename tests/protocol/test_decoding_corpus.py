@@ -32,8 +32,8 @@ from multi_llm_chat.events import (
     Usage,
 )
 from multi_llm_chat.history.values import Text, Thinking, ToolCall
+from multi_llm_chat.protocol._sse import ServerSentEvent, SseDecoder
 from multi_llm_chat.protocol.lenient_json import read_json
-from multi_llm_chat.protocol.sse import ServerSentEvent, SseDecoder
 
 every_case = pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
 complete_cases = pytest.mark.parametrize(

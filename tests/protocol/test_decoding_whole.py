@@ -17,7 +17,7 @@ from multi_llm_chat.events import (
     Usage,
 )
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall
-from multi_llm_chat.protocol.sse import SseDecoder
+from multi_llm_chat.protocol._sse import SseDecoder
 
 
 def decode(dialect: str, body: Any) -> tuple[tuple[Part, ...], list[Event]]:

@@ -16,12 +16,12 @@ from multi_llm_chat.errors import (
     RateLimited,
     Refused,
 )
+from multi_llm_chat.protocol._failures import MAX_MESSAGE, judge, read_error_details, read_failure
+from multi_llm_chat.protocol._rejections import REPAIRS, find_rejection
 from multi_llm_chat.protocol.anthropic import decode as anthropic
-from multi_llm_chat.protocol.failures import MAX_MESSAGE, judge, read_error_details, read_failure
 from multi_llm_chat.protocol.gemini import decode as gemini
 from multi_llm_chat.protocol.openai_chat import decode as openai_chat
 from multi_llm_chat.protocol.openai_responses import decode as openai_responses
-from multi_llm_chat.protocol.rejections import REPAIRS, find_rejection
 
 
 def failure(status: int, body: Any, headers: dict[str, str] | None = None) -> ProviderError:

@@ -9,8 +9,8 @@ from tests.protocol.test_never_a_400 import POLICIES, REQUESTS, TARGETS
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import Rendered, RepairPolicy, render
+from multi_llm_chat.protocol._rule_ids import FAMILIES, own_rule
 from multi_llm_chat.protocol.providers import EMBEDDED, ROWS
-from multi_llm_chat.protocol.rule_ids import FAMILIES, own_rule
 
 HI = {"role": "user", "content": "hi"}
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.protocol.sse import ServerSentEvent, SseDecoder
+from multi_llm_chat.protocol._sse import ServerSentEvent, SseDecoder
 
 
 def parse(*chunks: bytes) -> list[ServerSentEvent]:

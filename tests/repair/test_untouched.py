@@ -21,9 +21,9 @@ from multi_llm_chat.history.values import Turn
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.repair import repair
+from multi_llm_chat.repair._untouched import find_untouched
 from multi_llm_chat.repair.engine import rebuild
 from multi_llm_chat.repair.policy import PAIRS_ONLY, Note, RepairPolicy, Target
-from multi_llm_chat.repair.untouched import find_untouched
 
 TARGETS = st.sampled_from([target_of(row, row.default_model) for row in ROWS.values()])
 POLICIES = st.sampled_from([RepairPolicy(), PAIRS_ONLY])

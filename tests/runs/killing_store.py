@@ -14,7 +14,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.store import Store
-from multi_llm_chat.store.database_faults import DatabaseFault
+from multi_llm_chat.store._database_faults import DatabaseFault
 from multi_llm_chat.store.executor import (
     TOGETHER,
     DatabaseEngine,

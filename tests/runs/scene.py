@@ -26,10 +26,10 @@ from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.events import Event, RunFailed, RunFinished, RunResumed, TextDelta, TurnFinished
 from multi_llm_chat.history.values import Text, ToolResult, Turn
 from multi_llm_chat.protocol.retry import RetryPolicy
+from multi_llm_chat.runs._replay import UNKNOWN
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.recovery import resume_runs
-from multi_llm_chat.runs.replay import UNKNOWN
 from multi_llm_chat.store import RecordedCall, RunInfo, Store, calls, list_runs, open_store, path
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.testing.simulator import Call as Asked

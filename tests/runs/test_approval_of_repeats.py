@@ -27,9 +27,9 @@ from multi_llm_chat.cli.repl import DeferredApprovals
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFinished
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.runs._replay import UNKNOWN
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import resume_runs
-from multi_llm_chat.runs.replay import UNKNOWN
 from multi_llm_chat.store import RecordedCall, Store, calls, open_store, path, run_info
 from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say

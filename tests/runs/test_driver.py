@@ -33,7 +33,7 @@ from tests.runs.single_runs import begun, die_in_a_tool, driven, killed, only
 from multi_llm_chat.event_codec import read_row
 from multi_llm_chat.events import Event, RunFinished
 from multi_llm_chat.history.values import Text, Turn
-from multi_llm_chat.http.network_settings import Timeouts
+from multi_llm_chat.http._network_settings import Timeouts
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import MOST_ATTEMPTS, drive_run
 from multi_llm_chat.store import (

@@ -35,10 +35,10 @@ from multi_llm_chat.events import (
     Usage,
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.runs._notifications import Notifications
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.health import answer, metrics
 from multi_llm_chat.runs.leases import Lease, RunHost
-from multi_llm_chat.runs.notifications import Notifications
 from multi_llm_chat.store import (
     Events,
     Fence,

@@ -8,7 +8,7 @@ import pytest
 from tests.store.processes import context
 from tests.store.talking import say, talk, words_of
 
-from multi_llm_chat.chat.message_writes import Said, save_round
+from multi_llm_chat.chat._message_writes import Said, save_round
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store import (
     QueuedMessage,
@@ -22,7 +22,7 @@ from multi_llm_chat.store import (
     take_queued,
     waiting_conversations,
 )
-from multi_llm_chat.store.outbox import WaitingConversation
+from multi_llm_chat.store._outbox import WaitingConversation
 
 
 def message(number: int) -> QueuedMessage:

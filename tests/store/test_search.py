@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from multi_llm_chat.history.values import Text, Thinking, ToolResult, Turn
 from multi_llm_chat.store import Store, append, create, open_store, rename, search
-from multi_llm_chat.store.search_terms import MAX_TERM, fold, read_query, terms_of
+from multi_llm_chat.store._search_terms import MAX_TERM, fold, read_query, terms_of
 
 MESSAGES = {
     "tower": "東京タワーはどこですか？港区にあります。",

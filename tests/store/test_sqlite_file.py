@@ -16,8 +16,8 @@ from tests.store.processes import context
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import append, create, list_conversations, open_store, path
+from multi_llm_chat.store._tables import STEPS, migrate, version_of
 from multi_llm_chat.store.sqlite import SQLiteConnection
-from multi_llm_chat.store.tables import STEPS, migrate, version_of
 
 
 def fill(place: str, count: int) -> str:

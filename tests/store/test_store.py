@@ -22,7 +22,7 @@ from multi_llm_chat.store import (
     path,
     rename,
 )
-from multi_llm_chat.store.database import POSTGRES_CONNECTIONS
+from multi_llm_chat.store._database import POSTGRES_CONNECTIONS
 
 
 def test_what_was_saved_is_there_after_opening_again(lasting_place: str):

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult
 
-from multi_llm_chat.tools.mcp.tool_lists import output_of
+from multi_llm_chat.tools.mcp._tool_lists import output_of
 from multi_llm_chat.tools.tool_output import NOTHING, content_of
 
 TEXT = {"type": "text", "text": "one"}

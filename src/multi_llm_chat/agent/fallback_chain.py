@@ -10,9 +10,9 @@ Rules:
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
+from multi_llm_chat.agent._reply_stream import Inquiry
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
-from multi_llm_chat.agent.reply_stream import Inquiry
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.retry import handed_over
 from multi_llm_chat.repair.policy import RepairPolicy

@@ -9,11 +9,11 @@ from collections.abc import AsyncGenerator, Generator
 from contextlib import aclosing, closing
 from typing import Unpack
 
+from multi_llm_chat.agent._reply_stream import Inquiry
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.provider_access import ProviderSettings
 from multi_llm_chat.agent.reply import Reply
-from multi_llm_chat.agent.reply_stream import Inquiry
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event
 from multi_llm_chat.http.sync_driver import Stop

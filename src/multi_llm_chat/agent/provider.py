@@ -18,10 +18,7 @@ from typing import Any, Self, TypeAlias, TypedDict, Unpack
 
 from msgspec.structs import replace
 
-from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
-from multi_llm_chat.agent.provider_access import ProviderAccess
-from multi_llm_chat.agent.reply import Reply
-from multi_llm_chat.agent.reply_stream import (
+from multi_llm_chat.agent._reply_stream import (
     AsyncReplyStream,
     Inquiry,
     RemoteInquiry,
@@ -29,6 +26,9 @@ from multi_llm_chat.agent.reply_stream import (
     plain_chunks,
     plain_chunks_async,
 )
+from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
+from multi_llm_chat.agent.provider_access import ProviderAccess
+from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.http import Timeouts

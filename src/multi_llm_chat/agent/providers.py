@@ -14,12 +14,12 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final, TypeAlias, Unpack, cast
 
+from multi_llm_chat.agent._reply_stream import AsyncReplyStream, ReplyStream
 from multi_llm_chat.agent.fallback_chain import FallbackProvider
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.provider_access import ProviderSettings
 from multi_llm_chat.agent.reply import Reply
-from multi_llm_chat.agent.reply_stream import AsyncReplyStream, ReplyStream
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import provider_row
 

@@ -20,8 +20,10 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from multi_llm_chat.archive.chatgpt import looks_like_chatgpt, read_chatgpt
-from multi_llm_chat.archive.claude import looks_like_claude, read_claude
+from multi_llm_chat.archive._chatgpt import looks_like_chatgpt, read_chatgpt
+from multi_llm_chat.archive._claude import looks_like_claude, read_claude
+from multi_llm_chat.archive._native import FORMAT, read_native
+from multi_llm_chat.archive._turn_tree import Node, grow
 from multi_llm_chat.archive.document import (
     MAIN,
     ConversationDocument,
@@ -33,8 +35,6 @@ from multi_llm_chat.archive.document import (
     read_ms,
     text,
 )
-from multi_llm_chat.archive.native import FORMAT, read_native
-from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history, read_turn
 from multi_llm_chat.history.values import JsonObject, Turn

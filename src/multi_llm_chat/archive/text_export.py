@@ -12,8 +12,8 @@ from typing import Final, Literal, TypeAlias, assert_never
 
 from msgspec import Struct
 
+from multi_llm_chat.archive._native import write_native
 from multi_llm_chat.archive.document import MAIN, ConversationDocument, write_time
-from multi_llm_chat.archive.native import write_native
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn

@@ -18,12 +18,12 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.providers import LLMProvider
+from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown, switch_to
+from multi_llm_chat.chat._round_runner import RoundRunner
+from multi_llm_chat.chat._rounds import Round, answered_again, continued, edited
 from multi_llm_chat.chat.branch import addressed_by
 from multi_llm_chat.chat.display import display_turns
-from multi_llm_chat.chat.open_conversation import OpenConversation, read_shown, switch_to
 from multi_llm_chat.chat.planner import Planner
-from multi_llm_chat.chat.round_runner import RoundRunner
-from multi_llm_chat.chat.rounds import Round, answered_again, continued, edited
 from multi_llm_chat.chat.speakers import Speakers, speakers_from
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError

@@ -7,7 +7,7 @@ only uses one of them, does not pay for an HTTP library.
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from multi_llm_chat.http.network_settings import Timeouts, TransportSettings, settings_from
+from multi_llm_chat.http._network_settings import Timeouts, TransportSettings, settings_from
 
 if TYPE_CHECKING:
     from multi_llm_chat.http.async_transport import AsyncTransport

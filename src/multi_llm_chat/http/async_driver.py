@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.http.retry_dates import with_seconds
+from multi_llm_chat.http._retry_dates import with_seconds
 from multi_llm_chat.http.transports import Health
 
 if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened

@@ -20,9 +20,9 @@ from msgspec import Struct
 from yarl import URL
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.http.certificates import tls_context
-from multi_llm_chat.http.network_failures import Closed, connection_failed
-from multi_llm_chat.http.network_settings import TransportSettings
+from multi_llm_chat.http._certificates import tls_context
+from multi_llm_chat.http._network_failures import Closed, connection_failed
+from multi_llm_chat.http._network_settings import TransportSettings
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 #: Above this size aiohttp wants a body as a file, to send it in pieces.

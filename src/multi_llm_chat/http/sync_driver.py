@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.http.retry_dates import with_seconds
+from multi_llm_chat.http._retry_dates import with_seconds
 from multi_llm_chat.http.transports import Health
 
 if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened
-    from multi_llm_chat.http.connection_pool import Connection
+    from multi_llm_chat.http._connection_pool import Connection
     from multi_llm_chat.http.sync_transport import SyncTransport
     from multi_llm_chat.protocol.attempts import Attempts
     from multi_llm_chat.protocol.exchange import HttpRequest

@@ -20,9 +20,9 @@ from http.client import HTTPException, HTTPResponse
 from urllib.parse import urlsplit
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.http.connection_pool import Connection, ConnectionPool, proxy_headers
-from multi_llm_chat.http.network_failures import connection_failed
-from multi_llm_chat.http.network_settings import Timeouts, TransportSettings
+from multi_llm_chat.http._connection_pool import Connection, ConnectionPool, proxy_headers
+from multi_llm_chat.http._network_failures import connection_failed
+from multi_llm_chat.http._network_settings import Timeouts, TransportSettings
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 #: How long the end of a finished reply is waited for, so that its connection can be used again.

@@ -16,9 +16,9 @@ from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import TextDelta, ToolCallEnd
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import Part, Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.local.installation import Progress, install
+from multi_llm_chat.local._installation import Progress, install
+from multi_llm_chat.local._model import LocalModel
 from multi_llm_chat.local.locations import locate
-from multi_llm_chat.local.model import LocalModel
 from multi_llm_chat.request import ToolDefinition
 
 

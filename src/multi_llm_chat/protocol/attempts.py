@@ -17,9 +17,10 @@ from msgspec.structs import replace
 from multi_llm_chat.errors import ConnectionFailed, ProviderError, StreamBroken
 from multi_llm_chat.events import Event, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.values import ToolCall, Turn
+from multi_llm_chat.protocol._rejections import find_rejection
+from multi_llm_chat.protocol._repair_ladder import stronger
+from multi_llm_chat.protocol._rule_ids import own_rule
 from multi_llm_chat.protocol.exchange import Exchange
-from multi_llm_chat.protocol.rejections import find_rejection
-from multi_llm_chat.protocol.repair_ladder import stronger
 from multi_llm_chat.protocol.retry import (
     Decision,
     GiveUp,
@@ -28,7 +29,6 @@ from multi_llm_chat.protocol.retry import (
     Wait,
     decide,
 )
-from multi_llm_chat.protocol.rule_ids import own_rule
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest
 

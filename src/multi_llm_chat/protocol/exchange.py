@@ -27,12 +27,12 @@ from msgspec import Struct
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import Origin, Part, ToolCall, Turn
+from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.dialect_registry import DIALECTS, Decoder
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.rendered_request import Rendered, endpoint_of, render
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
-from multi_llm_chat.protocol.sse import SseDecoder
 from multi_llm_chat.request import ModelRequest
 
 

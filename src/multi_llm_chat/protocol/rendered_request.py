@@ -13,12 +13,12 @@ from msgspec import Struct
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
+from multi_llm_chat.protocol._model_families import row_for_model
+from multi_llm_chat.protocol._rule_ids import own_rule
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
-from multi_llm_chat.protocol.model_families import row_for_model
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import RequestDraft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
-from multi_llm_chat.protocol.rule_ids import own_rule
 from multi_llm_chat.repair.engine import repair
 from multi_llm_chat.repair.framing import frame
 from multi_llm_chat.repair.policy import Note, Target

@@ -20,8 +20,8 @@ from typing import Protocol
 from multi_llm_chat.errors import ProviderError, StreamBroken
 from multi_llm_chat.events import Event, Finish, FinishReason, TextDelta, ThinkingDelta, Usage
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Thinking, Turn
+from multi_llm_chat.protocol._failures import ErrorDetails, judge
 from multi_llm_chat.protocol.calls import CallAssembly, DecodeContext
-from multi_llm_chat.protocol.failures import ErrorDetails, judge
 
 _STOPPED_BY_FILTER = frozenset({"refusal", "safety"})
 

@@ -29,11 +29,11 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.repair._untouched import find_untouched
 from multi_llm_chat.repair.identifiers import NameMap, rekey
 from multi_llm_chat.repair.pairing import Answer, Passage, pair
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
 from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, with_parts
-from multi_llm_chat.repair.untouched import find_untouched
 
 NO_RESULT = "[no result: the call was interrupted]"
 NOT_RUN = "[not run: the arguments were not a JSON object]"

@@ -40,6 +40,8 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.prices import Cost, cost_of
+from multi_llm_chat.runs._replay import NOTHING, UNKNOWN, Replay
+from multi_llm_chat.runs._spans import Spans
 from multi_llm_chat.runs.leases import Lease, RunHost
 from multi_llm_chat.runs.records import (
     CallOutcome,
@@ -51,8 +53,6 @@ from multi_llm_chat.runs.records import (
     record_turn,
     start_run,
 )
-from multi_llm_chat.runs.replay import NOTHING, UNKNOWN, Replay
-from multi_llm_chat.runs.spans import Spans
 from multi_llm_chat.store import CallStart, Fence, Spending, Store, begin_calls
 from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.turn_rows import write_part_row

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from multi_llm_chat.errors import RunLost, StoreError
 from multi_llm_chat.event_codec import write_row
 from multi_llm_chat.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
-from multi_llm_chat.runs.notifications import Notifications
+from multi_llm_chat.runs._notifications import Notifications
 from multi_llm_chat.runs.owner import new_owner
 from multi_llm_chat.runs.records import NumberedRows, Write
 from multi_llm_chat.store import Events, Fence, Store, append_events, renew

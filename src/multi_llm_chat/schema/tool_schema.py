@@ -20,11 +20,11 @@ import msgspec
 from msgspec import Struct, field
 
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.schema._descriptions import described, note
+from multi_llm_chat.schema._merge import References, flattened, folded
+from multi_llm_chat.schema._projection import Projection, unique_name
 from multi_llm_chat.schema.cleanup import clean_schema
-from multi_llm_chat.schema.descriptions import described, note
 from multi_llm_chat.schema.dialect_rules import SchemaRules
-from multi_llm_chat.schema.merge import References, flattened, folded
-from multi_llm_chat.schema.projection import Projection, unique_name
 
 #: Keywords at the root that speak of properties by name, besides ``properties`` and ``required``.
 _NAMING: Final = frozenset(

@@ -7,10 +7,21 @@ the operations of this package, each in one transaction.
 import warnings
 from typing import Any, Final
 
-from multi_llm_chat.store.conversation_state import (
+from multi_llm_chat.store._conversation_state import (
     ConversationState,
     UnfinishedRun,
     read_conversation_state,
+)
+from multi_llm_chat.store._costs import record_spending, total, totals
+from multi_llm_chat.store._database import LOCAL_USER, Store, open_store
+from multi_llm_chat.store._documents import read_document, write_document
+from multi_llm_chat.store._outbox import (
+    QueuedMessage,
+    edit_queued,
+    list_outbox,
+    queue_message,
+    take_queued,
+    waiting_conversations,
 )
 from multi_llm_chat.store.conversations import (
     archive,
@@ -24,9 +35,6 @@ from multi_llm_chat.store.conversations import (
     set_settings,
     undelete,
 )
-from multi_llm_chat.store.costs import record_spending, total, totals
-from multi_llm_chat.store.database import LOCAL_USER, Store, open_store
-from multi_llm_chat.store.documents import read_document, write_document
 from multi_llm_chat.store.journal import (
     CallStart,
     Events,
@@ -43,14 +51,6 @@ from multi_llm_chat.store.journal import (
     release_run,
     renew,
     take_run,
-)
-from multi_llm_chat.store.outbox import (
-    QueuedMessage,
-    edit_queued,
-    list_outbox,
-    queue_message,
-    take_queued,
-    waiting_conversations,
 )
 from multi_llm_chat.store.records import (
     Appended,

@@ -21,7 +21,7 @@ from threading import Lock, Thread, current_thread
 from typing import Any, Protocol
 
 from multi_llm_chat.errors import StoreError, UsageError
-from multi_llm_chat.store.database_faults import DatabaseFault
+from multi_llm_chat.store._database_faults import DatabaseFault
 from multi_llm_chat.store.transaction import DatabaseConnection, OperationContext, Transaction
 
 #: How many operations share a commit at most.

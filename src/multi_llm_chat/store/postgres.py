@@ -18,7 +18,7 @@ import psycopg.sql
 from psycopg.conninfo import conninfo_to_dict
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.store.database_faults import (
+from multi_llm_chat.store._database_faults import (
     COLLISION,
     CONTENTION,
     FORBIDDEN,
@@ -27,7 +27,7 @@ from multi_llm_chat.store.database_faults import (
     UNREACHABLE,
     DatabaseFault,
 )
-from multi_llm_chat.store.tables import migrate
+from multi_llm_chat.store._tables import migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 #: By SQLSTATE, or by the two letters of its class.

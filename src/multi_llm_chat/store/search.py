@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 
 from multi_llm_chat.history.values import Text
+from multi_llm_chat.store._search_terms import Query, read_query, terms_of
 from multi_llm_chat.store.records import Hit
-from multi_llm_chat.store.search_terms import Query, read_query, terms_of
 from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
 from multi_llm_chat.store.turn_rows import read_part_row
 

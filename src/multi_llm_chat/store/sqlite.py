@@ -18,7 +18,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from multi_llm_chat.errors import StoreError
-from multi_llm_chat.store.database_faults import (
+from multi_llm_chat.store._database_faults import (
     BUSY,
     DAMAGED,
     DISK,
@@ -28,7 +28,7 @@ from multi_llm_chat.store.database_faults import (
     UNOPENED,
     DatabaseFault,
 )
-from multi_llm_chat.store.tables import APPLICATION_ID, migrate
+from multi_llm_chat.store._tables import APPLICATION_ID, migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 MEMORY = ":memory:"

@@ -24,11 +24,12 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import clean_schema
+from multi_llm_chat.tools._argument_validation import ArgumentCheck
+from multi_llm_chat.tools._execution import run_tool
+from multi_llm_chat.tools._signatures import function_tool
+from multi_llm_chat.tools._tool_names import Names, suggest
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
-from multi_llm_chat.tools.argument_validation import ArgumentCheck
 from multi_llm_chat.tools.background_loop import submit, wait_for
-from multi_llm_chat.tools.execution import run_tool
-from multi_llm_chat.tools.signatures import function_tool
 from multi_llm_chat.tools.tool import (
     Approval,
     NotRun,
@@ -38,7 +39,6 @@ from multi_llm_chat.tools.tool import (
     ToolContext,
     ToolOutput,
 )
-from multi_llm_chat.tools.tool_names import Names, suggest
 
 #: Seconds a tool may take.
 DEFAULT_TIMEOUT: Final = 30.0

@@ -3,9 +3,9 @@
 ``fit`` is all that most callers need; the parts are here for callers that decide themselves.
 """
 
-from multi_llm_chat.agent.window.compression import compress
+from multi_llm_chat.agent.window._compression import compress
+from multi_llm_chat.agent.window._request_fit import fit
 from multi_llm_chat.agent.window.compression_notes import CompressionNote, Cut
-from multi_llm_chat.agent.window.request_fit import fit
 from multi_llm_chat.metering.model_windows import Window, window_of
 from multi_llm_chat.metering.token_count import Counter, estimate_tokens, get_buffer_factor
 

@@ -17,10 +17,10 @@ import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.agent.reply import Reply
-from multi_llm_chat.agent.window.compression import summary_room
+from multi_llm_chat.agent.window._compression import summary_room
+from multi_llm_chat.agent.window._request_fit import fit, overhead_tokens
+from multi_llm_chat.agent.window._summary import INSTRUCTIONS, limited, summary_request
 from multi_llm_chat.agent.window.compression_notes import WHOLE, Reason
-from multi_llm_chat.agent.window.request_fit import fit, overhead_tokens
-from multi_llm_chat.agent.window.summary import INSTRUCTIONS, limited, summary_request
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
 from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
 from multi_llm_chat.history.values import Turn

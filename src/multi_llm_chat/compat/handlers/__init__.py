@@ -1,21 +1,26 @@
 """For applications that make their own requests: payload-level handlers and event-based tools."""
 
-from multi_llm_chat.compat.handlers.event_system import ANSWERS, EventHandler, EventSystem, NoAnswer
-from multi_llm_chat.compat.handlers.event_tools import EventTools, serve_tools
-from multi_llm_chat.compat.handlers.handler import (
+from multi_llm_chat.compat.handlers._event_system import (
+    ANSWERS,
+    EventHandler,
+    EventSystem,
+    NoAnswer,
+)
+from multi_llm_chat.compat.handlers._event_tools import EventTools, serve_tools
+from multi_llm_chat.compat.handlers._handler import (
     HANDLER_LIMITS,
     ClaudeHandler,
     GeminiHandler,
     GptHandler,
     StreamHandler,
 )
-from multi_llm_chat.compat.handlers.processor import (
+from multi_llm_chat.compat.handlers._processor import (
     ClaudeStreamingProcessor,
     GeminiStreamingProcessor,
     GptStreamingProcessor,
     StreamingProcessor,
 )
-from multi_llm_chat.compat.handlers.stream_context import (
+from multi_llm_chat.compat.handlers._stream_context import (
     StreamContext,
     StreamingRequest,
     StreamResult,

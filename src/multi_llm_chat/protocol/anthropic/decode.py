@@ -18,8 +18,8 @@ from msgspec import Struct
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Part
+from multi_llm_chat.protocol._failures import read_error_details, read_failure
 from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
-from multi_llm_chat.protocol.failures import read_error_details, read_failure
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, ThinkingDraft
 

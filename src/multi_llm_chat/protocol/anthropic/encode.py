@@ -20,7 +20,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.model_families import takes_temperature, thinks_adaptively
+from multi_llm_chat.protocol._model_families import takes_temperature, thinks_adaptively
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
     Encoded,

@@ -22,7 +22,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.history.writer import write_part
-from multi_llm_chat.protocol.message_reader import (
+from multi_llm_chat.protocol._message_reader import (
     content_parts,
     left_out,
     read_messages_list,

@@ -24,8 +24,8 @@ from msgspec import Struct
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.values import Media, Part
+from multi_llm_chat.protocol._failures import ErrorDetails, read_error_details, read_failure
 from multi_llm_chat.protocol.calls import DecodeContext
-from multi_llm_chat.protocol.failures import ErrorDetails, read_error_details, read_failure
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder, read_json
 from multi_llm_chat.protocol.turn_assembly import Assembly, ReplyDecoder, TextDraft, ThinkingDraft
 

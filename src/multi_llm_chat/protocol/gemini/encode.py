@@ -25,7 +25,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.model_families import gemini_generation, signs_calls
+from multi_llm_chat.protocol._model_families import gemini_generation, signs_calls
 from multi_llm_chat.protocol.request_draft import (
     Encoded,
     Loss,

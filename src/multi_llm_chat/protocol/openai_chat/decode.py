@@ -24,13 +24,13 @@ from typing import Any, Final, NamedTuple, cast
 from multi_llm_chat.events import Event, FinishReason, TextDelta
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import Media, Part
-from multi_llm_chat.protocol.calls import DecodeContext
-from multi_llm_chat.protocol.failures import (
+from multi_llm_chat.protocol._failures import (
     ErrorDetails,
     read_error_details,
     read_failure,
     words_of,
 )
+from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.lenient_json import FAULTS, read_json
 from multi_llm_chat.protocol.openai_chat.chunks import (
     CHUNKS,

@@ -22,7 +22,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.model_families import refuses_sampling, thinks_without_tools
+from multi_llm_chat.protocol._model_families import refuses_sampling, thinks_without_tools
 from multi_llm_chat.protocol.providers import ChatQuirks
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,

@@ -15,7 +15,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.message_reader import (
+from multi_llm_chat.protocol._message_reader import (
     content_parts,
     left_out,
     media_from_url,

@@ -20,7 +20,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.model_families import refuses_sampling
+from multi_llm_chat.protocol._model_families import refuses_sampling
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
     Encoded,

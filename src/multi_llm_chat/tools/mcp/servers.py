@@ -26,8 +26,10 @@ from multi_llm_chat.config.secrets import MemorySecrets, SecretStore
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.tools.background_loop import through_portal, wait_for
-from multi_llm_chat.tools.mcp.connection import BACKOFF, ServerConnection
-from multi_llm_chat.tools.mcp.oauth import sign_in
+from multi_llm_chat.tools.mcp._connection import BACKOFF, ServerConnection
+from multi_llm_chat.tools.mcp._oauth import sign_in
+from multi_llm_chat.tools.mcp._server_requests import Answers, Callbacks
+from multi_llm_chat.tools.mcp._tool_lists import content_parts, list_all, resource_part
 from multi_llm_chat.tools.mcp.server_messages import (
     ElicitationCallback,
     EventCallback,
@@ -38,9 +40,7 @@ from multi_llm_chat.tools.mcp.server_messages import (
     StateChanged,
     WaitingCallback,
 )
-from multi_llm_chat.tools.mcp.server_requests import Answers, Callbacks
 from multi_llm_chat.tools.mcp.server_settings import ReadServers, ServerSettings, read_servers
-from multi_llm_chat.tools.mcp.tool_lists import content_parts, list_all, resource_part
 from multi_llm_chat.tools.registry import ToolRegistry
 from multi_llm_chat.tools.tool import Tool
 

@@ -14,11 +14,9 @@ from collections.abc import Container, Iterable
 from typing import Any, Final, TypeAlias, cast
 
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.schema.cleanup import Subschema, is_portable
-from multi_llm_chat.schema.descriptions import SchemaPlace, described
-from multi_llm_chat.schema.dialect_rules import SchemaRules
-from multi_llm_chat.schema.merge import References, both, flattened, folded, is_definition
-from multi_llm_chat.schema.normal_form import (
+from multi_llm_chat.schema._descriptions import SchemaPlace, described
+from multi_llm_chat.schema._merge import References, both, flattened, folded, is_definition
+from multi_llm_chat.schema._normal_form import (
     anything,
     completing_steps,
     is_null,
@@ -26,6 +24,8 @@ from multi_llm_chat.schema.normal_form import (
     typing_step,
     without,
 )
+from multi_llm_chat.schema.cleanup import Subschema, is_portable
+from multi_llm_chat.schema.dialect_rules import SchemaRules
 
 #: A level of schemas is two of JSON, and protobuf parsers stop at a hundred of those. It is also below
 #: what cleaning cuts at, so that a projection is never cut when it is projected again.

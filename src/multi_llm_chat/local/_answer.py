@@ -44,11 +44,11 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, compact_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
+from multi_llm_chat.local._engine import GenerationSink, PromptTooLong
+from multi_llm_chat.local._generation import EngineClient, GeneratedText
+from multi_llm_chat.local._prompt import LocalPrompt, ToolExchange
+from multi_llm_chat.local._tool_choice import Example, Offer, Router, make_offers
 from multi_llm_chat.local.catalogue import PROVIDER
-from multi_llm_chat.local.engine import GenerationSink, PromptTooLong
-from multi_llm_chat.local.generation import EngineClient, GeneratedText
-from multi_llm_chat.local.prompt import LocalPrompt, ToolExchange
-from multi_llm_chat.local.tool_choice import Example, Offer, Router, make_offers
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.dialect_rules import LLAMACPP
 from multi_llm_chat.schema.tool_schema import project_schema

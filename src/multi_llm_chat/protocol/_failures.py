@@ -26,8 +26,8 @@ from multi_llm_chat.errors import (
     Refused,
 )
 from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.protocol._rejections import find_rejection
 from multi_llm_chat.protocol.lenient_json import clean_text, read_json
-from multi_llm_chat.protocol.rejections import find_rejection
 
 MAX_MESSAGE = 600
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from multi_llm_chat.archive._turn_tree import Node, grow
 from multi_llm_chat.archive.document import (
     MAIN,
     ConversationDocument,
@@ -24,7 +25,6 @@ from multi_llm_chat.archive.document import (
     member,
     text,
 )
-from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import MAX_DEPTH, as_object, clean_json, compact_json
 from multi_llm_chat.history.reader import read_turn

@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from multi_llm_chat.agent.window.compression_notes import WHOLE
-from multi_llm_chat.chat.active_runs import ActiveRun, ActiveRuns, ObservingSink
+from multi_llm_chat.chat._active_runs import ActiveRun, ActiveRuns, ObservingSink
+from multi_llm_chat.chat._message_writes import Said, save_round
+from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown
+from multi_llm_chat.chat._rounds import Round, retried
 from multi_llm_chat.chat.branch import COUNCIL, Branch, new_id
-from multi_llm_chat.chat.message_writes import Said, save_round
-from multi_llm_chat.chat.open_conversation import OpenConversation, read_shown
-from multi_llm_chat.chat.rounds import Round, retried
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Cut, MessageFinished, MessageSaved

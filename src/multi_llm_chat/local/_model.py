@@ -17,13 +17,13 @@ from msgspec import Struct
 from multi_llm_chat.events import Event, Finish, TextDelta, ThinkingDelta, ToolCallEnd, Usage
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Part, Text, Thinking, ToolCall, Turn
-from multi_llm_chat.local.answer import AnswerTask, answer
+from multi_llm_chat.local._answer import AnswerTask, answer
+from multi_llm_chat.local._engine import GenerationSink, LlamaEngine, Runtime, Work, load_engine
+from multi_llm_chat.local._generation import EngineClient
+from multi_llm_chat.local._prompt import read_prompt
+from multi_llm_chat.local._tool_choice import Example, Router, make_offers, router_for
 from multi_llm_chat.local.catalogue import PROVIDER, ModelRow, notice_of
-from multi_llm_chat.local.engine import GenerationSink, LlamaEngine, Runtime, Work, load_engine
-from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.local.locations import installed, locate
-from multi_llm_chat.local.prompt import read_prompt
-from multi_llm_chat.local.tool_choice import Example, Router, make_offers, router_for
 from multi_llm_chat.protocol.request_settings import read_options
 from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import Options

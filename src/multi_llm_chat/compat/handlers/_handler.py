@@ -15,13 +15,13 @@ from typing import Any, ClassVar, Final
 
 from multi_llm_chat.agent.effects import Outcome
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.compat.handlers.event_system import EventSystem
-from multi_llm_chat.compat.handlers.event_tools import EventTools
-from multi_llm_chat.compat.handlers.handler_run import HandlerRun, failed
-from multi_llm_chat.compat.handlers.payloads import payload_of
-from multi_llm_chat.compat.handlers.processor import Listeners
-from multi_llm_chat.compat.handlers.response_bytes import close_response
-from multi_llm_chat.compat.handlers.stream_context import (
+from multi_llm_chat.compat.handlers._event_system import EventSystem
+from multi_llm_chat.compat.handlers._event_tools import EventTools
+from multi_llm_chat.compat.handlers._handler_run import HandlerRun, failed
+from multi_llm_chat.compat.handlers._payloads import payload_of
+from multi_llm_chat.compat.handlers._processor import Listeners
+from multi_llm_chat.compat.handlers._response_bytes import close_response
+from multi_llm_chat.compat.handlers._stream_context import (
     StreamContext,
     StreamingRequest,
     StreamResult,

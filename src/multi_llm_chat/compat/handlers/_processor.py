@@ -12,10 +12,10 @@ import logging
 from collections.abc import Sequence
 from typing import ClassVar
 
-from multi_llm_chat.compat.handlers.event_system import EventSystem
-from multi_llm_chat.compat.handlers.payloads import Payload, native_messages, payload_of
-from multi_llm_chat.compat.handlers.response_bytes import close_response, open_response
-from multi_llm_chat.compat.handlers.stream_context import Output, StreamingRequest
+from multi_llm_chat.compat.handlers._event_system import EventSystem
+from multi_llm_chat.compat.handlers._payloads import Payload, native_messages, payload_of
+from multi_llm_chat.compat.handlers._response_bytes import close_response, open_response
+from multi_llm_chat.compat.handlers._stream_context import Output, StreamingRequest
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import (
     Event,

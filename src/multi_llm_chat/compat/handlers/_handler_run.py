@@ -27,9 +27,9 @@ from multi_llm_chat.agent.effects import (
     ToolsRan,
 )
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.compat.handlers.payloads import Payload
-from multi_llm_chat.compat.handlers.processor import Listeners, StreamingProcessor
-from multi_llm_chat.compat.handlers.stream_context import (
+from multi_llm_chat.compat.handlers._payloads import Payload
+from multi_llm_chat.compat.handlers._processor import Listeners, StreamingProcessor
+from multi_llm_chat.compat.handlers._stream_context import (
     StreamContext,
     StreamingRequest,
     StreamResult,

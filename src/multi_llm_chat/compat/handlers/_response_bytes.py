@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from multi_llm_chat.compat.handlers.stream_context import StreamResult
+from multi_llm_chat.compat.handlers._stream_context import StreamResult
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.json_values import as_object, clean_json, compact_json
 from multi_llm_chat.history.values import JsonObject

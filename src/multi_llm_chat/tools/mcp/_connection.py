@@ -26,14 +26,7 @@ from pydantic import ValidationError
 from multi_llm_chat.errors import ToolError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools.background_loop import through_portal
-from multi_llm_chat.tools.mcp.server_messages import (
-    Elicitation,
-    ListChanged,
-    ServerLogged,
-    ServerState,
-    StateChanged,
-)
-from multi_llm_chat.tools.mcp.server_requests import (
+from multi_llm_chat.tools.mcp._server_requests import (
     Answers,
     Callbacks,
     StartClock,
@@ -41,9 +34,16 @@ from multi_llm_chat.tools.mcp.server_requests import (
     new_client,
     trust_results,
 )
+from multi_llm_chat.tools.mcp._server_transports import StdioTransport, http_transport
+from multi_llm_chat.tools.mcp._tool_lists import list_all, output_of, tools_from
+from multi_llm_chat.tools.mcp.server_messages import (
+    Elicitation,
+    ListChanged,
+    ServerLogged,
+    ServerState,
+    StateChanged,
+)
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
-from multi_llm_chat.tools.mcp.server_transports import StdioTransport, http_transport
-from multi_llm_chat.tools.mcp.tool_lists import list_all, output_of, tools_from
 from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
 
 #: Seconds before each new start; after as many failures in a row the server is given up.

@@ -24,8 +24,8 @@ from mcp.shared.auth import (
 from pydantic import AnyUrl, ValidationError
 
 from multi_llm_chat.config.secrets import SecretStore
+from multi_llm_chat.tools.mcp._server_requests import Answers
 from multi_llm_chat.tools.mcp.server_messages import Elicitation
-from multi_llm_chat.tools.mcp.server_requests import Answers
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 from multi_llm_chat.tools.threads import in_thread
 

@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from multi_llm_chat.events import FinishReason, TextDelta, ThinkingDelta, Usage
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.local.engine import GenerationSink, LlamaEngine, PromptTooLong
+from multi_llm_chat.local._engine import GenerationSink, LlamaEngine, PromptTooLong
 
 _REASONS: Mapping[str, FinishReason] = {"stop": "stop", "length": "length"}
 

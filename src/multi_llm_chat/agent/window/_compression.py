@@ -22,6 +22,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
+from multi_llm_chat.agent.window._summary import Level, cut_results, shorten
 from multi_llm_chat.agent.window.compression_notes import (
     WHOLE,
     CompressionNote,
@@ -30,7 +31,6 @@ from multi_llm_chat.agent.window.compression_notes import (
     note_turn,
     times,
 )
-from multi_llm_chat.agent.window.summary import Level, cut_results, shorten
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.repair.pairing import pair

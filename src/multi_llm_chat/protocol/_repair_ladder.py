@@ -2,7 +2,7 @@
 
 Rules:
 1. A repair takes a request and returns another one; which repair answers which rejection is
-   the catalogue's matter (``protocol.rejections``).
+   the catalogue's matter (``protocol._rejections``).
 2. A repair gives up form, never words: what cannot be sent as it is becomes text.
 3. Every key of the catalogue has a repair; an unknown key changes nothing.
 """

@@ -16,7 +16,7 @@ from typing import Any
 from msgspec import Struct
 
 from multi_llm_chat.agent.effects import CallModel
-from multi_llm_chat.compat.handlers.forms import FORMS, Form, Thinking, at, put
+from multi_llm_chat.compat.handlers._forms import FORMS, Form, Thinking, at, put
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Text, Turn

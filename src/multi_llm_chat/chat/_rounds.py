@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
+from multi_llm_chat.chat._message_writes import Back, Said
 from multi_llm_chat.chat.branch import COUNCIL, addressed_by, new_id
-from multi_llm_chat.chat.message_writes import Back, Said
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Turn
 from multi_llm_chat.store import Placed

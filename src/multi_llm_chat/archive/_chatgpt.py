@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from multi_llm_chat.archive._turn_tree import Node, grow
 from multi_llm_chat.archive.document import (
     MAIN,
     ConversationDocument,
@@ -23,7 +24,6 @@ from multi_llm_chat.archive.document import (
     read_ms,
     text,
 )
-from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import (
     JsonObject,

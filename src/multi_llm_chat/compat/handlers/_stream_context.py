@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.compat.handlers.event_system import REVIEW, EventSystem
+from multi_llm_chat.compat.handlers._event_system import REVIEW, EventSystem
 from multi_llm_chat.errors import MultiLLMChatError, ToolError, UsageError
 from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.history.json_values import as_list, as_object

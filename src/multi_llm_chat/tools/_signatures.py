@@ -24,10 +24,10 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import clean_schema
-from multi_llm_chat.tools.argument_validation import bad_arguments
+from multi_llm_chat.tools._argument_validation import bad_arguments
+from multi_llm_chat.tools._tool_names import LEGAL_NAME
 from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext
-from multi_llm_chat.tools.tool_names import LEGAL_NAME
 
 _REFERENCE: Final = "#/$defs/{name}"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

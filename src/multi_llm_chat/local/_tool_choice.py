@@ -24,8 +24,8 @@ from msgspec import Struct, field
 
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.local._generation import EngineClient
 from multi_llm_chat.local.catalogue import Routing
-from multi_llm_chat.local.generation import EngineClient
 from multi_llm_chat.request import ToolDefinition
 
 # Examples.

@@ -10,6 +10,7 @@ Rules:
 from collections.abc import Iterable
 from typing import Any, Final
 
+from multi_llm_chat.archive._turn_tree import Node, grow
 from multi_llm_chat.archive.document import (
     MAIN,
     ConversationDocument,
@@ -21,7 +22,6 @@ from multi_llm_chat.archive.document import (
     read_ms,
     text,
 )
-from multi_llm_chat.archive.turn_tree import Node, grow
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Part, Text, Thinking, ToolCall, ToolResult, Turn
 

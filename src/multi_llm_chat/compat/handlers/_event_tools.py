@@ -13,7 +13,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from multi_llm_chat.compat.handlers.event_system import (
+from multi_llm_chat.compat.handlers._event_system import (
     ABANDONED,
     ANSWERS,
     DEFAULT_TIMEOUT,

@@ -23,8 +23,8 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.schema._descriptions import SchemaPlace
 from multi_llm_chat.schema.cleanup import either
-from multi_llm_chat.schema.descriptions import SchemaPlace
 from multi_llm_chat.schema.dialect_rules import SchemaRules
 
 Step: TypeAlias = Callable[[JsonObject, SchemaPlace], JsonObject]

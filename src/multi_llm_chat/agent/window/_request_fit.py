@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from multi_llm_chat.agent.window.compression import compress
+from multi_llm_chat.agent.window._compression import compress
 from multi_llm_chat.agent.window.compression_notes import WHOLE, CompressionNote, Cut, Reason
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Turn
