@@ -48,6 +48,16 @@ def test_modules_are_nouns():
     assert len(activities) <= 25, activities
 
 
+def test_a_module_with_an_underscore_is_imported_by_its_own_package_alone():
+    crossing = {
+        (name, imported)
+        for name, module in modules().items()
+        for imported in module.imports
+        if "._" in imported and name.partition(".")[0] != imported.partition(".")[0]
+    }
+    assert crossing == set()
+
+
 def test_no_public_class_name_is_used_twice():
     homes: dict[str, list[str]] = defaultdict(list)
     for name, module in modules().items():
