@@ -99,6 +99,8 @@ class ChatService:
 
     @conversation.setter
     def conversation(self, identifier: str) -> None:
+        if identifier == self._open.id:
+            return
         if not self._open.is_new:
             raise UsageError("The conversation is saved under its id: use open() for another one")
         self._open.id = identifier
