@@ -236,7 +236,7 @@ def _compare(found: Body) -> Iterator[str]:
         "",
         f"{len(found['cases'])} conversations (broken, cut, handed over from other providers' models; three are controls), each translated into the "
         "contender's own types, sent over real HTTP, and judged by `multi_llm_chat.testing.validate`. The translation is plain: one turn, one message, "
-        "whoever is not user, system or tool is the assistant. The vendors' SDKs promise no repair; their row shows what an application has to do itself.",
+        "any role but user, system and tool is the assistant. The vendors' SDKs promise no repair; their row shows what an application has to do itself.",
         "",
     ]
     head = ["contender", *labels, "accepted", "texts lost", "crashes"]

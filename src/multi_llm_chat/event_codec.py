@@ -21,6 +21,7 @@ from multi_llm_chat.history.json_values import clean_json
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Native,
     Text,
     Thinking,
     ToolCall,
@@ -98,7 +99,7 @@ def _clean(write: Callable[[Any], JsonObject]) -> Callable[[Any], Any]:
 _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
     Turn: _clean(write_turn),
     ToolCall: _clean(write_call),
-    **dict.fromkeys((Text, ToolResult, Thinking, Media), _clean(write_part)),
+    **dict.fromkeys((Text, ToolResult, Thinking, Media, Native), _clean(write_part)),
     Decimal: _cost,
 }
 
@@ -106,7 +107,10 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
 def _exact(value: Any) -> Any:
     """A field of a row, unchanged: the store's own JSON writer encodes it, and it reads back exactly as it was."""
     if isinstance(value, ToolCall | ToolResult):
-        return {name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) is not None}  # fmt: skip
+        fields = {name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) is not None}  # fmt: skip
+        if value.extras is not None:
+            fields["extras"] = msgspec.to_builtins(value.extras)
+        return fields
     if isinstance(value, Usage):
         return {name: count for name in TOKEN_COUNTS if (count := getattr(value, name))}
     if isinstance(value, tuple):

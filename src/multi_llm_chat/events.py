@@ -22,7 +22,7 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import Native, ToolCall, ToolResult, Turn
 
 FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "safety", "other"]
 
@@ -93,6 +93,12 @@ class ToolCallEnd(_Event, frozen=True):
     call: ToolCall
 
 
+class NativeItem(_Event, frozen=True):
+    """An item of the provider's own is complete: a step of a server tool, an approval request, executable code."""
+
+    item: Native
+
+
 class Usage(_Event, frozen=True):
     """Tokens as the provider counted them; ``input_tokens`` includes cached ones."""
 
@@ -131,7 +137,14 @@ class Finish(_Event, frozen=True):
 
 
 ResponseEvent: TypeAlias = (
-    TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd | Usage | Finish
+    TextDelta
+    | ThinkingDelta
+    | ToolCallStart
+    | ToolCallDelta
+    | ToolCallEnd
+    | NativeItem
+    | Usage
+    | Finish
 )
 
 

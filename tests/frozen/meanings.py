@@ -21,6 +21,7 @@ from multi_llm_chat.events import (
     HistoryCompressed,
     MessageFinished,
     MessageSaved,
+    NativeItem,
     RunFailed,
     RunFinished,
     RunPaused,
@@ -39,6 +40,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import (
     Media,
+    Native,
     Origin,
     Text,
     Thinking,
@@ -130,6 +132,18 @@ SHORTENED = CompressionNote(
     trouble=None,
 )
 
+SEARCHED: Final = Native(
+    "server_tool_use",
+    "searched the web for: 東京 weather",
+    Origin("anthropic", "api.anthropic.com", "claude-sonnet-4-5"),
+    {
+        "type": "server_tool_use",
+        "id": "srv_1",
+        "name": "web_search",
+        "input": {"query": "東京 weather"},
+    },
+)
+
 JOURNAL: Final[list[Event]] = [
     *(event for event in OLD_JOURNAL if event is not None),
     RunWaiting("store", "The disk is full."),
@@ -138,6 +152,7 @@ JOURNAL: Final[list[Event]] = [
     RunPaused((SUNNY, UNKNOWN)),
     ApprovalRequested(WEATHER, "weather", "Look at the sky.", interrupted=True),
     ApprovalDecided(WEATHER, allowed=False, reason="Not today."),
+    NativeItem(SEARCHED),
     TurnFinished(Turn("claude", id=f"{RUN}.4"), COUNTED),
     RunFailed(
         ErrorRecord("RateLimited", "Too many requests.", "anthropic", 429, "rate_limit_error"),

@@ -9,8 +9,9 @@ from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import Media, Text, Thinking, ToolCall, ToolResult, Turn, UsageError
 from multi_llm_chat.compat.history_text import normalize_history_turns, validate_history_entry
-from multi_llm_chat.history import Origin
-from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history import Extras, Native, Origin
+from multi_llm_chat.history.reader import read_history, read_turn
+from multi_llm_chat.history.writer import write_history
 
 
 def parts_of(content: Any, role: str = "assistant") -> tuple[Any, ...]:
@@ -120,32 +121,57 @@ def test_content_of_another_type_is_an_error_in_the_seeds_words(content: Any, ki
     assert str(caught.value) == f"History content must be a list or string (actual type: {kind})"
 
 
-def test_in_a_history_the_error_names_the_turn():
+def test_with_strict_the_error_names_the_turn():
     with pytest.raises(UsageError) as caught:
-        read_history(
-            [{"role": "user", "content": "ok"}, {"role": "user", "content": {"text": "bad"}}]
-        )
+        read_turn({"role": "user", "content": {"text": "bad"}}, 1, strict=True)
     assert str(caught.value).startswith(SEED_TEXT)
     assert caught.value.turn == 1
-    assert "turn 1" in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("history", "words"),
-    [
-        ([{"content": "x"}], "role"),
-        ([{"role": " ", "content": "x"}], "role"),
-        ([{"role": "user", "content": [{"type": "picture"}]}], "type 'picture'"),
-        ([{"role": "user", "content": [7]}], "int"),
-        ([{"role": "assistant", "content": "x", "tool_calls": "f"}], "'tool_calls' must be a list"),
-    ],
-)
-def test_what_cannot_be_understood_is_an_error_that_says_what_was_found(
-    history: list[Any], words: str
-):
+UNREADABLE = [
+    ({"role": " "}, "role"),
+    ({"role": "user", "content": [{"type": "picture", "x": 1}]}, "type 'picture'"),
+    ({"role": "user", "content": [7]}, "int"),
+    ({"role": "user", "content": {"text": "bad"}}, "actual type: dict"),
+    ({"role": "assistant", "content": "x", "tool_calls": "f"}, "'tool_calls' must be a list"),
+]
+
+
+@pytest.mark.parametrize(("turn", "words"), UNREADABLE)
+def test_with_strict_what_cannot_be_understood_is_an_error(turn: Any, words: str):
     with pytest.raises(UsageError, match=words) as caught:
-        read_history(history)
+        read_turn(turn, 0, strict=True)
     assert caught.value.turn == 0
+
+
+@pytest.mark.parametrize("turn", [turn for turn, _ in UNREADABLE])
+def test_what_cannot_be_understood_is_kept_and_fails_nothing(turn: Any):
+    before, read, after = read_history(["a", turn, "b"])[0], read_history([turn])[0], "b"
+    natives = [part for part in read.parts if isinstance(part, Native)]
+    assert len(natives) == 1
+    assert before.unreadable is not None
+    assert after
+    assert read_history(write_history([read])) == (read,)
+
+
+def test_a_turn_without_a_role_is_the_users():
+    assert read_history([{"content": "x"}]) == (Turn("user", (Text("x"),)),)
+
+
+def test_extras_native_parts_and_file_ids_are_read_as_they_are_written():
+    origin = Origin("anthropic", "", "claude-opus-5")
+    extras = Extras(origin, {"citations": [{"url": "https://example.org", "title": "T"}]})
+    turn = Turn(
+        "claude",
+        (
+            Text("words", extras),
+            ToolCall("f", {}, "1", None, None, extras),
+            ToolResult("f", "x", "1", False, False, extras),
+            Media("image/png", None, None, "p.png", "file_1", extras),
+            Native("server_tool_use", "searched the web for x", origin, {"type": "x", "id": "y"}),
+        ),
+    )
+    assert read_history(write_history([turn])) == (turn,)
 
 
 @pytest.mark.parametrize("history", ["text", b"bytes", {"role": "user", "content": "x"}])

@@ -16,7 +16,16 @@ from multi_llm_chat.archive._native import write_native
 from multi_llm_chat.archive.document import MAIN, ConversationDocument, write_time
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
-from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    Media,
+    Native,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 
 Format: TypeAlias = Literal["json", "markdown", "text"]
 
@@ -75,6 +84,8 @@ def _part(part: Part, style: _Style) -> str:
             return style.result(part, "\n".join([words, *map(_media, media)]).strip())
         case Media():
             return _media(part)
+        case Native():
+            return part.text
         case _:
             assert_never(part)
 

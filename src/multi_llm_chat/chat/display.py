@@ -11,7 +11,16 @@ from collections.abc import Iterable
 from typing import Any, assert_never
 
 from multi_llm_chat.history.reader import read_history, split_result
-from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    Media,
+    Native,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 
 #: Longer results are cut for display; the history has them whole.
 LONGEST_RESULT = 500
@@ -60,6 +69,8 @@ def _shown(part: Part) -> str:
             return f"[Tool Result: {part.name}{failed}] {words}".rstrip()
         case Media():
             return f"[{part.name or part.mime}]"
+        case Native():
+            return part.text
         case Thinking():
             return ""
         case _:

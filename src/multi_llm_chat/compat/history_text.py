@@ -23,12 +23,12 @@ def validate_history_entry(entry: object) -> JsonObject:
     """The entry in its strict form; ``UsageError`` (a ``ValueError``) says what is wrong with it."""
     if as_object(entry) is None:
         raise UsageError(f"A history entry must be a dict (actual type: {type(entry).__name__})")
-    return write_turn(read_turn(entry, None))
+    return write_turn(read_turn(entry, None, strict=True))
 
 
 def content_to_text(content: object, include_tool_data: bool = False) -> str:
     """The words of a turn's content in order; with tool data also calls and results, as text."""
-    parts = read_parts(content, None)
+    parts = read_parts(content, None, strict=True)
     spoken = (_part_to_text(part, include_tool_data) for part in parts)
     return " ".join(text for text in spoken if text)
 

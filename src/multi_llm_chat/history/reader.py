@@ -3,8 +3,9 @@
 Rules:
 1. One turn in, one turn out: the result is aligned with the input, and the input is not changed.
 2. Content is a list of parts, a string, or one part alone; strings may stand among the parts.
-3. What is not a turn at all becomes an unreadable placeholder; a turn that cannot be understood
-   raises ``UsageError`` with its index.
+3. What is not a turn at all becomes an unreadable placeholder. A part, a content or a turn that cannot be understood
+   becomes a ``Native`` part whose text is its JSON: one bad element never fails a history. With ``strict`` it raises
+   ``UsageError`` with the turn's index instead.
 4. A call without an id gets one made from its position, unique in the history.
 5. A tool result is text that a model reads and media that it may look at (``split_result``): a list of our own
    text and media parts is taken apart, any other value is written as JSON.
@@ -13,12 +14,23 @@ Rules:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.json_values import (
+    as_list,
+    as_object,
+    as_text,
+    clean_json,
+    compact_json,
+)
 from multi_llm_chat.history.values import (
+    NOWHERE,
+    Extras,
     JsonObject,
     Media,
+    Native,
     Origin,
     Part,
     Text,
@@ -54,7 +66,7 @@ def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
     return tuple(read if all(identifiers) else _with_call_ids(read))
 
 
-def read_turn(value: object, index: int | None) -> Turn:
+def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn:
     """Read one turn; ``index`` is its place in the history, if it stands in one, for error texts."""
     entry = as_object(value)
     if entry is None:
@@ -62,29 +74,33 @@ def read_turn(value: object, index: int | None) -> Turn:
     role, content = entry.get("role"), entry.get("content")
     if type(content) is str and len(entry) == 2 and role in _PLAIN_ROLES:
         return Turn(cast(str, role), (Text(content),) if content else ())
-    return _read_entry(entry, index)
+    return _read_entry(entry, index, strict)
 
 
-def _read_entry(entry: JsonObject, index: int | None) -> Turn:
+def _read_entry(entry: JsonObject, index: int | None, strict: bool) -> Turn:
     if "unreadable" in entry:
         return Turn(role="system", unreadable=str(entry["unreadable"]))
     role = entry.get("role")
     if not isinstance(role, str) or not role.strip():
-        raise UsageError(
-            f"A turn needs a 'role' that says who spoke (found: {role!r}).", turn=index
-        )
+        if strict:
+            raise UsageError(
+                f"A turn needs a 'role' that says who spoke (found: {role!r}).", turn=index
+            )
+        if "content" not in entry:
+            return Turn("user", (unknown_part(entry, "turn without a role"),))
+        role = "user"
     role = ROLE_ALIASES.get(role, role)
     content: object = entry.get("content")
     if len(entry) == 2 and content is not None:
-        parts = read_parts(content, index)
+        parts = read_parts(content, index, strict=strict)
         if role != "tool" or Text not in map(type, parts):
             return Turn(role, parts)
     has_message_keys = not MESSAGE_KEYS.isdisjoint(entry)
-    if has_message_keys and content is None:
+    if content is None and (has_message_keys or not strict):
         content = ""
-    parts = read_parts(content, index)
+    parts = read_parts(content, index, strict=strict)
     if has_message_keys or role == "tool":
-        parts = _with_message_keys(parts, role, entry, index)
+        parts = _with_message_keys(parts, role, entry, index, strict)
     return Turn(
         role=role,
         parts=parts,
@@ -95,7 +111,7 @@ def _read_entry(entry: JsonObject, index: int | None) -> Turn:
     )
 
 
-def read_parts(content: object, index: int | None) -> tuple[Part, ...]:
+def read_parts(content: object, index: int | None, *, strict: bool = False) -> tuple[Part, ...]:
     """Read a turn's content in any of its accepted forms."""
     if isinstance(content, str):
         return (Text(content),) if content else ()
@@ -103,37 +119,55 @@ def read_parts(content: object, index: int | None) -> tuple[Part, ...]:
     if items is None and (alone := as_object(content)) is not None:
         items = [alone] if alone.get("type") in PART_READERS else None
     if items is None:
+        if not strict:
+            return (unknown_part(content, type(content).__name__),)
         raise UsageError(
             f"History content must be a list or string (actual type: {type(content).__name__})",
             turn=index,
         )
-    return tuple([read_part(item, index, position) for position, item in enumerate(items)])
+    return tuple([read_part(item, index, at, strict=strict) for at, item in enumerate(items)])
 
 
-def read_part(value: object, index: int | None, position: int) -> Part:
+def read_part(value: object, index: int | None, position: int, *, strict: bool = False) -> Part:
     """Read one part."""
     part = as_object(value)
     if part is None:
         if isinstance(value, str):
             return Text(value)
-        if isinstance(value, (Text, ToolCall, ToolResult, Thinking, Media)):
+        if isinstance(value, (Text, ToolCall, ToolResult, Thinking, Media, Native)):
             return value
-        found = type(value).__name__
+        kind = type(value).__name__
     else:
         kind = part.get("type")
         if isinstance(kind, str) and kind in PART_READERS:
             return PART_READERS[kind](part)
-        found = f"type {kind!r}"
+        kind = f"type {kind!r}"
+    if not strict:
+        return unknown_part(value, as_text((part or {}).get("type")) or kind)
     raise UsageError(
-        f"Part {position} is not a part (found: {found}); "
+        f"Part {position} is not a part (found: {kind}); "
         f"expected one of: {', '.join(sorted(PART_READERS))}",
         turn=index,
     )
 
 
+def unknown_part(value: object, kind: str) -> Native:
+    """A value that is no part of ours, kept as it is, with its JSON as text."""
+    cleaned = clean_json(value)
+    return Native(kind, compact_json(cleaned), NOWHERE, as_object(cleaned) or {"value": cleaned})
+
+
+def read_extras(value: object) -> Extras | None:
+    """Read the extras of a part; None if it has none."""
+    extras = as_object(value)
+    fields = as_object(extras.get("fields")) if extras else None
+    return Extras(read_origin(extras.get("origin")), fields) if extras and fields else None
+
+
 def _read_text(part: JsonObject) -> Text:
     content = part.get("content", part.get("text", ""))
-    return Text(content if isinstance(content, str) else "" if content is None else str(content))
+    words = content if isinstance(content, str) else "" if content is None else str(content)
+    return Text(words, read_extras(part["extras"]) if "extras" in part else None)
 
 
 def _read_call(part: JsonObject) -> ToolCall:
@@ -150,6 +184,7 @@ def _read_call(part: JsonObject) -> ToolCall:
         _first_text(call, "tool_call_id", "id"),
         raw,
         error,
+        read_extras(call.get("extras")),
     )
 
 
@@ -160,6 +195,7 @@ def _read_result(part: JsonObject) -> ToolResult:
         _first_text(part, "tool_call_id", "id"),
         bool(part.get("is_error")),
         bool(part.get("synthetic")),
+        read_extras(part.get("extras")),
     )
 
 
@@ -177,6 +213,17 @@ def _read_media(part: JsonObject) -> Media:
         data=part["data"] if isinstance(part.get("data"), str) else None,
         url=part["url"] if isinstance(part.get("url"), str) else None,
         name=part["name"] if isinstance(part.get("name"), str) else None,
+        file_id=part["file_id"] if isinstance(part.get("file_id"), str) else None,
+        extras=read_extras(part.get("extras")),
+    )
+
+
+def _read_native(part: JsonObject) -> Native:
+    return Native(
+        kind=as_text(part.get("kind")) or "unknown",
+        text=as_text(part.get("text")),
+        origin=read_origin(part.get("origin")),
+        raw=as_object(part.get("raw")) or {},
     )
 
 
@@ -200,6 +247,7 @@ PART_READERS: dict[str, Callable[[JsonObject], Part]] = {
     "tool_result": _read_result,
     "thinking": _read_thinking,
     "media": _read_media,
+    "native": _read_native,
 }
 
 
@@ -226,7 +274,7 @@ def _first_text(source: JsonObject, key: str, other: str) -> str:
 
 
 def _with_message_keys(
-    parts: tuple[Part, ...], role: str, entry: JsonObject, index: int | None
+    parts: tuple[Part, ...], role: str, entry: JsonObject, index: int | None, strict: bool
 ) -> tuple[Part, ...]:
     """Add what OpenAI-style keys outside of the content say."""
     if role == "tool":
@@ -242,6 +290,8 @@ def _with_message_keys(
             for part in parts
         )
     calls = as_list(entry.get("tool_calls") or [])
+    if calls is None and not strict:
+        return (*parts, unknown_part(entry["tool_calls"], "tool_calls"))
     if calls is None:
         raise UsageError(
             f"'tool_calls' must be a list (actual type: {type(entry['tool_calls']).__name__})",
@@ -277,7 +327,7 @@ def _with_ids(turn: Turn, index: int, taken: set[str]) -> Turn:
             while identifier in taken:
                 identifier += "_"
             taken.add(identifier)
-            part = ToolCall(part.name, part.arguments, identifier, part.raw_arguments, part.error)
+            part = replace(part, tool_call_id=identifier)
         parts.append(part)
     return Turn(
         turn.role, tuple(parts), turn.id, turn.created_at, turn.model, turn.meta, turn.unreadable

@@ -9,6 +9,9 @@ Rules:
    that a replay is byte for byte the same, and next to an ``error`` so that nothing is lost.
 6. ``Thinking`` belongs to its ``origin``. One with empty content and opaque data is the
    signature of the part that follows it.
+7. Nothing that a provider sends is dropped. An item without a part of its own is a ``Native`` part; fields that
+   decorate a part (citations, ``phase``, cache marks, a namespace) are its ``extras``. Both go back unchanged to the
+   provider and endpoint they came from; other providers get the words in ``Native.text``.
 
 Values hold JSON, which has no cycles, so the garbage collector need not look at them (``gc=False``):
 long histories would otherwise cost more than linear time.
@@ -28,21 +31,29 @@ ANONYMOUS_SPEAKERS = frozenset({"assistant", "model"})
 
 
 class Origin(Struct, frozen=True, omit_defaults=True):
-    """Where opaque thinking data came from; it may be replayed only there."""
+    """Where opaque data came from; it may be replayed only there."""
 
     provider: str = ""
     endpoint: str = ""
     model: str = ""
 
 
-#: The origin of thinking that cannot be traced: it is never replayed.
+#: The origin of opaque data that cannot be traced: it is never replayed.
 NOWHERE = Origin()
+
+
+class Extras(Struct, frozen=True, gc=False):
+    """Fields of a provider's own that decorate a part; only that provider gets them back."""
+
+    origin: Origin
+    fields: JsonObject
 
 
 class Text(Struct, frozen=True, gc=False):
     """Words."""
 
     content: str
+    extras: Extras | None = None
 
 
 class ToolCall(Struct, frozen=True, gc=False):
@@ -53,6 +64,7 @@ class ToolCall(Struct, frozen=True, gc=False):
     tool_call_id: str
     raw_arguments: str | None = None
     error: str | None = None
+    extras: Extras | None = None
 
 
 class ToolResult(Struct, frozen=True, gc=False):
@@ -63,6 +75,7 @@ class ToolResult(Struct, frozen=True, gc=False):
     tool_call_id: str = ""
     is_error: bool = False
     synthetic: bool = False
+    extras: Extras | None = None
 
 
 class Thinking(Struct, frozen=True, gc=False):
@@ -74,15 +87,29 @@ class Thinking(Struct, frozen=True, gc=False):
 
 
 class Media(Struct, frozen=True, gc=False):
-    """A picture, sound or file: base64 ``data`` or a ``url``."""
+    """A picture, sound or file: base64 ``data``, a ``url``, or the ``file_id`` under which its origin stores it."""
 
     mime: str
     data: str | None = None
     url: str | None = None
     name: str | None = None
+    file_id: str | None = None
+    extras: Extras | None = None
 
 
-Part: TypeAlias = Text | ToolCall | ToolResult | Thinking | Media
+class Native(Struct, frozen=True, gc=False):
+    """An item that only its provider understands: a server tool's step, an approval, a compaction, executable code.
+
+    ``raw`` is the item as it came, ``text`` what it says in plain words: the query, titles, addresses, code, output.
+    """
+
+    kind: str
+    text: str
+    origin: Origin = NOWHERE
+    raw: JsonObject = field(default_factory=dict)
+
+
+Part: TypeAlias = Text | ToolCall | ToolResult | Thinking | Media | Native
 
 
 class Turn(Struct, frozen=True, gc=False):

@@ -8,8 +8,10 @@ import msgspec
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import (
     NOWHERE,
+    Extras,
     JsonObject,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -40,7 +42,7 @@ def write_part(part: Part) -> JsonObject:
     """Write one part as a plain dict."""
     match part:
         case Text():
-            return {"type": "text", "content": part.content}
+            return {"type": "text", "content": part.content} | _extras(part.extras)
         case ToolCall():
             return {"type": "tool_call", "content": write_call(part)}
         case ToolResult():
@@ -53,10 +55,14 @@ def write_part(part: Part) -> JsonObject:
                 written["opaque"] = part.opaque
             return written
         case Media():
-            optional = {"data": part.data, "url": part.url, "name": part.name}
-            return {"type": "media", "mime": part.mime} | {
-                key: value for key, value in optional.items() if value is not None
-            }
+            keys = ("data", "url", "name", "file_id")
+            given = {key: value for key in keys if (value := getattr(part, key)) is not None}
+            return {"type": "media", "mime": part.mime} | given | _extras(part.extras)
+        case Native():
+            native: JsonObject = {"type": "native", "kind": part.kind, "text": part.text}
+            if part.origin != NOWHERE:
+                native["origin"] = msgspec.to_builtins(part.origin)
+            return native | {"raw": part.raw}
         case _:
             assert_never(part)
 
@@ -77,7 +83,7 @@ def write_call(call: ToolCall) -> JsonObject:
         written["error"] = call.error
     elif call.raw_arguments is not None and call.raw_arguments != compact_json(call.arguments):
         written["raw_arguments"] = call.raw_arguments
-    return written
+    return written | _extras(call.extras)
 
 
 def _write_result(part: ToolResult) -> JsonObject:
@@ -88,4 +94,10 @@ def _write_result(part: ToolResult) -> JsonObject:
         written["is_error"] = True
     if part.synthetic:
         written["synthetic"] = True
-    return written
+    return written | _extras(part.extras)
+
+
+def _extras(extras: Extras | None) -> JsonObject:
+    if extras is None:
+        return {}
+    return {"extras": {"origin": msgspec.to_builtins(extras.origin), "fields": extras.fields}}

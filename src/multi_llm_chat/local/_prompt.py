@@ -18,6 +18,7 @@ from multi_llm_chat.history.reader import read_history, split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Native,
     Origin,
     Text,
     Thinking,
@@ -141,6 +142,8 @@ def _texts(turn: Turn, calls: dict[str, ToolCall]) -> Iterable[str]:
                 arguments = f" {compact_json(call.arguments)}" if call else ""
                 failed = " failed" if part.is_error else ""
                 yield f"({part.name}{arguments}{failed}: {split_result(part.content)[0]})"
+            case Native():
+                yield part.text
             case Thinking():
                 pass
 

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
 from multi_llm_chat.history.reader import split_result
-from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    Media,
+    Native,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from multi_llm_chat.request import ToolDefinition
 
 #: Hangul, kana, bopomofo, ideographs, and their full-width company.
@@ -115,6 +124,10 @@ class Counter:
                 return self.text(part.content) + estimate_tokens(sealed)
             case Media():
                 return _media_tokens(part)
+            case Native():
+                return max(
+                    self.text(part.text), estimate_tokens(compact_json(clean_json(part.raw)))
+                )
 
 
 def _media_tokens(media: Media) -> int:

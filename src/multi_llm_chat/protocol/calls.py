@@ -23,10 +23,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from multi_llm_chat.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.arguments import parse_arguments, split_arguments
-from multi_llm_chat.history.values import JsonObject, Origin, Part, ToolCall
+from multi_llm_chat.history.values import Extras, JsonObject, Origin, Part, ToolCall
 from multi_llm_chat.protocol.lenient_json import ObjectEnd
 
 
@@ -64,6 +65,8 @@ class CallDraft:
         self.closed = False
         self.placed = False  # among the other parts of the turn
         self.calls: list[ToolCall] = []
+        #: Fields of the provider's own that the call carries; they become its extras.
+        self.extras: JsonObject = {}
 
     @property
     def has_arguments(self) -> bool:
@@ -187,6 +190,8 @@ class CallAssembly:
             return []
         events: list[Event] = [] if draft.announced_id else [self._announce(draft)]
         first, *others = self._build(draft, cut=cut)
+        if draft.extras:
+            first = replace(first, extras=Extras(self._context.origin, dict(draft.extras)))
         draft.calls.append(first)
         events.append(ToolCallEnd(draft.index, first))
         for other in others:

@@ -103,6 +103,7 @@ def _render(request: ModelRequest) -> Rendered:
         tool_choice=_sent_choice(options, names_offered, names.changed),
         options=options,
         stream=request.stream,
+        target=target,
         notes=notes,
     )
     encoded = DIALECTS[row.dialect].encode(draft, row.chat)

@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
+    Extras,
     JsonObject,
     Media,
     Part,
@@ -20,7 +21,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.request import Options, ToolDefinition
 
 #: The rule by which something cannot be sent as it is, and what was done instead.
@@ -43,8 +44,15 @@ class RequestDraft(Struct):
     tool_choice: str | None = None
     options: Options = Options()
     stream: bool = False
+    target: Target | None = None
     notes: list[Note] = field(default_factory=list[Note])
     arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
+
+    def extra_fields(self, extras: Extras | None) -> JsonObject:
+        """The fields of a part's extras that go back to the receiver: all of them where it issued them, else none."""
+        if extras is None or self.target is None or not self.target.issued(extras.origin):
+            return {}
+        return extras.fields
 
     def note(self, rule: str, message: str) -> None:
         """Record a change that concerns the request as a whole."""

@@ -18,8 +18,25 @@ Rules:
 from typing import Protocol
 
 from multi_llm_chat.errors import ProviderError, StreamBroken
-from multi_llm_chat.events import Event, Finish, FinishReason, TextDelta, ThinkingDelta, Usage
-from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Thinking, Turn
+from multi_llm_chat.events import (
+    Event,
+    Finish,
+    FinishReason,
+    NativeItem,
+    TextDelta,
+    ThinkingDelta,
+    Usage,
+)
+from multi_llm_chat.history.values import (
+    Extras,
+    JsonObject,
+    Media,
+    Native,
+    Part,
+    Text,
+    Thinking,
+    Turn,
+)
 from multi_llm_chat.protocol._failures import ErrorDetails, judge
 from multi_llm_chat.protocol.calls import CallAssembly, DecodeContext
 
@@ -42,8 +59,11 @@ class PartDraft(Protocol):
 class TextDraft:
     """Words of the answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, context: DecodeContext) -> None:
+        self._origin = context.origin
         self.fragments: list[str] = []
+        #: Fields of the provider's own that the text carries (citations, ``phase``); they become its extras.
+        self.extras: JsonObject = {}
         self.finished = False
 
     def add(self, text: str) -> list[Event]:
@@ -56,7 +76,9 @@ class TextDraft:
     def parts(self) -> tuple[Part, ...]:
         """Give the text, if there is any."""
         text = "".join(self.fragments)
-        return (Text(text),) if text else ()
+        if not text:
+            return ()
+        return (Text(text, Extras(self._origin, dict(self.extras)) if self.extras else None),)
 
 
 class ThinkingDraft:
@@ -83,17 +105,17 @@ class ThinkingDraft:
         return (Thinking(content, self._origin, dict(self.opaque)),)
 
 
-class MediaDraft:
-    """A picture, sound or file: always whole."""
+class WholeDraft:
+    """A part that came whole: a picture, sound or file, or an item of the provider's own."""
 
     finished = True
 
-    def __init__(self, media: Media) -> None:
-        self._media = media
+    def __init__(self, part: Media | Native) -> None:
+        self._part = part
 
     def parts(self) -> tuple[Part, ...]:
-        """Give the media."""
-        return (self._media,)
+        """Give the part."""
+        return (self._part,)
 
 
 class Assembly:
@@ -117,7 +139,7 @@ class Assembly:
 
     def open_text(self) -> TextDraft:
         """Begin a text."""
-        draft = TextDraft()
+        draft = TextDraft(self._context)
         self._drafts.append(draft)
         return draft
 
@@ -129,7 +151,13 @@ class Assembly:
 
     def add_media(self, media: Media) -> None:
         """Take a picture, sound or file."""
-        self._drafts.append(MediaDraft(media))
+        self._drafts.append(WholeDraft(media))
+
+    def add_native(self, kind: str, text: str, raw: JsonObject) -> list[Event]:
+        """Take an item of the provider's own, with what it says in plain words."""
+        item = Native(kind, text, self._context.origin, raw)
+        self._drafts.append(WholeDraft(item))
+        return [NativeItem(item)]
 
     def add_call(
         self,

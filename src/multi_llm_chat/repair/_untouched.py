@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from multi_llm_chat.history.json_values import clean_json, clean_text
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
+    Native,
     Part,
     Text,
     Thinking,
@@ -81,6 +82,8 @@ class _Look:
         if isinstance(part, ToolResult):
             return False
         if isinstance(part, Thinking) and not self._target.recognises(part):
+            return False
+        if isinstance(part, Native) and not self._target.issued(part.origin):
             return False
         return CLEANERS[type(part)](part, role, 0, []) is part
 

@@ -16,12 +16,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -72,10 +75,32 @@ def rebuild(
     turns: Sequence[Turn], target: Target, policy: RepairPolicy, notes: list[Note]
 ) -> list[Placed]:
     """Lay out anew a history in which anything may be wrong."""
-    passages = pair(sort_turns(turns, notes), notes)
+    described = [_describe_natives(index, turn, target, notes) for index, turn in enumerate(turns)]
+    passages = pair(sort_turns(described, notes), notes)
     placed = _Rebuild(target, policy, notes).turns(passages)
     _note_moves(placed, notes)
     return placed
+
+
+def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note]) -> Turn:
+    """The turn with words in place of native items that the target did not issue itself."""
+    if not any(type(part) is Native for part in turn.parts):
+        return turn
+    parts: list[Part] = []
+    for part in turn.parts:
+        if type(part) is Native and not target.issued(part.origin):
+            notes.append(
+                Note("OAI-11", index, f"wrote an item of another provider as text: {part.kind}")
+            )
+            parts.append(Text(native_text(part)))
+        else:
+            parts.append(part)
+    return replace(turn, parts=tuple(parts))
+
+
+def native_text(part: Native) -> str:
+    """What stands for a native item where the item itself cannot be sent."""
+    return f"[{part.text or part.kind}]"
 
 
 def _note_moves(placed: Iterable[Placed], notes: list[Note]) -> None:
@@ -247,9 +272,11 @@ def _as_text(passage: Passage) -> Iterator[Part]:
     for part in passage.turn.parts:
         match part:
             case Text():
-                yield Text(f"[{speaker}] {part.content}")
+                yield Text(f"[{speaker}] {cited_text(part)}")
             case Media():
                 yield part
+            case Native():
+                yield Text(f"[{speaker}] {native_text(part)}")
             case ToolCall():
                 yield from _call_as_text(speaker, part, next(answers))
             case _:

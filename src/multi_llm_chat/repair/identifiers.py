@@ -12,6 +12,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.repair.sorting import Placed, with_parts
@@ -134,7 +136,9 @@ class _Rewriter:
                 identifier, name = next(self._sent), self._names.sent(part.name)
                 if identifier != part.tool_call_id or name != part.name:
                     self._note(source, part, identifier, name)
-                    part = ToolCall(name, part.arguments, identifier, part.raw_arguments)
+                    part = ToolCall(
+                        name, part.arguments, identifier, part.raw_arguments, extras=part.extras
+                    )
                     same = False
                 calls.append(part)
             parts.append(part)
@@ -148,9 +152,7 @@ class _Rewriter:
             assert type(part) is ToolResult
             call = next(self._waiting)
             if call.tool_call_id != part.tool_call_id or call.name != part.name:
-                part = ToolResult(
-                    call.name, part.content, call.tool_call_id, part.is_error, part.synthetic
-                )
+                part = replace(part, name=call.name, tool_call_id=call.tool_call_id)
                 same = False
             parts.append(part)
         return None if same else parts

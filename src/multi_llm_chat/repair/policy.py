@@ -57,11 +57,13 @@ class Target(Struct, frozen=True):
 
     def recognises(self, thinking: Thinking) -> bool:
         """Whether opaque thinking data came from exactly here."""
-        origin = thinking.origin
+        model = thinking.origin.model
+        return bool(model) and model == self.origin.model and self.issued(thinking.origin)
+
+    def issued(self, origin: Origin) -> bool:
+        """Whether native items and extras of this origin came from this provider and endpoint, whichever the model."""
         return (
-            bool(origin.model)
-            and origin.model == self.origin.model
-            and origin.provider == self.origin.provider
+            origin.provider == self.origin.provider
             and (origin.endpoint or self.default_endpoint) == self.origin.endpoint
         )
 

@@ -12,11 +12,14 @@ from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -100,7 +103,7 @@ def _clean_media(part: Media, _role: str, _index: int, _notes: list[Note]) -> Me
     url, name = (clean_text(text) if text else text for text in (part.url, part.name))
     if mime == part.mime and url == part.url and name == part.name:
         return part
-    return Media(mime, part.data, url, name)
+    return replace(part, mime=mime, url=url, name=name)
 
 
 def _clean_words(part: Text, role: str, index: int, notes: list[Note]) -> Part | None:
@@ -138,7 +141,7 @@ def _clean_call(part: ToolCall, role: str, index: int, notes: list[Note]) -> Par
     if arguments is part.arguments and name == part.name and identifier == part.tool_call_id:
         return part
     raw = part.raw_arguments if arguments is part.arguments else None
-    return ToolCall(name, arguments, identifier, raw)
+    return ToolCall(name, arguments, identifier, raw, extras=part.extras)
 
 
 def _usable_arguments(part: ToolCall, index: int, notes: list[Note]) -> JsonObject:
@@ -164,7 +167,7 @@ def _clean_result(part: ToolResult, _role: str, index: int, notes: list[Note]) -
     identifier = clean_text(part.tool_call_id)
     if content is part.content and name == part.name and identifier == part.tool_call_id:
         return part
-    return ToolResult(name, content, identifier, part.is_error, part.synthetic)
+    return ToolResult(name, content, identifier, part.is_error, part.synthetic, part.extras)
 
 
 def _says_nothing(content: Any) -> bool:
@@ -178,6 +181,17 @@ def _says_nothing(content: Any) -> bool:
     return not media and not text.strip()
 
 
+def _clean_native(part: Native, role: str, index: int, notes: list[Note]) -> Part | None:
+    """The item as it is; as words where its JSON had to be changed, for then its provider does not recognise it."""
+    raw, text = clean_json(part.raw), clean_text(part.text)
+    if raw is part.raw and text == part.text and role != "tool":
+        return part
+    notes.append(
+        Note("ANT-22", index, f"wrote an item that is not valid JSON as text: {part.kind}")
+    )
+    return _clean_words(Text(f"[{text or part.kind}]"), role, index, notes)
+
+
 #: The part as it may be sent, None if it may not; the very same where nothing had to be changed.
 CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {
     Text: _clean_words,
@@ -185,4 +199,5 @@ CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] =
     ToolResult: _clean_result,
     Thinking: _clean_thinking,
     Media: _clean_media,
+    Native: _clean_native,
 }

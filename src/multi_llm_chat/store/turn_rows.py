@@ -18,8 +18,10 @@ from msgspec.structs import FieldInfo, fields
 from multi_llm_chat.archive.document import read_ms
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import (
+    Extras,
     JsonObject,
     Media,
+    Native,
     Origin,
     Part,
     Text,
@@ -39,6 +41,7 @@ _KINDS: dict[type[Part], str] = {
     ToolResult: "tool_result",
     Thinking: "thinking",
     Media: "media",
+    Native: "native",
 }
 _CLASSES: dict[str, type[Part]] = {name: kind for kind, name in _KINDS.items()}
 _LATEST = 2**62
@@ -106,6 +109,9 @@ def read_part_row(kind: str, body: str, data: bytes | None) -> Part:
     values: JsonObject = read_json(body)
     if "origin" in values:
         values["origin"] = Origin(**values["origin"])
+    if "extras" in values:
+        extras = values["extras"]
+        values["extras"] = Extras(Origin(**extras["origin"]), extras["fields"])
     if data is not None:
         values["data"] = b64encode(data).decode("ascii")
     return _CLASSES[kind](**values)
@@ -137,14 +143,16 @@ def _changed_fields(value: Part | Turn) -> dict[str, Any]:
     if isinstance(value, Turn):
         values.setdefault("role", value.role)
         values.setdefault("model", value.model)
-    origin = values.get("origin")
+    origin, extras = values.get("origin"), values.get("extras")
     if isinstance(origin, Origin):
-        values["origin"] = {
-            "provider": origin.provider,
-            "endpoint": origin.endpoint,
-            "model": origin.model,
-        }
+        values["origin"] = _origin(origin)
+    if isinstance(extras, Extras):
+        values["extras"] = {"origin": _origin(extras.origin), "fields": extras.fields}
     return values
+
+
+def _origin(origin: Origin) -> JsonObject:
+    return {"provider": origin.provider, "endpoint": origin.endpoint, "model": origin.model}
 
 
 def _bytes_of(data: str) -> bytes:

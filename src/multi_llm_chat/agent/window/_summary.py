@@ -21,6 +21,7 @@ from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -183,5 +184,7 @@ def _part_text(part: Part) -> str:
             return f"[{part.name or 'tool'} answered: {cut_text(words, _TOOL_CHARACTERS)}]"
         case Media():
             return f"[{part.name or part.mime or 'a file'}]"
+        case Native():
+            return f"[{cut_text(part.text, _TOOL_CHARACTERS)}]" if part.text else ""
         case Thinking():
             return ""
