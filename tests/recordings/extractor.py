@@ -1,0 +1,244 @@
+"""Read recorded exchanges from git snapshots of public repositories.
+
+The environment variable ``RECORDINGS`` names a folder of bare or ordinary repositories. Nothing of them is committed.
+
+Rules:
+1. Read are: vcrpy's cassettes (``interactions`` or ``requests``/``responses``), Ruby VCR's (``http_interactions``) and
+   HAR files, also gzipped.
+2. An exchange counts when its request is JSON with a history that one of the four dialects takes, or its address is
+   one of a provider's; everything else in a cassette is skipped.
+3. A file that cannot be read or parsed is skipped.
+"""
+
+import base64
+import gzip
+import json
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import yaml
+from msgspec import Struct
+
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+
+VARIABLE = "RECORDINGS"
+
+_ENDINGS = (".yaml", ".yml", ".yaml.gz", ".yml.gz", ".har", ".json")
+_PLACES = ("cassette", "vcr", "recording", ".har", "/e2e/")
+
+#: Providers by the host of the recorded address; the first that fits.
+_HOSTS = (
+    ("api.openai.com", "openai"),
+    ("openai.azure.com", "azure"),
+    ("cognitiveservices.azure.com", "azure"),
+    ("api.anthropic.com", "anthropic"),
+    ("generativelanguage.googleapis.com", "gemini"),
+    ("aiplatform.googleapis.com", "vertex"),
+    ("api.groq.com", "groq"),
+    ("api.cerebras.ai", "cerebras"),
+    ("api.fireworks.ai", "fireworks"),
+    ("api.mistral.ai", "mistral"),
+    ("api.deepseek.com", "deepseek"),
+    ("api.x.ai", "xai"),
+    ("openrouter.ai", "openrouter"),
+    ("api.together", "together"),
+    ("router.huggingface.co", "huggingface"),
+    ("api.moonshot", "kimi"),
+    ("dashscope", "dashscope"),
+    ("api.z.ai", "zai"),
+    ("ollama.com", "ollama"),
+    (":11434", "ollama"),
+    ("bedrock-mantle", "mantle"),
+    ("bedrock-runtime", "bedrock"),
+)
+
+
+class Recorded(Struct, frozen=True):
+    """One exchange: the request's JSON, and the reply's status and bytes."""
+
+    source: str
+    provider: str
+    dialect: str
+    url: str
+    request: dict[str, Any]
+    status: int
+    reply: bytes
+    is_stream: bool
+    headers: dict[str, str]
+
+    @property
+    def is_accepted(self) -> bool:
+        return 200 <= self.status < 300
+
+
+def repositories() -> list[Path]:
+    """The repositories below the folder that the environment names; none if it names none."""
+    folder = os.environ.get(VARIABLE)
+    if not folder:
+        return []
+    heads = [*Path(folder).glob("*/HEAD"), *Path(folder).glob("*/*/HEAD")]
+    return sorted({head.parent for head in heads if head.parent.name != "logs"})
+
+
+def exchanges(repository: Path) -> Iterator[Recorded]:
+    """All exchanges of a repository's newest commit."""
+    for path in _files(repository):
+        try:
+            data = _git(repository, "show", f"HEAD:{path}")
+        except subprocess.CalledProcessError:
+            continue  # a snapshot lists its largest files without holding them
+        if path.endswith(".gz"):
+            data = gzip.decompress(data)
+        for number, (request, response) in enumerate(_interactions(path, data)):
+            recorded = _recorded(f"{repository.parent.name}:{path}#{number}", request, response)
+            if recorded is not None:
+                yield recorded
+
+
+def _files(repository: Path) -> list[str]:
+    names = _git(repository, "ls-tree", "-r", "--name-only", "-z", "HEAD").decode().split("\0")
+    return [
+        name
+        for name in names
+        if name.endswith(_ENDINGS) and any(place in name.lower() for place in _PLACES)
+    ]
+
+
+def _git(repository: Path, *words: str) -> bytes:
+    command = ["git", "-C", str(repository), *words]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
+def _interactions(path: str, data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    try:
+        document = as_object(_parse(path, data)) or {}
+    except (yaml.YAMLError, ValueError):
+        return
+    log = as_object(document.get("log"))
+    if log is not None:
+        listed = [as_object(entry) or {} for entry in as_list(log.get("entries")) or []]
+    elif "requests" in document:
+        pairs = zip(
+            as_list(document["requests"]) or [],
+            as_list(document.get("responses")) or [],
+            strict=False,
+        )
+        listed = [{"request": request, "response": response} for request, response in pairs]
+    else:
+        found = document.get("interactions") or document.get("http_interactions")
+        listed = [as_object(entry) or {} for entry in as_list(found) or []]
+    for entry in listed:
+        request, response = as_object(entry.get("request")), as_object(entry.get("response"))
+        if request is not None and response is not None:
+            yield request, response
+
+
+def _parse(path: str, data: bytes) -> object:
+    if path.removesuffix(".gz").endswith((".har", ".json")):
+        return json.loads(data)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(data, Loader=loader)
+
+
+def _recorded(source: str, request: dict[str, Any], response: dict[str, Any]) -> Recorded | None:
+    url = as_text(request.get("uri")) or as_text(request.get("url"))
+    body = _json(_body(request))
+    sent = as_object(body)
+    if sent is None or not url.startswith("http"):
+        return None
+    dialect = _dialect(urlsplit(url).path, sent)
+    if dialect is None:
+        return None
+    reply = _body(response)
+    return Recorded(
+        source,
+        _provider(url, dialect),
+        dialect,
+        url,
+        sent,
+        _status(response),
+        reply,
+        reply.lstrip()[:6] in (b"event:", b"data: ") or reply.lstrip()[:5] == b"data:",
+        _headers(request.get("headers")),
+    )
+
+
+def _dialect(path: str, body: Mapping[str, Any]) -> str | None:
+    if path.endswith("/chat/completions") and isinstance(body.get("messages"), list):
+        return "openai_chat"
+    if path.endswith("/responses") and "input" in body:
+        return "openai_responses"
+    if (path.endswith("/messages") or "rawPredict" in path) and isinstance(
+        body.get("messages"), list
+    ):
+        return "anthropic"
+    if "enerateContent" in path and isinstance(body.get("contents"), list):
+        return "gemini"
+    return None
+
+
+def _provider(url: str, dialect: str) -> str:
+    host = urlsplit(url).netloc.lower()
+    found = next((name for part, name in _HOSTS if part in host), "other")
+    return "openai-chat" if found == "openai" and dialect == "openai_chat" else found
+
+
+def _status(response: Mapping[str, Any]) -> int:
+    status = response.get("status")
+    code = cast("dict[str, Any]", status).get("code") if isinstance(status, dict) else status
+    code = code if code is not None else response.get("status_code")
+    return int(code) if isinstance(code, (int, str)) and str(code).isdigit() else 0
+
+
+def _headers(value: object) -> dict[str, str]:
+    headers = as_object(value)
+    if headers is not None:
+        return {name.lower(): _first(each) for name, each in headers.items()}
+    listed = [as_object(each) or {} for each in as_list(value) or []]
+    return {as_text(each.get("name")).lower(): as_text(each.get("value")) for each in listed}
+
+
+def _first(value: object) -> str:
+    listed = as_list(value)
+    return as_text(listed[0]) if listed else as_text(value)
+
+
+def _body(message: Mapping[str, Any]) -> bytes:
+    """The body of a request or response, in the form of whichever recorder wrote it."""
+    if message.get("parsed_body") is not None:
+        return json.dumps(message["parsed_body"]).encode()
+    for key in ("body", "content", "postData"):
+        value = message.get(key)
+        if value is not None:
+            return _bytes(value)
+    return b""
+
+
+def _bytes(value: object) -> bytes:
+    if isinstance(value, bytes):
+        return _unzipped(value)
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    form = as_object(value) or {}
+    if isinstance(form.get("base64_string"), str):
+        return _unzipped(base64.b64decode(form["base64_string"]))
+    text = next((form[key] for key in ("string", "text", "data") if form.get(key) is not None), b"")
+    data = _bytes(text) if isinstance(text, (bytes, str)) else json.dumps(text).encode()
+    if as_text(form.get("encoding")) == "base64":
+        return _unzipped(base64.b64decode(data))
+    return data
+
+
+def _unzipped(data: bytes) -> bytes:
+    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+
+
+def _json(data: bytes) -> object:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
