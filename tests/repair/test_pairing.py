@@ -198,3 +198,105 @@ def test_a_result_takes_the_name_and_id_of_its_call():
     made = repaired(bot(call("a", "f")), tool(result("a", "1", "wrong")))
     (_, turn) = write_history(made.turns)
     assert turn["content"] == [result("a", "1", "f")]
+
+
+# Ids that do not decide: the tool's name and the order do.
+
+
+def named_outline(made: Repaired) -> list[str]:
+    """Calls as ``?name``, results as ``name=content``, in their order."""
+    shorthand: list[str] = []
+    for turn in write_history(made.turns):
+        for part in turn["content"]:
+            if part["type"] == "tool_call":
+                shorthand.append(f"?{part['content']['name']}")
+            elif part["type"] == "tool_result":
+                shorthand.append(f"{part['name']}={part['content']}")
+    return shorthand
+
+
+def test_a_reused_id_is_answered_by_name():
+    made = repaired(
+        bot(call("call_0", "search")),
+        user("and?"),
+        bot(call("call_0", "delete")),
+        tool(result("call_0", "FOUND", "search")),
+        tool(result("call_0", "FILE DELETED", "delete")),
+    )
+    assert named_outline(made) == ["?search", "search=FOUND", "?delete", "delete=FILE DELETED"]
+
+
+def test_a_result_under_another_name_does_not_answer_a_call_with_a_reused_id():
+    made = repaired(
+        bot(call("call_0", "search")),
+        user("and?"),
+        bot(call("call_0", "delete")),
+        tool(result("call_0", "FILE DELETED", "delete")),
+    )
+    assert named_outline(made) == [
+        "?search",
+        "search=[no result: the call was interrupted]",
+        "?delete",
+        "delete=FILE DELETED",
+    ]
+
+
+def test_two_calls_of_a_turn_that_share_an_id_get_the_results_under_their_names():
+    made = repaired(
+        bot(call("x", "search"), call("x", "delete")),
+        tool(result("x", "GONE", "delete"), result("x", "FOUND", "search")),
+    )
+    assert named_outline(made) == ["?search", "?delete", "search=FOUND", "delete=GONE"]
+
+
+@pytest.mark.parametrize("identifier", ["", "call_of_another_system", "search"])
+def test_a_result_whose_id_no_call_has_answers_the_call_of_its_name(identifier: str):
+    made = repaired(
+        bot(call("", "search"), call("", "delete")),
+        tool(result(identifier, "FOUND", "search"), result("delete", "GONE", "")),
+    )
+    assert named_outline(made) == ["?search", "?delete", "search=FOUND", "delete=GONE"]
+
+
+def test_a_result_without_a_name_whose_id_no_call_has_answers_the_next_open_call():
+    made = repaired(bot(call("", "search")), tool(result("elsewhere_7", "FOUND", "")))
+    assert named_outline(made) == ["?search", "search=FOUND"]
+
+
+def test_a_further_result_under_another_name_replaces_nothing():
+    made = repaired(
+        bot(call("a", "search")),
+        tool(result("a", "FOUND", "search")),
+        tool(result("a", "GONE", "delete")),
+    )
+    assert named_outline(made) == ["?search", "search=FOUND"]
+    assert outline(made)[-1] == "[result of delete, called earlier: GONE]"
+
+
+def test_a_unique_id_decides_whatever_the_result_is_called():
+    made = repaired(bot(call("a", "files.search")), tool(result("a", "FOUND", "files_search")))
+    assert named_outline(made)[-1].endswith("=FOUND")
+
+
+def test_a_call_whose_id_a_later_result_has_is_left_to_that_result():
+    made = repaired(
+        bot(call("a", "search"), call("b", "search")),
+        tool(result("", "SECOND", "search")),
+        tool(result("a", "FIRST", "search")),
+    )
+    assert outline(made) == ["?a", "?b", "a=FIRST", "b=SECOND"]
+
+
+def test_an_early_result_needs_the_name_of_its_call():
+    made = repaired(
+        tool(result("call_0", "GONE", "delete")),
+        user("hi"),
+        bot(call("call_0", "search")),
+        bot(call("call_0", "delete")),
+    )
+    assert named_outline(made) == [
+        "?search",
+        "search=[no result: the call was interrupted]",
+        "?delete",
+        "delete=GONE",
+    ]

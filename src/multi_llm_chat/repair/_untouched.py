@@ -108,7 +108,10 @@ class _Look:
         if turn.meta.get("speaker", caller) != caller or len(turn.parts) > len(waiting):
             return False
         for part in turn.parts:
-            if type(part) is not ToolResult or part.tool_call_id != waiting.pop().tool_call_id:
+            call = waiting.pop()
+            if type(part) is not ToolResult or part.tool_call_id != call.tool_call_id:
+                return False
+            if part.name and part.name != call.name and call.name:
                 return False
             content = part.content
             if type(content) is not str:

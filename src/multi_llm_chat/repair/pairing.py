@@ -1,29 +1,31 @@
 """Give every tool result back to the call it answers.
 
 Rules:
-1. A result belongs to the nearest earlier turn that has an unanswered call with its id, lacking
-   an id with its name; within that turn, to the first such call. A result that says whose call
-   it answers (``meta["speaker"]``) belongs to that speaker only.
-2. A result with neither id nor name answers the next open call of the turn just before it.
-3. A result with the id of a call that stands only later is early: it belongs to the first
-   unanswered one.
-4. A second result for a call replaces the first, unless it is one we made up.
-5. One pass each way; every list is walked once. Results that stand directly behind their calls, one for each and
-   in their order, as they nearly always do, are given back without a search.
+1. A result belongs to the nearest earlier turn that has an unanswered call with its id and name; within that turn, to
+   the first such call. A result that names its caller (``meta["speaker"]``) belongs to that speaker only.
+2. Ids are ambiguous in the wild: servers count from ``call_0`` in each turn, and Gemini's results bear the tool's name
+   as id. An id that exactly one call has decides alone, whatever the result's name; an id that several calls have
+   decides only together with the name.
+3. Where a result has no id, or one that no call has, its name decides (or its id, if that is a tool's name), and after
+   that the order: the next open call of the turn just before. Calls whose id another result has are left to it.
+4. A result with the id and name of a call that stands only later is early: it belongs to the first unanswered one.
+5. A second result for a call replaces the first, unless it is one we made up or stands under another name.
+6. One pass each way; every list is walked once. Results that stand directly behind their calls, one for each and
+   in their order, as they nearly always do, are attached without a search.
 """
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import Placed
 
-#: Whose call (any speaker's if empty), and its ``id`` or ``name``.
-_Key: TypeAlias = tuple[str, str, str]
+#: Whose call (anybody's if empty), what the key is made of, and its id and name; an empty one stands for any.
+_Key: TypeAlias = tuple[str, str, str, str]
 
 
 class Answer(Struct, frozen=True, gc=False):
@@ -45,11 +47,16 @@ class Passage(Struct, gc=False):
 
 
 class _Open:
-    """Calls that wait for a result, by key; the latest turn answers first, its calls in order."""
+    """Calls that wait for a result, by key; the latest turn answers first, its calls in order.
 
-    def __init__(self, *, by_name: bool, by_speaker: bool) -> None:
+    ``counts`` says how many calls have an id, ``claimed`` which ids the results have.
+    """
+
+    def __init__(self, counts: Mapping[str, int], claimed: Set[str], *, by_speaker: bool) -> None:
         self._waiting: defaultdict[_Key, list[list[tuple[Passage, int]]]] = defaultdict(list)
-        self._by_name = by_name
+        self.counts = counts
+        self._claimed = claimed
+        self._by_name = any(not each or each not in counts for each in claimed)
         self.by_speaker = by_speaker
 
     def add(self, passage: Passage) -> None:
@@ -57,10 +64,15 @@ class _Open:
         for call in reversed(passage.calls):
             slot -= 1
             entry = (passage, slot)
+            identifier, name = call.tool_call_id, call.name
             for speaker in ("", passage.turn.role) if self.by_speaker else ("",):
-                self._push((speaker, "id", call.tool_call_id), entry)
+                self._push((speaker, "id", identifier, ""), entry)
+                if self.counts[identifier] > 1:
+                    self._push((speaker, "id", identifier, name), entry)
                 if self._by_name:
-                    self._push((speaker, "name", call.name), entry)
+                    self._push((speaker, "name", "", name), entry)
+                    if identifier not in self._claimed:
+                        self._push((speaker, "free", "", name), entry)
 
     def _push(self, key: _Key, entry: tuple[Passage, int]) -> None:
         stack = self._waiting[key]
@@ -85,10 +97,14 @@ class _Open:
 def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     """Attach every result to its call; turns keep their order, result turns disappear into them."""
     answering = [turn for _, turn in placed if turn.role == "tool"]
-    waiting = _Open(
-        by_name=not all(map(_has_id, [part for turn in answering for part in turn.parts])),
-        by_speaker=any("speaker" in turn.meta for turn in answering),
+    counts = Counter(
+        part.tool_call_id for _, turn in placed for part in turn.parts if type(part) is ToolCall
     )
+    claimed = {
+        part.tool_call_id for turn in answering for part in turn.parts if type(part) is ToolResult
+    }
+    by_speaker = any("speaker" in turn.meta for turn in answering)
+    waiting = _Open(counts, claimed, by_speaker=by_speaker)
     pairing = _Pairing(waiting, notes)
     for index, turn in placed:
         if turn.role == "tool":
@@ -99,8 +115,9 @@ def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     return pairing.passages
 
 
-def _has_id(part: Part) -> bool:
-    return type(part) is ToolResult and part.tool_call_id != ""
+def _fits(result: ToolResult, call: ToolCall) -> bool:
+    """Whether the names say nothing against the result being the call's."""
+    return not result.name or not call.name or result.name == call.name
 
 
 class _Pairing:
@@ -108,11 +125,11 @@ class _Pairing:
         self.passages: list[Passage] = []
         self._notes = notes
         self._open = waiting
-        self._answered: dict[tuple[str, str], tuple[Passage, int]] = {}
+        self._answered: dict[tuple[str, str, str], tuple[Passage, int]] = {}
         self._newly_answered: list[tuple[Passage, int]] = []
         self._just_before: Passage | None = None
         self._to_open: Passage | None = None
-        self._orphans: dict[str, list[tuple[Passage, Answer]]] = {}
+        self._orphans: dict[tuple[str, str], list[tuple[Passage, Answer]]] = {}
 
     def turn(self, index: int | None, turn: Turn) -> None:
         self._open_calls()
@@ -146,8 +163,9 @@ class _Pairing:
             passage = Passage(index, turn, orphans=orphans)
             self.passages.append(passage)
             for answer in orphans:
-                if answer.result.tool_call_id:
-                    waiting = self._orphans.setdefault(answer.result.tool_call_id, [])
+                result = answer.result
+                if result.tool_call_id:
+                    waiting = self._orphans.setdefault((result.tool_call_id, result.name), [])
                     waiting.append((passage, answer))
 
     def _in_order(self, index: int | None, turn: Turn) -> bool:
@@ -161,7 +179,7 @@ class _Pairing:
         answers: list[Answer | None] = []
         for call, part in zip(passage.calls, turn.parts, strict=True):
             assert type(part) is ToolResult
-            if part.tool_call_id != call.tool_call_id:
+            if part.tool_call_id != call.tool_call_id or not _fits(part, call):
                 return False
             answers.append(Answer(part, index, turn))
         passage.answers = answers
@@ -170,19 +188,26 @@ class _Pairing:
         return True
 
     def _attach(self, answer: Answer, speaker: str) -> bool:
-        result = answer.result
-        if result.tool_call_id:
-            found = self._open.take((speaker, "id", result.tool_call_id))
-        elif result.name:
-            found = self._open.take((speaker, "name", result.name))
-        else:
-            found = self._next_open()
+        found = self._find(answer.result, speaker)
         if found is None:
             return self._replace(answer, speaker)
         passage, slot = found
         passage.answers[slot] = answer
         self._newly_answered.append(found)
         return True
+
+    def _find(self, result: ToolResult, speaker: str) -> tuple[Passage, int] | None:
+        """The call that a result answers."""
+        identifier, name, take = result.tool_call_id, result.name, self._open.take
+        count = self._open.counts.get(identifier, 0) if identifier else 0
+        if count > 1 and name:
+            return take((speaker, "id", identifier, name))
+        if count:
+            return take((speaker, "id", identifier, ""))
+        free = take((speaker, "free", "", name or identifier)) if name or identifier else None
+        if free is None and name and not identifier:
+            free = take((speaker, "name", "", name))
+        return free if free is not None or name else self._next_open()
 
     def _next_open(self) -> tuple[Passage, int] | None:
         passage = self._just_before
@@ -194,13 +219,14 @@ class _Pairing:
 
     def _replace(self, answer: Answer, speaker: str) -> bool:
         """A further result for an answered call: the last real one wins."""
+        result = answer.result
         self._index_answered()
-        found = self._answered.get((speaker, answer.result.tool_call_id))
-        if found is None or not answer.result.tool_call_id:
+        found = self._answered.get((speaker, result.tool_call_id, result.name))
+        if found is None or not result.tool_call_id:
             return False
         passage, slot = found
         present = passage.answers[slot]
-        if present is None or present.result.synthetic or not answer.result.synthetic:
+        if present is None or present.result.synthetic or not result.synthetic:
             passage.answers[slot] = answer
         self._notes.append(
             Note("ANT-04", answer.index, "kept one of several results for the same call")
@@ -208,12 +234,14 @@ class _Pairing:
         return True
 
     def _index_answered(self) -> None:
-        """Index answered calls by id; needed only where results are doubled or have no call."""
+        """Index answered calls by id and name; needed only where results are doubled or have no call."""
         for passage, slot in self._newly_answered:
-            identifier = passage.calls[slot].tool_call_id
-            self._answered["", identifier] = passage, slot
-            if self._open.by_speaker:
-                self._answered[passage.turn.role, identifier] = passage, slot
+            call = passage.calls[slot]
+            answer = passage.answers[slot]
+            names = {"", call.name, answer.result.name if answer is not None else ""}
+            for speaker in ("", passage.turn.role) if self._open.by_speaker else ("",):
+                for name in names:
+                    self._answered[speaker, call.tool_call_id, name] = passage, slot
         self._newly_answered.clear()
 
     def early_results(self) -> None:
@@ -224,12 +252,13 @@ class _Pairing:
         order = {id(passage): place for place, passage in enumerate(self.passages)}
         for passage in self.passages:
             for slot, call in enumerate(passage.calls):
-                waiting = self._orphans.get(call.tool_call_id)
+                waiting = self._orphans.get((call.tool_call_id, call.name))
+                waiting = waiting or self._orphans.get((call.tool_call_id, ""))
                 if passage.answers[slot] is not None or not waiting:
                     continue
                 holder, answer = waiting[-1]
                 if order[id(holder)] > order[id(passage)]:
-                    # Orphans behind the call had their chance: they name another speaker.
+                    # Orphans behind the call had their chance: they name another speaker or tool.
                     continue
                 waiting.pop()
                 passage.answers[slot] = answer
