@@ -61,6 +61,23 @@ class ChatQuirks(Struct, frozen=True):
     reasoning_models: bool = False
 
 
+class MediaLimits(Struct, frozen=True):
+    """What media a receiver takes in one request; None where no limit is known.
+
+    ``image_bytes`` counts the base64 text of one picture, ``image_side`` its longest side in pixels, ``image_patches``
+    its squares of 32 pixels. Where a request holds more than ``few`` pictures, their sides may only be ``many_side``
+    long.
+    """
+
+    images: int | None = None
+    image_bytes: int | None = None
+    image_side: int | None = None
+    image_patches: int | None = None
+    few: int | None = None
+    many_side: int | None = None
+    pdf_pages: int | None = None
+
+
 DialectName = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
 
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
@@ -86,6 +103,7 @@ class ProviderRow(Struct, frozen=True):
     system: Literal["anywhere", "leading"] = "anywhere"
     alternates: bool = False
     most_calls: int | None = None
+    media: MediaLimits | None = None
     chat: ChatQuirks = ChatQuirks()
 
 
@@ -138,6 +156,7 @@ _ROWS = (
         key_variable="OPENAI_API_KEY",
         aliases=frozenset({"openai", "gpt"}),
         id_pattern=re.compile(r"[!-~]{1,64}"),  # RSP-07
+        media=MediaLimits(images=1500, image_patches=30_000),  # OAI-27
     ),
     _compatible(
         "openai-chat",
@@ -160,6 +179,15 @@ _ROWS = (
         id_pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"),  # ANT-05
         system="leading",  # ANT-20
         alternates=True,  # ANT-21
+        # ANT-37, ANT-38, ANT-40, ANT-41
+        media=MediaLimits(
+            images=100,
+            image_bytes=10_485_760,
+            image_side=8000,
+            few=20,
+            many_side=2000,
+            pdf_pages=100,
+        ),
     ),
     ProviderRow(
         name="gemini",
@@ -174,6 +202,7 @@ _ROWS = (
         name_pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"),  # GEM-11
         system="leading",  # GEM-21
         alternates=True,  # GEM-01
+        media=MediaLimits(images=3600),  # GEM-29
     ),
     _compatible(
         "groq",

@@ -15,6 +15,7 @@ from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin
 from multi_llm_chat.protocol._model_families import row_for_model
 from multi_llm_chat.protocol._rule_ids import own_rule
+from multi_llm_chat.protocol.attachments import fit_media
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import RequestDraft
@@ -91,9 +92,11 @@ def _render(request: ModelRequest) -> Rendered:
         if tool.name in names.changed
     )
     framed = frame(repaired.placed, target, notes)
+    sources = [source for source, _ in framed]
+    turns = fit_media([turn for _, turn in framed], sources, row.media, notes, target.origin)
     draft = RequestDraft(
-        turns=[turn for _, turn in framed],
-        sources=[source for source, _ in framed],
+        turns=turns,
+        sources=sources,
         model=model,
         system_prompt=_system_prompt(request.system_prompt),
         tools=[

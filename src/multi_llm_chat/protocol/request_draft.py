@@ -1,8 +1,5 @@
 """What every encoder is given, and what the dialects share in writing it down."""
 
-import base64
-import binascii
-import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -21,8 +18,27 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.protocol.attachments import PICTURES, media_label, settle_media, short_label
 from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.request import Options, ToolDefinition
+
+__all__ = [
+    "PICTURES",
+    "Encoded",
+    "Loss",
+    "RequestDraft",
+    "arguments_text",
+    "choose_tool",
+    "effort_of",
+    "join_labels",
+    "limit_tools",
+    "media_label",
+    "plain_text",
+    "settle_media",
+    "system_text",
+    "without_nothing",
+    "written_as_text",
+]
 
 #: The rule by which something cannot be sent as it is, and what was done instead.
 Loss: TypeAlias = tuple[str, str]
@@ -102,7 +118,7 @@ def join_labels(text: str, blocks: Iterable[JsonObject]) -> tuple[str, list[Json
 
 def written_as_text(media: Media) -> str:
     """The note for media that the request contains as text only."""
-    return f"written as text: {media_label(media)}"
+    return f"written as text: {short_label(media)}"
 
 
 def arguments_text(call: ToolCall) -> str:
@@ -123,40 +139,6 @@ def system_text(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
 def plain_text(part: Text | Media) -> str:
     """The part in words."""
     return part.content if isinstance(part, Text) else media_label(part)
-
-
-def media_label(media: Media) -> str:
-    """Words that stand for media a receiver cannot take."""
-    shown = media.name or (media.url if media.url and not media.url.startswith("data:") else "")
-    return f"[attachment: {shown + ', ' if shown else ''}{media.mime}]"
-
-
-#: The kinds of pictures that OpenAI and Anthropic take.
-PICTURES = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
-
-#: Types people write for the registered ones.
-_SPELLINGS = {"image/jpg": "image/jpeg", "audio/x-wav": "audio/wav", "audio/mp3": "audio/mpeg"}
-
-_DATA_URL = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
-
-
-def settle_media(media: Media) -> Media | None:
-    """The media with usable base64 data or a web address; None when it has neither."""
-    data, mime = media.data, media.mime.partition(";")[0].strip().lower()
-    mime = _SPELLINGS.get(mime, mime)
-    if data is None and media.url is not None:
-        found = _DATA_URL.fullmatch(media.url)
-        if found is None:
-            usable = media.url.startswith(("https://", "http://")) and media.url.isprintable()
-            return Media(mime, None, media.url, media.name) if usable else None
-        mime, data = found[1] or mime, found[2]
-    data = "".join((data or "").split())
-    try:
-        if not base64.b64decode(data, validate=True):
-            return None
-    except (binascii.Error, ValueError):
-        return None
-    return Media(mime, data, None, media.name)
 
 
 def choose_tool(draft: RequestDraft, rule: str) -> str | None:
