@@ -27,10 +27,10 @@ class MultiLLMChatError(Exception):
 
 
 class UsageError(MultiLLMChatError, ValueError):
-    """The caller's input cannot be used; ``turn`` is the index of the turn at fault, if one is."""
+    """The caller's input cannot be used; ``turn`` is the index of the turn at fault, if one is (not in the text)."""
 
     def __init__(self, message: str, *, turn: int | None = None) -> None:
-        super().__init__(message if turn is None else f"{message} [turn {turn}]")
+        super().__init__(message)
         self.turn = turn
 
 

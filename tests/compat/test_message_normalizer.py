@@ -3,6 +3,7 @@
 import copy
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.strategies.histories import ARGUMENTS, IDS, NAMES, WORDS
@@ -70,7 +71,7 @@ def test_flat_messages_come_back_legal_and_complete(messages: list[dict[str, Any
         assert repr(messages) == before, "the input was changed"
         again = MessageNormalizer.sanitize_messages_for_provider(copy.deepcopy(result), provider)
         assert again == result, provider
-        said = "\n".join(str(message["content"]) for message in result)
+        said = "\n".join(text for message in result for text in texts(message))
         for message in messages:
             if message["role"] != "tool":
                 assert all(text in said for text in texts(message)), provider
@@ -92,3 +93,26 @@ def test_ids_and_unknown_keys_are_kept(messages: list[dict[str, Any]]):
     for message in result:
         assert message["mine"] == int(message["id"])
         assert message["role"] == marked[message["mine"]]["role"]
+
+
+def test_what_the_repair_does_is_logged_as_the_seed_asks(caplog: pytest.LogCaptureFixture):
+    """Seed 001: removed calls are a warning, orphans debug, totals info; an unknown provider is a warning."""
+    messages = [
+        {
+            "id": "m1",
+            "role": "assistant",
+            "content": "secret words",
+            "tool_calls": [_call("c1", "f", "{}")],
+        },
+        {"id": "m2", "role": "tool", "content": "x", "tool_call_id": "c9"},
+        {"id": "m3", "role": "user", "content": "hi"},
+    ]
+    with caplog.at_level("DEBUG", logger="multi_llm_chat.compat.message_normalizer"):
+        MessageNormalizer.sanitize_messages_for_provider(messages, "no-such-provider")
+    levels = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert [level for level, _ in levels] == ["WARNING", "WARNING", "DEBUG", "INFO"]
+    assert "no-such-provider" in levels[0][1]
+    assert "'m1'" in levels[1][1]
+    assert "'m2'" in levels[2][1]
+    assert "3 messages in, 2 out" in levels[3][1]
+    assert not any("secret words" in text for _, text in levels)

@@ -1,10 +1,11 @@
 """Flat messages: what is not changed is the very same message, what is keeps its id and unknown keys."""
 
+import json
 from typing import Any
 
 import pytest
 
-from multi_llm_chat import Text, ToolCall, ToolResult, UsageError
+from multi_llm_chat import Text, ToolCall, ToolResult
 from multi_llm_chat.history.flat import read_flat, write_flat
 from multi_llm_chat.repair.sorting import with_parts
 
@@ -83,13 +84,44 @@ def test_a_result_is_one_text_and_may_bear_its_name():
     assert written == {"role": "tool", "content": "x", "tool_call_id": "c1", "name": "f"}
 
 
-@pytest.mark.parametrize(
-    ("message", "words"), [(7, "found: int"), ({"role": "user", "content": 7}, "actual type: int")]
-)
-def test_what_is_no_message_is_an_error_with_its_place(message: Any, words: str):
-    with pytest.raises(UsageError, match=words) as caught:
-        read_flat([{"role": "user", "content": "x"}, message])
-    assert caught.value.turn == 1
+@pytest.mark.parametrize("value", [7, None, ["a"], "words"])
+def test_what_is_no_message_becomes_a_message_of_the_user(value: Any):
+    (turn,) = read_flat([value])
+    (written,) = write_flat([turn])
+    text = value if isinstance(value, str) else json.dumps(value)
+    assert written == {"role": "user", "content": text}
+
+
+PICTURE = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+SOUND = {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}}
+RESOURCE = {"type": "resource", "resource": {"uri": "file:///a"}}
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "tool", "system"])
+def test_every_item_and_the_form_of_the_content_are_kept(role: str):
+    content = [
+        {"type": "text", "text": "a"},
+        PICTURE,
+        SOUND,
+        {"type": "text", "text": "b"},
+        RESOURCE,
+    ]
+    message = {"role": role, "content": content, "tool_call_id": "c1", "mine": 1}
+    turns = read_flat([message])
+    assert write_flat(turns) == [message]
+
+
+def test_items_stay_where_calls_are_dropped():
+    message = {
+        "role": "assistant",
+        "content": [PICTURE, {"type": "text", "text": "a"}],
+        "tool_calls": [call()],
+    }
+    (turn,) = read_flat([message])
+    kept = [part for part in turn.parts if not isinstance(part, ToolCall)]
+    assert write_flat([with_parts(turn, kept)]) == [
+        {"role": "assistant", "content": [PICTURE, {"type": "text", "text": "a"}]}
+    ]
 
 
 def test_object_arguments_are_written_as_text():

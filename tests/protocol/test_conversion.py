@@ -196,19 +196,13 @@ def test_messages_are_a_list(dialect: str, messages: Any):
 @pytest.mark.parametrize(
     "dialect", ["openai-chat", "openai-responses", "anthropic", "gemini", "flat"]
 )
-def test_a_message_is_an_object_and_the_error_names_its_place(dialect: str):
-    with pytest.raises(UsageError, match="must be an object") as caught:
-        history_from([{"role": "user", "content": "x", "parts": [{"text": "x"}]}, 7], dialect)
-    assert caught.value.turn == 1
-
-
-@pytest.mark.parametrize("dialect", ["openai-chat", "openai-responses", "anthropic", "gemini"])
-def test_content_of_another_type_is_an_error_in_the_seeds_words(dialect: str):
-    with pytest.raises(
-        UsageError, match=r"History content must be a list or string \(actual type: int\)"
-    ) as caught:
-        history_from([{"role": "user", "content": 7, "parts": 7}], dialect)
-    assert caught.value.turn == 0
+@pytest.mark.parametrize("value", [7, {"role": "user", "content": 7, "parts": 7}])
+def test_one_bad_message_is_kept_as_words(dialect: str, value: Any):
+    history = history_from(
+        [{"role": "user", "content": "x", "parts": [{"text": "x"}]}, value], dialect
+    )
+    assert len(history) == 2
+    assert "7" in str(history[1]["content"])
 
 
 @settings(max_examples=60)

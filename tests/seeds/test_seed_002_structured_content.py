@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat import render
+from multi_llm_chat import GeminiProvider, render
 from multi_llm_chat.history_utils import content_to_text, normalize_history_turns
 from multi_llm_chat.llm_provider import GeminiToolCallAssembler
 
@@ -109,8 +109,11 @@ def test_content_of_another_type_is_an_error():
     history = [{"role": "user", "content": {"text": "bad"}}]
     with pytest.raises(
         ValueError, match=r"History content must be a list or string \(actual type: dict\)"
-    ):
-        render(history, "gemini")
+    ) as caught:
+        GeminiProvider(api_key="k").format_history(history)
+    assert str(caught.value) == "History content must be a list or string (actual type: dict)"
+    # ``render`` keeps such content as a native part (SPEC, section 1).
+    assert "bad" in str(render(history, "gemini").body)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
 from multi_llm_chat.agent.provider_access import ProviderAccess
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.reader import check_contents
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http import async_driver as drive_async
@@ -258,9 +259,15 @@ class LLMProvider:
             return stream.reply
 
     def format_history(self, history: Iterable[Any]) -> list[JsonObject]:
-        """The history as this provider's own messages."""
+        """The history as this provider's own messages.
+
+        Raises:
+            UsageError: The content of a turn is neither a string nor a list.
+        """
+        turns = list(history)
+        check_contents(turns)
         return history_to(
-            history,
+            turns,
             self.name,
             model=self.model,
             policy=self._policy,

@@ -1,17 +1,26 @@
-"""Seed 001's ``MessageNormalizer``: the repair engine for flat messages."""
+"""Seed 001's ``MessageNormalizer``: the repair engine for flat messages.
 
+It logs what the repair notes: a removed call as a warning, a skipped orphan as debug, the totals as info. Texts of
+messages are not logged.
+"""
+
+import logging
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final, cast
 
 import msgspec
 
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.flat import read_flat, write_flat
+from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.repair import repair
-from multi_llm_chat.repair.policy import PAIRS_ONLY, RepairPolicy
+from multi_llm_chat.repair.policy import PAIRS_ONLY, Note, RepairPolicy
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class MessageNormalizer:
@@ -26,12 +35,43 @@ class MessageNormalizer:
         Args:
             messages: Objects with ``role`` and ``content``, perhaps ``tool_calls``,
                 ``tool_call_id``, ``tool_use``, ``thinking``; every other key is kept. Not changed.
-            provider: A provider's name; an enum whose value is the name will do.
+            provider: A provider's name; an enum whose value is the name will do. An unknown name gets OpenAI's rules,
+                with a warning.
             policy: By default unanswered calls and orphan results go, as in seed 001.
         """
-        row = provider_row(provider)
+        row = _row(provider)
         target = msgspec.structs.replace(
             target_of(row, row.default_model, speaker="assistant"), system="anywhere"
         )
-        repaired = repair(read_history(read_flat(messages)), target, policy)
-        return write_flat(repaired.turns, result_names=row.chat.result_names)
+        given = list(messages)
+        repaired = repair(read_history(read_flat(given)), target, policy)
+        written = write_flat(repaired.turns, result_names=row.chat.result_names)
+        _log(given, written, repaired.notes, row.name)
+        return written
+
+
+def _row(provider: object) -> ProviderRow:
+    name = getattr(provider, "value", provider)
+    try:
+        return provider_row(cast("str", provider))
+    except UsageError:
+        _LOGGER.warning("Unknown provider %r: its messages are repaired by OpenAI's rules", name)
+        return provider_row("openai-chat")
+
+
+#: How the notes of the repair are logged, by their rules.
+_LEVELS: Final = {"OAI-02": logging.WARNING, "OAI-01": logging.DEBUG}
+
+
+def _log(given: list[Any], written: list[JsonObject], notes: Iterable[Note], provider: str) -> None:
+    for note in notes:
+        message = as_object(given[note.turn]) if note.turn is not None else None
+        identifier = (message or {}).get("id")
+        level = _LEVELS.get(note.rule, logging.DEBUG)
+        _LOGGER.log(level, "%s (message %r, provider %s)", note.message, identifier, provider)
+    _LOGGER.info(
+        "Tool call pairing for %s completed: %d messages in, %d out",
+        provider,
+        len(given),
+        len(written),
+    )

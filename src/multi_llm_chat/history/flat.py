@@ -5,15 +5,34 @@ Rules:
 2. A turn that came through unchanged is written as the very message it was read from.
 3. A changed one keeps its id and every key we do not know; ``tool_calls``, ``tool_call_id``,
    ``content`` say what the turn says, and the legacy keys are gone.
+4. Content keeps its form and every item: pictures, sounds and resources are not read, they stand in their place in the
+   content that is written, as long as its words are unchanged. Of changed words only the texts are replaced.
+5. A value that is no message becomes a message of the user with its JSON as text.
 """
 
 from collections.abc import Iterable
 from typing import Any
 
-from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.json_values import (
+    as_list,
+    as_object,
+    as_text,
+    clean_json,
+    compact_json,
+)
 from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call, split_result
-from multi_llm_chat.history.values import JsonObject, Part, Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Part,
+    Text,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+
+#: Types of content items that are text.
+_TEXT_TYPES = ("text", "input_text", "output_text")
 
 _SOURCE = "message"
 _PARTS = "parts"
@@ -24,41 +43,62 @@ _OWN_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "tool_us
 
 def read_flat(messages: Iterable[Any]) -> list[Turn]:
     """Read flat messages, one turn for each."""
-    return [_read_message(message, index) for index, message in enumerate(messages)]
+    return [_read_message(message) for message in messages]
 
 
-def _read_message(value: Any, index: int) -> Turn:
+def _read_message(value: Any) -> Turn:
     message = as_object(value)
     if message is None:
-        raise UsageError(f"A message must be an object (found: {type(value).__name__})", turn=index)
+        text = value if isinstance(value, str) else compact_json(clean_json(value))
+        message = {"role": "user", "content": text}
     role = as_text(message.get("role")) or "user"
     role = ROLE_ALIASES.get(role, role)
-    words = [Text(text) for text in _texts(message.get("content"), index)]
+    content = message.get("content")
     parts: tuple[Part, ...]
     if role == "tool":
-        text = "\n".join(part.content for part in words)
         name, identifier = as_text(message.get("name")), as_text(message.get("tool_call_id"))
-        parts = (ToolResult(name, text, identifier),)
+        parts = (ToolResult(name, _plain(content), identifier),)
     else:
-        parts = (*words, *_read_calls(message))
+        parts = (*_content_parts(content), *_read_calls(message))
     return Turn(role, parts, meta={_SOURCE: message, _PARTS: parts})
 
 
-def _texts(content: object, index: int) -> list[str]:
-    if content is None:
+#: The type of the media that stand for a content item which is no text.
+_ITEM = "application/x-content-item"
+
+
+def _content_parts(content: object) -> list[Part]:
+    """The texts, and for each other item media that stand for it."""
+    if content is None or content == "":
         return []
     if isinstance(content, str):
-        return [content] if content else []
+        return [Text(content)]
     items = as_list(content)
-    if items is None:
-        raise UsageError(
-            f"History content must be a list or string (actual type: {type(content).__name__})",
-            turn=index,
-        )
-    return [
-        item if isinstance(item, str) else as_text((as_object(item) or {}).get("text"))
-        for item in items
-    ]
+    return [_content_part(item) for item in (items if items is not None else [content])]
+
+
+def _content_part(item: object) -> Part:
+    text = item_text(item)
+    return Text(text) if text is not None else Media(_ITEM, name="item")
+
+
+def item_text(item: object) -> str | None:
+    """The text of a content item; None for a picture and the like."""
+    if isinstance(item, str):
+        return item
+    entry = as_object(item)
+    is_text = entry is not None and entry.get("type", "text") in _TEXT_TYPES
+    text = entry.get("text") if entry is not None and is_text else None
+    return text if isinstance(text, str) else None
+
+
+def _plain(content: object) -> Any:
+    """A result's content: a string where it is text alone, else the items as they are."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    texts = [item_text(item) for item in as_list(content) or [content]]
+    known = [text for text in texts if text is not None]
+    return "\n".join(known) if len(known) == len(texts) else content
 
 
 def _read_calls(message: JsonObject) -> Iterable[ToolCall]:
@@ -83,10 +123,23 @@ def _write_turn(turn: Turn, result_names: bool) -> Iterable[JsonObject]:
             for part in turn.parts
             if isinstance(part, ToolResult)
         ]
-    words = "\n\n".join(part.content for part in turn.parts if isinstance(part, Text))
-    message = _ordered(source, kept, {"role": turn.role, "content": words})
+    message = _ordered(source, kept, {"role": turn.role, "content": _written_content(turn, source)})
     calls = [_write_call(part) for part in turn.parts if isinstance(part, ToolCall)]
     return [message | {"tool_calls": calls} if calls else message]
+
+
+def _written_content(turn: Turn, source: JsonObject | None) -> Any:
+    """The content in the form of its source: a list stays a list with every item that is no text."""
+    texts = [part.content for part in turn.parts if isinstance(part, Text)]
+    items = as_list((source or {}).get("content"))
+    if not items:
+        return "\n\n".join(texts)
+    before = [part for part in turn.meta[_PARTS] if isinstance(part, (Text, Media))]
+    now = [part for part in turn.parts if isinstance(part, (Text, Media))]
+    if now == before:
+        return items
+    others = [item for item in items if item_text(item) is None]
+    return [*({"type": "text", "text": text} for text in texts), *others]
 
 
 def _unchanged(turn: Turn, source: JsonObject) -> bool:
@@ -96,7 +149,7 @@ def _unchanged(turn: Turn, source: JsonObject) -> bool:
         and "tool_use" not in source
         and "thinking" not in source
         and source.get("tool_calls", True) not in (None, [])
-        and (isinstance(source.get("content"), str) or "tool_calls" in source)
+        and (isinstance(source.get("content"), (str, list)) or "tool_calls" in source)
         and source.get("content") != []
         and all(_is_written(call) for call in as_list(source.get("tool_calls")) or [])
     )
@@ -118,11 +171,11 @@ def _ordered(source: JsonObject | None, kept: JsonObject, said: JsonObject) -> J
 
 
 def _write_result(part: ToolResult, kept: JsonObject, result_names: bool) -> JsonObject:
-    text, _ = split_result(part.content)
-    said: JsonObject = {"role": "tool", "content": text, "tool_call_id": part.tool_call_id}
+    content = part.content if as_list(part.content) else split_result(part.content)[0]
+    values: JsonObject = {"role": "tool", "content": content, "tool_call_id": part.tool_call_id}
     if (result_names or "name" in kept) and part.name:
-        said["name"] = part.name
-    return kept | said
+        values["name"] = part.name
+    return kept | values
 
 
 def _write_call(call: ToolCall) -> JsonObject:

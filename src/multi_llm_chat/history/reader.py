@@ -128,6 +128,14 @@ def read_parts(content: object, index: int | None, *, strict: bool = False) -> t
     return tuple([read_part(item, index, at, strict=strict) for at, item in enumerate(items)])
 
 
+def check_contents(turns: Iterable[Any]) -> None:
+    """Raise seed 002's ``UsageError`` for a turn whose content is neither a string nor a list nor null."""
+    for index, turn in enumerate(turns):
+        content = (as_object(turn) or {}).get("content")
+        if content is not None and not isinstance(content, (str, list, tuple)):
+            read_parts(content, index, strict=True)
+
+
 def read_part(value: object, index: int | None, position: int, *, strict: bool = False) -> Part:
     """Read one part."""
     part = as_object(value)

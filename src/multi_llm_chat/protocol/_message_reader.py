@@ -2,49 +2,60 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, ToolResult, Turn
 
 #: The role that native formats give to whichever model spoke.
 MODEL = "assistant"
 
+#: The type of a part that stands for a value which is no part or message.
+UNREADABLE = "unreadable"
+
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 
 def read_messages_list(messages: object) -> Sequence[JsonObject]:
-    """The messages, each known to be an object; ``UsageError`` says which is not."""
+    """The messages as objects; one that is none becomes a message of the user with an unreadable part.
+
+    Raises:
+        UsageError: They are no list.
+    """
     items = as_list(messages)
     if items is None:
         raise UsageError(f"Messages must be a list (actual type: {type(messages).__name__})")
-    read: list[JsonObject] = []
-    for index, item in enumerate(items):
-        message = as_object(item)
-        if message is None:
-            raise UsageError(
-                f"A message must be an object (found: {type(item).__name__})", turn=index
-            )
-        read.append(message)
-    return read
+    return [_as_message(item) for item in items]
 
 
-def content_parts(content: object, index: int) -> Iterable[JsonObject]:
+def _as_message(item: Any) -> JsonObject:
+    message = as_object(item)
+    if message is not None:
+        return message
+    unreadable = [{"type": UNREADABLE, "value": item}]
+    return {"role": "user", "content": unreadable, "parts": unreadable}
+
+
+def content_parts(content: object, _index: int = 0) -> Iterable[JsonObject]:
     """Content as a list of part objects: a string is one text, nothing is none."""
     if content is None or content == "":
         return []
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    items = as_list(content)
+    alone = as_object(content)
+    items = as_list(content) if alone is None else [alone]
     if items is None:
-        raise UsageError(
-            f"History content must be a list or string (actual type: {type(content).__name__})",
-            turn=index,
-        )
-    return [
-        part if (part := as_object(item)) is not None else {"type": "text", "text": as_text(item)}
-        for item in items
-    ]
+        return [{"type": UNREADABLE, "value": content}]
+    return [_as_part(item) for item in items]
+
+
+def _as_part(item: Any) -> JsonObject:
+    part = as_object(item)
+    if part is not None:
+        return part
+    is_text = isinstance(item, str)
+    return {"type": "text", "text": item} if is_text else {"type": UNREADABLE, "value": item}
 
 
 def media_from_url(url: str, mime: str = "image/png", name: str | None = None) -> Media:

@@ -1,15 +1,17 @@
 """Between our history and the message lists of other systems."""
 
 from collections.abc import Iterable
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
+from multi_llm_chat.archive.importer import read_conversations
+from multi_llm_chat.archive.text_export import shown_turns
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.flat import read_flat
-from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.json_values import as_list, as_object, clean_json, compact_json
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin, Turn
 from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
+from multi_llm_chat.protocol.message_formats import LIBRARIES, OURS, detect_format
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.protocol.request_settings import RequestSettings
@@ -27,37 +29,77 @@ _NAMES = {
     "openai-responses": "openai_responses",
     "responses": "openai_responses",
     "chat": "openai_chat",
+    "openai-agents": "openai_responses",
 }
 
 
 def history_from(
-    messages: object, dialect: str, *, provider: str | None = None, model: str | None = None
+    messages: object,
+    format: str = "auto",
+    *,
+    provider: str | None = None,
+    model: str | None = None,
 ) -> list[JsonObject]:
-    """Read provider-native messages as a history.
+    """Read the messages of a provider's API, of another library or of an export as a history.
 
     Args:
-        messages: The list as that API takes it: messages, input items or contents; not changed.
-        dialect: ``openai-chat``, ``openai-responses``, ``anthropic``, ``gemini``, ``flat`` (seed
-            001's messages), or the name of a provider.
-        provider: Where reasoning in the messages came from; the dialect's inventor otherwise.
+        messages: The list as that API or library has it: messages, input items or contents; not changed.
+        format: ``auto`` recognises it. Or ``openai-chat``, ``openai-responses``, ``anthropic``, ``gemini``, a
+            provider's name; ``flat`` (seed 001's messages), ``langchain``, ``vercel``, ``pydantic-ai``,
+            ``openai-agents``, ``ours``; ``chatgpt`` or ``claude-export`` for an exported conversation.
+        provider: Where reasoning and native items in the messages came from; the dialect's inventor otherwise.
         model: The model that produced them. Without it reasoning cannot be replayed.
+
+    Raises:
+        UsageError: The messages are no list, or the format is unknown. One bad element is kept as a native part.
     """
-    return write_history(turns_from(messages, dialect, provider=provider, model=model))
+    return write_history(turns_from(messages, format, provider=provider, model=model))
 
 
 def turns_from(
-    messages: object, dialect: str, *, provider: str | None = None, model: str | None = None
+    messages: object, name: str = "auto", *, provider: str | None = None, model: str | None = None
 ) -> tuple[Turn, ...]:
     """Like ``history_from``, as values."""
-    if dialect == "flat":
-        turns = [
-            Turn(turn.role, turn.parts, turn.meta["message"].get("id"))
-            for turn in read_flat(as_list(messages) or [])
-        ]
-        return read_history(turns)
-    name = dialect_of(dialect, messages)
-    origin = Origin(provider or _inventor(dialect, name), "", model or "")
-    return read_history(DIALECTS[name].read_messages(messages, origin))
+    key = name.strip().lower()
+    if key == "auto":
+        key = _detected(messages)
+    if key in _EXPORTS:
+        return _exported(messages)
+    library = LIBRARIES.get(key)
+    if library is not None:
+        return read_history(library(read_list(messages)))
+    if key == OURS:
+        return read_history(read_list(messages))
+    dialect = dialect_of(name if name != "auto" else key, messages)
+    origin = Origin(provider or _inventor(name, dialect), "", model or "")
+    return read_history(DIALECTS[dialect].read_messages(messages, origin))
+
+
+_EXPORTS: Final = frozenset({"chatgpt", "claude-export"})
+
+
+def _detected(messages: object) -> str:
+    first = (as_list(messages) or [messages])[:1]
+    export = as_object(first[0]) if first else None
+    if export is not None and ("mapping" in export or "chat_messages" in export):
+        return "chatgpt"
+    return detect_format(as_list(messages) or [])
+
+
+def read_list(messages: object) -> list[Any]:
+    """The messages as a list; ``UsageError`` if they are none."""
+    items = as_list(messages)
+    if items is None:
+        raise UsageError(f"Messages must be a list (actual type: {type(messages).__name__})")
+    return items
+
+
+def _exported(document: object) -> tuple[Turn, ...]:
+    """The shown branch of the first conversation of an export."""
+    imported = read_conversations(compact_json(clean_json(document)).encode())
+    if not imported.conversations:
+        raise UsageError(f"The export holds no conversation: {'; '.join(imported.problems[:3])}")
+    return read_history(shown_turns(imported.conversations[0]))
 
 
 def history_to(

@@ -12,7 +12,7 @@ from typing import Any, TypedDict
 import msgspec
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options
 from multi_llm_chat.schema.tool_definitions import find_tools
@@ -65,7 +65,7 @@ def read_request(
         raise UsageError("Name the provider that the request is for, such as 'anthropic'")
     found = find_tools(tools or None)
     return ModelRequest(
-        turns=read_history(history),
+        turns=read_any(history),
         provider=provider,
         model=model,
         system_prompt=system_prompt,
