@@ -263,6 +263,12 @@ def test_a_result_without_a_name_whose_id_no_call_has_answers_the_next_open_call
     assert named_outline(made) == ["?search", "search=FOUND"]
 
 
+def test_ids_on_both_sides_that_differ_do_not_belong_together():
+    made = repaired(bot(call("c1", "search")), tool(result("c9", "FOUND", "search")))
+    assert named_outline(made) == ["?search", "search=[no result: the call was interrupted]"]
+    assert outline(made)[-1] == "[result of search, called earlier: FOUND]"
+
+
 def test_a_further_result_under_another_name_replaces_nothing():
     made = repaired(
         bot(call("a", "search")),

@@ -6,14 +6,17 @@ Rules:
 2. Ids are ambiguous in the wild: servers count from ``call_0`` in each turn, and Gemini's results bear the tool's name
    as id. An id that exactly one call has decides alone, whatever the result's name; an id that several calls have
    decides only together with the name.
-3. Where a result has no id, or one that no call has, its name decides (or its id, if that is a tool's name), and after
-   that the order: the next open call of the turn just before. Calls whose id another result has are left to it.
+3. Where a result has no id, its name decides, and after that the order: the next open call of the turn just before.
+   Calls whose id another result has are left to it. A result with an id that no call has is treated alike among the
+   calls that came without an id (the reader made one from their position), and its id may be the tool's name. An id
+   on both sides that differs means that they do not belong together.
 4. A result with the id and name of a call that stands only later is early: it belongs to the first unanswered one.
 5. A second result for a call replaces the first, unless it is one we made up or stands under another name.
 6. One pass each way; every list is walked once. Results that stand directly behind their calls, one for each and
    in their order, as they nearly always do, are attached without a search.
 """
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
@@ -26,6 +29,10 @@ from multi_llm_chat.repair.sorting import Placed
 
 #: Whose call (anybody's if empty), what the key is made of, and its id and name; an empty one stands for any.
 _Key: TypeAlias = tuple[str, str, str, str]
+
+
+#: The form of the ids that the reader makes for calls without one.
+_MADE = re.compile(r"call_\d+_\d+_*")
 
 
 class Answer(Struct, frozen=True, gc=False):
@@ -73,6 +80,8 @@ class _Open:
                     self._push((speaker, "name", "", name), entry)
                     if identifier not in self._claimed:
                         self._push((speaker, "free", "", name), entry)
+                    if _MADE.fullmatch(identifier):
+                        self._push((speaker, "made", "", name), entry)
 
     def _push(self, key: _Key, entry: tuple[Passage, int]) -> None:
         stack = self._waiting[key]
@@ -204,18 +213,25 @@ class _Pairing:
             return take((speaker, "id", identifier, name))
         if count:
             return take((speaker, "id", identifier, ""))
-        free = take((speaker, "free", "", name or identifier)) if name or identifier else None
-        if free is None and name and not identifier:
-            free = take((speaker, "name", "", name))
-        return free if free is not None or name else self._next_open()
+        if identifier:
+            made = take((speaker, "made", "", name or identifier))
+            return made if made is not None or name else self._next_open(made=True)
+        if not name:
+            return self._next_open()
+        free = take((speaker, "free", "", name))
+        return free if free is not None else take((speaker, "name", "", name))
 
-    def _next_open(self) -> tuple[Passage, int] | None:
+    def _next_open(self, *, made: bool = False) -> tuple[Passage, int] | None:
+        """The first open call of the turn just before; with ``made`` only one that came without an id."""
         passage = self._just_before
         if passage is None:
             return None
-        return next(
-            ((passage, slot) for slot, answer in enumerate(passage.answers) if answer is None), None
+        slots = [slot for slot, answer in enumerate(passage.answers) if answer is None]
+        fitting = (
+            slot for slot in slots if not made or _MADE.fullmatch(passage.calls[slot].tool_call_id)
         )
+        slot = next(fitting, None)
+        return None if slot is None else (passage, slot)
 
     def _replace(self, answer: Answer, speaker: str) -> bool:
         """A further result for an answered call: the last real one wins."""
