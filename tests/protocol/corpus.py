@@ -10,7 +10,7 @@ import msgspec
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event
-from multi_llm_chat.history.values import Media, Origin, Part, Text, Thinking, ToolCall
+from multi_llm_chat.history.values import Media, Native, Origin, Part, Text, Thinking, ToolCall
 from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.anthropic import decode as anthropic
 from multi_llm_chat.protocol.calls import DecodeContext
@@ -40,6 +40,7 @@ TYPE_NAMES: dict[type[Part], str] = {
     ToolCall: "tool_call",
     Thinking: "thinking",
     Media: "media",
+    Native: "native",
 }
 
 
@@ -112,8 +113,11 @@ def as_json(part: Part) -> dict[str, Any]:
     fields = {
         name: value
         for name, value in msgspec.structs.asdict(part).items()
-        if name != "origin" and value is not None
+        if name not in ("origin", "extras") and value is not None
     }
+    extras = getattr(part, "extras", None)
+    if extras is not None:
+        fields["extras"] = extras.fields
     return {"type": TYPE_NAMES[type(part)], **fields}
 
 

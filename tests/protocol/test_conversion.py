@@ -27,7 +27,7 @@ NATIVE: dict[str, list[Any]] = {
     ],
     "openai-responses": [
         {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
-        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": "f", "arguments": '{"a":1}'},
+        {"type": "function_call", "call_id": "c1", "name": "f", "arguments": '{"a":1}'},
         {"type": "function_call_output", "call_id": "c1", "output": "ok"},
     ],
     "anthropic": [

@@ -18,18 +18,7 @@ from tests.rules.case import (
     wants,
     words,
 )
-from tests.testing.cases import (
-    PNG,
-    USER,
-    assistant,
-    fc,
-    fco,
-    reasoning,
-    responses,
-    rtool,
-    tool,
-    user,
-)
+from tests.testing.cases import PNG, fc, fco, reasoning, responses, rtool, tool
 
 _P = "openai"
 _MODEL = "gpt-5.6-terra"
@@ -46,7 +35,21 @@ _SENT = {
     "summary": [{"type": "summary_text", "text": "hm"}],
     "encrypted_content": "gAAA",
 }
+_CUT = "\n[cut: the text is longer than this server takes]"
 _STORED = "which reasoning an item came with, only the server that stored it knows"
+
+
+def user(content: Any, **fields: Any) -> dict[str, Any]:
+    return {"type": "message", "role": "user", "content": content} | fields
+
+
+def assistant(text: Any, **fields: Any) -> dict[str, Any]:
+    """An answer in the form that llama.cpp takes too (LCP-14)."""
+    content = [{"type": "output_text", "text": text}] if isinstance(text, str) else text
+    return {"type": "message", "role": "assistant", "content": content} | fields
+
+
+USER = user("hi")
 
 
 def _rtool(name: str = "f", schema: Any = SCHEMA) -> dict[str, Any]:
@@ -68,10 +71,16 @@ CASES = [
         responses(USER, assistant("Hello"), reasoning(), user("and?")), ("RSP-03",), model=_MODEL),
     RuleCase("RSP-03", "reasoning-of-a-dropped-call-goes", _P, [HI, speaks(_THOUGHT), says("and?")],
         {"input": [USER, user("and?")]}, responses(USER, reasoning(), user("and?")), ("RSP-DOC",), model=_MODEL),
-    RuleCase("RSP-04", "no-item-bears-an-id", _P,
-        [USER, reasoning(), fc(id="fc_1"), fco(), {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "x", "annotations": []}]}, user("and?")],
-        {"input": [USER, {"type": "reasoning", "summary": [], "encrypted_content": "gAAA"}, fc(), fco(), assistant("x"), user("and?")]},
+    RuleCase("RSP-04", "items-bear-their-ids-with-all-reasoning", _P,
+        [USER, reasoning(), fc(id="fc_1"), fco(), assistant("x", id="msg_1", status="completed"), user("and?")],
+        {"input": [USER, reasoning(), fc(id="fc_1"), fco(), assistant("x", id="msg_1", status="completed"), user("and?")]},
         unseen=_STORED, model=_MODEL, reads="openai-responses"),
+    RuleCase("RSP-04", "no-item-bears-an-id-without-its-reasoning", _P,
+        [USER, reasoning(encrypted_content=None), fc(id="fc_1"), fco(), user("and?")],
+        {"input": [USER, fc(), fco(), user("and?")]}, unseen=_STORED, notes=("RSP-03",), model=_MODEL, reads="openai-responses"),
+    RuleCase("RSP-04", "no-message-bears-an-id-without-its-reasoning", _P,
+        [USER, reasoning(encrypted_content=None), assistant("x", id="msg_1", status="completed", phase="commentary"), user("and?")],
+        {"input": [USER, assistant("x", phase="commentary"), user("and?")]}, unseen=_STORED, notes=("RSP-03",), model=_MODEL, reads="openai-responses"),
     RuleCase("RSP-04", "foreign-reasoning-goes-without-trace", _P, [HI, speaks(_OTHER, wants()), tells(gave())],
         {"input": [USER, fc(), fco()]}, unseen=_STORED, notes=("RSP-05",), model=_MODEL),
     RuleCase("RSP-05", "encrypted-content-of-another-place", _P,
@@ -90,7 +99,7 @@ CASES = [
         {"input": [USER, fc(name="fs_read"), fco()], "tools": [_rtool("fs_read")]},
         responses(USER, fc(name="fs.read"), fco(), tools=[rtool("fs.read")]), ("RSP-07", "RSP-07"), tools=[offer("fs.read")], names={"fs_read": "fs.read"}),
     RuleCase("RSP-07", "output-is-cut", _P, [HI, speaks(wants()), tells(gave(content="x" * 10_485_761))],
-        {"input": [USER, fc(), fco(output="x" * 10_485_760)]}, responses(USER, fc(), fco(output="x" * 10_485_761)), ("RSP-07",)),
+        {"input": [USER, fc(), fco(output=("x" * 10_485_760)[: -len(_CUT)] + _CUT)]}, responses(USER, fc(), fco(output="x" * 10_485_761)), ("OAI-24",)),
     RuleCase("RSP-08", "only-known-keys", _P, [HI | {"id": "m1", "meta": {"a": 1}, "model": "x"}],
         {"input": [USER]}, responses(USER | {"meta": {"a": 1}})),
     RuleCase("RSP-09", "part-types-follow-the-role", _P, [speaks(words("a"), words("b"), role="user"), speaks(words("c"), words("d")), says("e")],

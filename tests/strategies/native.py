@@ -75,12 +75,13 @@ def responses_items(draw: st.DrawFn) -> list[Body]:
     """Responses."""
     items: list[Body] = []
     for said, words, calls in draw(_rounds()):
-        items.append({"role": "user", "content": said})
+        items.append({"type": "message", "role": "user", "content": said})
         if draw(st.booleans()):
             summary = [{"type": "summary_text", "text": "hm"}] if draw(st.booleans()) else []
             items.append({"type": "reasoning", "summary": summary, "encrypted_content": "gAAA"})
         if words:
-            items.append({"role": "assistant", "content": words})
+            content = [{"type": "output_text", "text": words}]
+            items.append({"type": "message", "role": "assistant", "content": content})
         items.extend(
             {
                 "type": "function_call",
@@ -94,7 +95,7 @@ def responses_items(draw: st.DrawFn) -> list[Body]:
             {"type": "function_call_output", "call_id": one, "output": output}
             for one, _, _, output in calls
         )
-    return [*items, {"role": "user", "content": draw(_WORDS)}]
+    return [*items, {"type": "message", "role": "user", "content": draw(_WORDS)}]
 
 
 @st.composite

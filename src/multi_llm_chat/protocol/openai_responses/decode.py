@@ -1,53 +1,40 @@
 """Responses replies, streamed or whole, to events and parts.
 
 Rules:
-1. Each text of a message, each reasoning item and each function call is a part, in the order of
-   the output. Items that are not known are skipped without harm.
-2. What was streamed is not read again from the finished item; what was not streamed is.
-3. Item ids are never kept: a later request must not name what was not stored (RSP-06).
-4. Reasoning keeps its encrypted content and its summary; the encrypted content counts only from
-   the finished item, for it may be incomplete before.
-5. ``response.completed``, ``.incomplete`` or ``.failed`` ends the reply; nothing else does.
+1. Each text of a message, each reasoning item and each call that the client answers is a part, in the order of the
+   output; every other item, known or not, is native (``items``).
+2. What was streamed is not read again from the finished item; what was not streamed is. The texts of an item are
+   matched in their order: some servers count content parts across items (STR-18).
+3. Fields that a text or call does not express, item ids among them, are its extras; they come from the finished item.
+4. Reasoning keeps the whole finished item: its encrypted content may be incomplete before.
+5. ``response.completed``, ``.incomplete`` or ``.failed`` ends the reply; nothing else does. A response that is queued or
+   in progress is not an answer (RSP-28).
 6. One type, ``ResponseEvent``, fits every event: an event leaves out what it does not have. Everything is
    optional, because gateways leave things out.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Final, cast
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
-from multi_llm_chat.history.values import Media, Part
-from multi_llm_chat.protocol._failures import read_error_details, read_failure
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.values import JsonObject, Part
+from multi_llm_chat.protocol._failures import ErrorDetails, read_error_details, read_failure
 from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder
+from multi_llm_chat.protocol.openai_responses.client_calls import CallItem, read_call
+from multi_llm_chat.protocol.openai_responses.items import (
+    content_fields,
+    message_fields,
+    native_item,
+    reasoning_fields,
+    reasoning_text,
+)
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, ThinkingDraft
 
 # The shape of the events.
-
-
-class ItemContent(Struct, gc=False):
-    """One piece of a message, or of a reasoning item."""
-
-    type: str = ""
-    text: str | None = None
-    refusal: str | None = None
-
-
-class Item(Struct, gc=False):
-    """One output item."""
-
-    type: str = ""
-    status: str | None = None
-    content: list[ItemContent] | None = None
-    call_id: str | None = None
-    name: str | None = None
-    arguments: Any = None
-    summary: list[Any] | None = None
-    encrypted_content: str | None = None
-    result: str | None = None
-    output_format: str | None = None
 
 
 class InputDetails(Struct, gc=False):
@@ -94,7 +81,7 @@ class Response(Struct, gc=False):
     """The whole response: the end of a stream, or a reply that was not streamed."""
 
     status: str | None = None
-    output: list[Item] | None = None
+    output: list[Any] | None = None
     usage: ResponseUsage | None = None
     error: Any = None
     incomplete_details: IncompleteDetails | None = None
@@ -109,7 +96,8 @@ class ResponseEvent(Struct, gc=False):
     summary_index: int = 0
     delta: str | None = None
     arguments: Any = None
-    item: Item | None = None
+    item_id: str | None = None
+    item: Any = None
     response: Response | None = None
     error: Any = None
     code: Any = None
@@ -130,6 +118,12 @@ _INCOMPLETE: Final[dict[str, FinishReason]] = {
     "content_filter": "safety",
 }
 
+#: States of a response on which the server still works (RSP-28).
+_UNFINISHED: Final = frozenset({"queued", "in_progress"})
+_NOT_AN_ANSWER: Final = (
+    "The response is {} in the background and has no answer yet. Fetch it later by its id."
+)
+
 _decode = FRAMES.decode
 
 
@@ -139,10 +133,12 @@ class OpenAIResponsesDecoder(ReplyDecoder):
     def __init__(self, context: DecodeContext) -> None:
         super().__init__(context)
         self._texts: dict[tuple[int, int], TextDraft] = {}
+        self._item_texts: dict[int, list[TextDraft]] = {}
         self._thoughts: dict[int, ThinkingDraft] = {}
         self._summary_parts: dict[int, int] = {}
         self._calls: dict[int, CallDraft] = {}
         self._done_items: set[int] = set()
+        self._reasoning_id = ""
         self._refused = False
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
@@ -170,8 +166,11 @@ class OpenAIResponsesDecoder(ReplyDecoder):
     def read_response(self, response: Response) -> list[Event]:
         """Read a whole response: the items that were not streamed, and how it ended."""
         events: list[Event] = []
-        for index, item in enumerate(response.output or ()):
-            if index not in self._done_items:
+        if response.status in _UNFINISHED:
+            return self._fail(ErrorDetails(_NOT_AN_ANSWER.format(response.status)))
+        for index, value in enumerate(response.output or ()):
+            item = as_object(value)
+            if item is not None and index not in self._done_items:
                 events += self._finish_item(index, item)
         if response.usage is not None:
             self._usage = response.usage.as_usage()
@@ -194,6 +193,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         draft = self._texts.get((index, content))
         if draft is None:
             draft = self._texts[index, content] = self._assembly.open_text()
+            self._item_texts.setdefault(index, []).append(draft)
         return draft
 
     def _read_text(self, frame: ResponseEvent) -> list[Event]:
@@ -221,11 +221,11 @@ class OpenAIResponsesDecoder(ReplyDecoder):
     def _read_arguments(self, frame: ResponseEvent) -> list[Event]:
         return self._add_call(frame.output_index, None, frame.delta)
 
-    def _add_call(self, index: int, item: Item | None, arguments: object) -> list[Event]:
+    def _add_call(self, index: int, call: CallItem | None, arguments: object) -> list[Event]:
         events = self._assembly.add_call(
             key=index,
-            wire_id=item.call_id if item else None,
-            name=item.name if item else None,
+            wire_id=call.identifier if call else None,
+            name=call.name if call else None,
             arguments=arguments,
         )
         if self._assembly.calls.last is not None:
@@ -233,61 +233,76 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         return events
 
     def _read_added(self, frame: ResponseEvent) -> list[Event]:
-        item = frame.item or Item()
-        if item.type == "reasoning":
+        item = as_object(frame.item) or {}
+        if item.get("type") == "reasoning":
             self._thought_draft(frame.output_index)
-        elif item.type == "function_call":
-            return self._add_call(frame.output_index, item, item.arguments)
+        elif item.get("type") == "function_call":
+            call = read_call(item)
+            return self._add_call(frame.output_index, call, call.arguments if call else None)
         return []
 
     def _read_done(self, frame: ResponseEvent) -> list[Event]:
-        if frame.item is None or frame.output_index in self._done_items:
+        item = as_object(frame.item)
+        if item is None or frame.output_index in self._done_items:
             return []
-        return self._finish_item(frame.output_index, frame.item)
+        return self._finish_item(frame.output_index, item)
 
-    def _finish_item(self, index: int, item: Item) -> list[Event]:
+    def _finish_item(self, index: int, item: JsonObject) -> list[Event]:
         self._done_items.add(index)
-        finish = self._items.get(item.type)
-        return [] if finish is None else finish(self, index, item)
+        kind = item.get("type")
+        if kind == "message":
+            return self._finish_message(index, item)
+        if kind == "reasoning":
+            return self._finish_reasoning(index, item)
+        call = read_call(item)
+        if call is not None and call.name:
+            return self._finish_call(index, call, item)
+        native, picture = native_item(item, self.context.origin)
+        events = self._assembly.add_native(native.kind, native.text, native.raw)
+        if picture is not None:
+            self._assembly.add_media(picture)
+        return events
 
-    def _finish_message(self, index: int, item: Item) -> list[Event]:
+    def _finish_message(self, index: int, item: JsonObject) -> list[Event]:
         events: list[Event] = []
-        for number, content in enumerate(item.content or ()):
-            draft = self._text_draft(index, number)
-            if content.refusal:
-                self._refused = True
+        fields = message_fields(item)
+        streamed = self._item_texts.get(index, [])
+        for number, value in enumerate(as_list(item.get("content")) or []):
+            content = as_object(value)
+            if content is None:
+                continue
+            # An item's texts are matched by their order, not by their numbers (STR-18).
+            draft = streamed[number] if number < len(streamed) else self._text_draft(index, number)
+            refusal = as_text(content.get("refusal"))
+            self._refused = self._refused or bool(refusal)
             if not draft.fragments:
-                events += draft.add(content.text or content.refusal or "")
+                events += draft.add(as_text(content.get("text")) or refusal)
+            head: JsonObject = {"joined": True} if number else {"message": fields} if fields else {}
+            draft.extras = self._bound(head) | content_fields(content)
             draft.finished = True
         return events
 
-    def _finish_reasoning(self, index: int, item: Item) -> list[Event]:
-        draft = self._thought_draft(index)
-        summary = item.summary or []
-        if item.encrypted_content:
-            draft.opaque["encrypted_content"] = item.encrypted_content
-        if draft.opaque or summary:
-            draft.opaque["summary"] = summary
-        draft.finished = True
-        if draft.fragments:
-            return []
-        words = [_words(part) for part in summary]
-        words = words or [content.text or "" for content in item.content or ()]
-        return draft.add("\n\n".join(filter(None, words)))
+    def _bound(self, fields: JsonObject) -> JsonObject:
+        """The fields with the id of the reasoning that led to them."""
+        bound = fields and self._reasoning_id
+        return fields | {"reasoning_id": self._reasoning_id} if bound else fields
 
-    def _finish_call(self, index: int, item: Item) -> list[Event]:
+    def _finish_reasoning(self, index: int, item: JsonObject) -> list[Event]:
+        draft = self._thought_draft(index)
+        self._reasoning_id = as_text(item.get("id")) or self._reasoning_id
+        opaque = reasoning_fields(item)
+        draft.opaque = opaque if opaque != {"summary": []} else {}
+        draft.finished = True
+        return [] if draft.fragments else draft.add(reasoning_text(item))
+
+    def _finish_call(self, index: int, call: CallItem, item: JsonObject) -> list[Event]:
         begun = self._calls.get(index)
         streamed = begun is not None and (begun.has_arguments or begun.closed)
-        events = self._add_call(index, item, None if streamed else item.arguments)
-        if item.status == "incomplete":
+        events = self._add_call(index, call, None if streamed else call.arguments)
+        self._calls[index].extras = self._bound(call.fields)
+        if item.get("status") == "incomplete":
             return events
         return events + self._assembly.calls.close(self._calls[index])
-
-    def _finish_image(self, index: int, item: Item) -> list[Event]:
-        del index  # a picture comes whole
-        if item.result:
-            self._assembly.add_media(Media(f"image/{item.output_format or 'png'}", item.result))
-        return []
 
     def _read_end(self, frame: ResponseEvent) -> list[Event]:
         response = frame.response or Response()
@@ -313,12 +328,6 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         "response.failed": _read_end,
         "error": _read_error,
     }
-    _items: ClassVar[Mapping[str, Callable[..., list[Event]]]] = {
-        "message": _finish_message,
-        "reasoning": _finish_reasoning,
-        "function_call": _finish_call,
-        "image_generation_call": _finish_image,
-    }
 
 
 def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...], list[Event]]:
@@ -334,8 +343,3 @@ def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...],
         events += decoder.read_response(response)
     events += decoder.end()
     return decoder.parts, events
-
-
-def _words(part: object) -> str:
-    text = cast("dict[str, Any]", part).get("text") if isinstance(part, dict) else None
-    return text if isinstance(text, str) else ""

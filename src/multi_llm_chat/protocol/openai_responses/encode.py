@@ -1,18 +1,24 @@
 """Write a request for OpenAI Responses.
 
 Rules:
-1. Nothing relies on what OpenAI stores: ``store`` is false, items carry no ids, and reasoning
-   travels encrypted.
+1. Nothing relies on what OpenAI stores: ``store`` is false, and reasoning travels encrypted.
 2. A reasoning item stands directly before the item it led to, or is left out.
-3. Each text of the model is a message of its own, so that the order of words and calls is kept.
+3. The items of a turn bear their ids only if all of its reasoning is sent and each reasoning item stands before the
+   very item it led to; otherwise no item bears one (RSP-03, RSP-04, RSP-06).
+4. Each message of the model is an item of its own, with its phase (RSP-15): the order of words and calls is kept.
+   Messages always say their type, and the model's content is a list of parts (LCP-14).
+5. Native items are written as they came; calls of the client's and their outputs in their own types (``client_calls``).
 """
 
 from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
-from multi_llm_chat.history.reader import split_result
+from multi_llm_chat.history.json_values import as_list, as_text, compact_json
+from multi_llm_chat.history.reader import read_part, split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -21,6 +27,13 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.protocol._model_families import refuses_sampling
+from multi_llm_chat.protocol._string_limits import cut_long_texts
+from multi_llm_chat.protocol.openai_responses.client_calls import (
+    OUTPUT_TYPES,
+    write_call,
+    write_output,
+)
+from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL
 from multi_llm_chat.protocol.request_draft import (
     PICTURES,
     Encoded,
@@ -29,7 +42,6 @@ from multi_llm_chat.protocol.request_draft import (
     arguments_text,
     choose_tool,
     effort_of,
-    join_labels,
     limit_tools,
     media_label,
     plain_text,
@@ -43,117 +55,338 @@ PATH = "/responses"
 
 _MOST_TOOLS = 128
 _FEWEST_TOKENS = 16
-_LONGEST_OUTPUT = 10_485_760
 
 
 def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
-    body: JsonObject = {"model": draft.model, "input": write_items(draft.turns), "store": False}
+    draft.turns = cut_long_texts(draft.turns, draft.note)
+    writer = _ItemWriter(draft)
+    body: JsonObject = {"model": draft.model, "input": list(writer.items()), "store": False}
     if draft.system_prompt:
         body["instructions"] = draft.system_prompt
     body |= _tools(draft) | _settings(draft)
     if draft.stream:
         body["stream"] = True
-    draft.note_losses(_loss)
-    _note_cuts(draft)
+    draft.note_losses(writer.loss)
     return Encoded(body | draft.options.extra, PATH)
 
 
-def write_items(turns: Sequence[Turn]) -> list[JsonObject]:
-    """The input items of a request."""
-    return [item for turn in turns for item in _WRITERS.get(turn.role, _model)(turn)]
+class _ItemWriter:
+    """Writes the turns of one request as items."""
+
+    def __init__(self, draft: RequestDraft) -> None:
+        self._draft = draft
+        #: How the calls of the last model turn were written, by id: the type of the item and its fields; None as text.
+        self._kinds: dict[str, tuple[str, JsonObject] | None] = {}
+        self._following: Turn | None = None
+
+    def items(self) -> Iterator[JsonObject]:
+        turns = self._draft.turns
+        for at, turn in enumerate(turns):
+            if turn.role == "tool":
+                for part in turn.parts:
+                    assert isinstance(part, ToolResult)
+                    yield self._result(part)
+            elif turn.role in ("user", "system"):
+                yield from self._messages(turn)
+            elif len(turn.parts) == 1 and type(turn.parts[0]) is Text and not turn.parts[0].extras:
+                yield _answer([{"type": "output_text", "text": turn.parts[0].content}])
+            else:
+                yield from self._model(at)
+
+    def _messages(self, turn: Turn) -> Iterator[JsonObject]:
+        """A user's turn is one message, each text of a system turn another; native items stand between."""
+        content: list[JsonObject] = []
+        fields: JsonObject = {}
+        for part in turn.parts:
+            extra = (
+                {}
+                if isinstance(part, (Native, Thinking))
+                else self._draft.extra_fields(part.extras)
+            )
+            is_new = turn.role == "system" and "joined" not in extra
+            if content and (is_new or isinstance(part, Native)):
+                yield _message(turn.role, content, fields)
+                content, fields = [], {}
+            if isinstance(part, Native):
+                yield part.raw
+                continue
+            fields = fields or extra.get("message", {})
+            content.append(
+                self._text(part, extra)
+                if isinstance(part, Text) or turn.role == "system"
+                else self._input_part(part)
+            )
+        if content:
+            yield _message(turn.role, content, fields)
+
+    def _text(self, part: Part, extra: JsonObject) -> JsonObject:
+        assert isinstance(part, (Text, Media))
+        return {"type": "input_text", "text": plain_text(part)} | _own(extra)
+
+    def _model(self, at: int) -> Iterator[JsonObject]:
+        turns = self._draft.turns
+        parts = turns[at].parts
+        self._kinds = {}
+        self._following = turns[at + 1] if at + 1 < len(turns) else None
+        bound = self._is_bound(parts) and not any(map(self._is_unanswered, parts))
+        message: JsonObject | None = None
+        for place, part in enumerate(parts):
+            before = parts[place - 1] if place else None
+            if isinstance(part, (Text, Media)):
+                extra = self._draft.extra_fields(part.extras)
+                if isinstance(before, Native) and extra.get("type") == IMAGE_CALL:
+                    continue  # written with its native item
+                if message is not None and extra.get("joined"):
+                    message["content"].append(_output_part(part, extra))
+                    continue
+            if message is not None:
+                yield message
+                message = None
+            if isinstance(part, (Text, Media)):
+                message = self._said(part, bound)
+            else:
+                yield from self._item(part, parts[place + 1 :], bound)
+        if message is not None:
+            yield message
+
+    def _said(self, part: Text | Media, bound: bool) -> JsonObject:
+        extra = self._draft.extra_fields(part.extras)
+        fields = _identified(extra.get("message", {}), bound)
+        return _answer([_output_part(part, extra)]) | fields
+
+    def _item(self, part: Part, behind: Sequence[Part], bound: bool) -> Iterator[JsonObject]:
+        if isinstance(part, Thinking):
+            if self._replays(part, behind):
+                yield _reasoning(part, bound)
+        elif isinstance(part, ToolCall):
+            yield self._call(part, bound)
+        elif isinstance(part, Native):
+            yield self._native(part, behind[0] if behind else None, bound)
+
+    def _is_bound(self, parts: Sequence[Part]) -> bool:
+        """Whether the ids of the turn's items can be sent: with all of its reasoning, each before its own follower."""
+        sent: set[Any] = set()
+        has_marks = False
+        for at, part in enumerate(parts):
+            if isinstance(part, Thinking):
+                behind = [other for other in parts[at + 1 :] if not isinstance(other, Thinking)]
+                if not behind or not self._is_sendable(part):
+                    return False
+                if "id" in part.opaque and not self._has_id(behind[0]):
+                    return False
+                sent.add(part.opaque.get("id"))
+            elif not isinstance(part, Native) and part.extras is not None:
+                has_marks = has_marks or not isinstance(part, Media)
+                needed = self._draft.extra_fields(part.extras).get("reasoning_id")
+                if needed is not None and needed not in sent:
+                    return False
+        # Native items do not say which reasoning led to them: another model's was left out.
+        models = {part.origin.model for part in parts if isinstance(part, Native)}
+        return bool(sent) or has_marks or models <= {self._draft.model}
+
+    def _has_id(self, part: Part) -> bool:
+        if isinstance(part, Native):
+            return "id" in part.raw
+        if isinstance(part, Text):
+            return "id" in self._draft.extra_fields(part.extras).get("message", {})
+        return isinstance(part, ToolCall)
+
+    def _is_sendable(self, part: Thinking) -> bool:
+        """Whether the server can read the reasoning: encrypted, or in the open where the server is not OpenAI's own."""
+        encrypted, content = part.opaque.get("encrypted_content"), part.opaque.get("content")
+        if isinstance(encrypted, str) and encrypted:
+            return True
+        target = self._draft.target
+        is_openai = target is None or target.origin.endpoint == target.default_endpoint
+        return isinstance(content, list) and bool(cast("list[Any]", content)) and not is_openai
+
+    def _replays(self, part: Thinking, behind: Sequence[Part]) -> bool:
+        """Whether the reasoning is sent: it can be verified, and the item that it led to follows."""
+        return self._is_sendable(part) and any(not isinstance(other, Thinking) for other in behind)
+
+    def _call(self, call: ToolCall, bound: bool) -> JsonObject:
+        fields = {
+            key: value
+            for key, value in self._draft.extra_fields(call.extras).items()
+            if key != "reasoning_id" and (bound or key != "id" or _keeps_id(call))
+        }
+        kind = as_text(fields.get("type")) or "function_call"
+        if kind not in OUTPUT_TYPES:
+            fields, kind = {}, "function_call"
+        if self._is_unanswered(call):
+            self._kinds[call.tool_call_id] = None
+            self._draft.note("RSP-22", "wrote a computer call that no screenshot answers as text")
+            text = f"[used {call.name} {compact_json(call.arguments)}]"
+            return _answer([{"type": "output_text", "text": text}])
+        self._kinds[call.tool_call_id] = kind, fields
+        return write_call(call, arguments_text(call), fields)
+
+    def _is_unanswered(self, part: Part) -> bool:
+        """Whether it is a computer call that no screenshot answers: it has no place among the items."""
+        if not isinstance(part, ToolCall):
+            return False
+        fields = self._draft.extra_fields(part.extras)
+        if fields.get("type") != "computer_call":
+            return False
+        for answer in self._following.parts if self._following else ():
+            if isinstance(answer, ToolResult) and answer.tool_call_id == part.tool_call_id:
+                sent = self._draft.extra_fields(answer.extras)
+                return write_output("computer_call", answer, sent, fields) is None
+        return True
+
+    def _result(self, part: ToolResult) -> JsonObject:
+        kind = self._kinds.get(part.tool_call_id, ("function_call", {}))
+        fields = self._draft.extra_fields(part.extras)
+        if kind is None:
+            text = f"[result: {split_result(part.content)[0]}]"
+            return _message("user", [{"type": "input_text", "text": text}], {})
+        if kind[0] not in _CONTENT_CALLS:
+            written = write_output(kind[0], part, fields, kind[1])
+            if written is not None:
+                return written
+        output = OUTPUT_TYPES[kind[0]]
+        if fields and as_text(fields.get("type") or "function_call_output") != output:
+            fields = {}
+        return {
+            "type": output,
+            "call_id": part.tool_call_id,
+            "output": self._output(part.content),
+        } | fields
+
+    def _output(self, content: Any) -> str | list[JsonObject]:
+        """The content of a result: a string where it is one text, else its parts in their order."""
+        if isinstance(content, str):
+            return content
+        items = as_list(content) or []
+        parts = [read_part(item, None, 0) for item in items]
+        if len(parts) < 2 and not any(isinstance(part, Media) for part in parts):
+            return split_result(content)[0]
+        if not all(isinstance(part, (Text, Media)) for part in parts):
+            return split_result(content)[0]
+        written = [one for part in parts if (one := self._input_part(part)).get("text") != ""]
+        has_words_only = all(one["type"] == "input_text" for one in written)
+        if has_words_only and any(isinstance(part, Media) for part in parts):
+            return "\n".join(one["text"] for one in written)
+        return written
+
+    def _native(self, part: Native, following: Part | None, bound: bool) -> JsonObject:
+        raw = part.raw
+        if part.kind == IMAGE_CALL and "result" not in raw:
+            fields = (
+                self._draft.extra_fields(following.extras) if isinstance(following, Media) else {}
+            )
+            if isinstance(following, Media) and fields.get("type") == IMAGE_CALL:
+                raw = raw | {"result": following.data}
+        if bound or "id" not in raw:
+            return raw
+        if part.kind in _WITHOUT_IDS:
+            return {key: value for key, value in raw.items() if key != "id"}
+        self._draft.note(
+            "RSP-04", f"wrote an item whose reasoning is not sent as text: {part.kind}"
+        )
+        return _answer([{"type": "output_text", "text": f"[{part.text or part.kind}]"}])
+
+    def _input_part(self, part: Part) -> JsonObject:
+        if isinstance(part, Text):
+            return {"type": "input_text", "text": part.content} | _own(
+                self._draft.extra_fields(part.extras)
+            )
+        assert isinstance(part, Media)
+        fields = self._draft.extra_fields(part.extras)
+        return _media_part(part, fields) | _own(fields)
+
+    def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
+        """What of a turn cannot be sent as it is."""
+        if isinstance(part, Media):
+            if turn.role not in ("user", "tool"):
+                made = self._draft.extra_fields(part.extras).get("type") == IMAGE_CALL
+                return None if made else ("RSP-09", written_as_text(part))
+            is_sent = self._input_part(part)["type"] != "input_text"
+            return None if is_sent else ("RSP-09", written_as_text(part))
+        behind = turn.parts[turn.parts.index(part) + 1 :]
+        if self._replays(part, behind):
+            return None
+        return "RSP-03", "left out reasoning that nothing follows or vouches for"
 
 
-def _user(turn: Turn) -> Iterator[JsonObject]:
-    content = [_input_part(part) for part in turn.parts]
-    if len(content) == 1 and content[0]["type"] == "input_text":
-        yield {"role": "user", "content": content[0]["text"]}
-    else:
-        yield {"role": "user", "content": content}
+#: Files that are sent as they are (RSP-24).
+_DOCUMENTS = (
+    "application/pdf",
+    "application/vnd.openxmlformats-officedocument.",
+    "application/msword",
+    "application/vnd.ms-",
+    "application/rtf",
+)
+
+#: Calls whose outputs hold text and media.
+_CONTENT_CALLS = frozenset({"function_call", "custom_tool_call"})
+
+#: Native items that OpenAI takes without their ids; Codex sends them so (RULES, section 11).
+_WITHOUT_IDS = frozenset(
+    {"web_search_call", "tool_search_call", "tool_search_output", "additional_tools", "compaction"}
+)
+
+#: Extras that concern the message around a content part.
+_MARKS = frozenset({"message", "joined", "reasoning_id"})
 
 
-def _system(turn: Turn) -> Iterator[JsonObject]:
-    for part in turn.parts:
-        if isinstance(part, (Text, Media)):
-            yield {"role": "system", "content": plain_text(part)}
+def _keeps_id(call: ToolCall) -> bool:
+    """Whether the item has no other name: a request for approval is answered by its id."""
+    fields = call.extras.fields if call.extras else {}
+    return fields.get("type") == "mcp_approval_request"
 
 
-def _tool(turn: Turn) -> Iterator[JsonObject]:
-    for part in turn.parts:
-        assert isinstance(part, ToolResult)
-        text, media = split_result(part.content)
-        carried: list[JsonObject] = []
-        if media:
-            text, carried = join_labels(text, map(_input_part, media))
-        text = text[:_LONGEST_OUTPUT]
-        output: str | list[JsonObject] = text
-        if carried:
-            words = [{"type": "input_text", "text": text}] if text else []
-            output = [*words, *carried]
-        yield {"type": "function_call_output", "call_id": part.tool_call_id, "output": output}
+def _identified(fields: JsonObject, bound: bool) -> JsonObject:
+    """The fields of a message; without its id where that is not bound to what is sent with it."""
+    if bound or "id" not in fields:
+        return fields
+    return {key: value for key, value in fields.items() if key not in ("id", "status")}
 
 
-def _note_cuts(draft: RequestDraft) -> None:
-    results = (part for turn in draft.turns for part in turn.parts if isinstance(part, ToolResult))
-    if any(len(split_result(part.content)[0]) > _LONGEST_OUTPUT for part in results):
-        draft.note("RSP-07", f"cut a tool result to {_LONGEST_OUTPUT} characters")
-
-
-def _model(turn: Turn) -> Iterator[JsonObject]:
-    for at, part in enumerate(turn.parts):
-        match part:
-            case Text() | Media():
-                yield {"role": "assistant", "content": plain_text(part)}
-            case ToolCall():
-                yield {
-                    "type": "function_call",
-                    "call_id": part.tool_call_id,
-                    "name": part.name,
-                    "arguments": arguments_text(part),
-                }
-            case Thinking():
-                yield from _reasoning(part, turn.parts[at + 1 :])
-            case _:
-                pass
-
-
-def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
-    if isinstance(part, Media):
-        is_sent = turn.role in ("user", "tool") and _input_part(part)["type"] != "input_text"
-        return None if is_sent else ("RSP-09", written_as_text(part))
-    behind = turn.parts[turn.parts.index(part) + 1 :]
-    sent = any(True for _ in _reasoning(part, behind))
-    return None if sent else ("RSP-03", "left out reasoning that nothing follows or vouches for")
-
-
-def _reasoning(part: Thinking, behind: Sequence[Part]) -> Iterator[JsonObject]:
-    """The reasoning item, if it can be verified and the item it led to follows."""
-    encrypted = part.opaque.get("encrypted_content")
-    if not isinstance(encrypted, str) or not encrypted:
-        return
-    if all(isinstance(other, Thinking) for other in behind):
-        return
+def _reasoning(part: Thinking, bound: bool) -> JsonObject:
     summary = part.opaque.get("summary")
-    yield {
-        "type": "reasoning",
-        "summary": summary if isinstance(summary, list) else [],
-        "encrypted_content": encrypted,
-    }
+    fields = {key: value for key, value in part.opaque.items() if bound or key != "id"}
+    fields["summary"] = summary if isinstance(summary, list) else []
+    return {"type": "reasoning"} | fields
 
 
-_WRITERS = {"user": _user, "system": _system, "tool": _tool}
+def _own(fields: JsonObject) -> JsonObject:
+    return {key: value for key, value in fields.items() if key not in _MARKS} if fields else {}
 
 
-def _input_part(part: Part) -> JsonObject:
-    if isinstance(part, Text):
-        return {"type": "input_text", "text": part.content}
-    assert isinstance(part, Media)
+def _message(role: str, content: list[JsonObject], fields: JsonObject) -> JsonObject:
+    alone = len(content) == 1 and content[0].keys() == {"type", "text"}
+    return {
+        "type": "message",
+        "role": role,
+        "content": content[0]["text"] if alone else content,
+    } | fields
+
+
+def _answer(content: list[JsonObject]) -> JsonObject:
+    return {"type": "message", "role": "assistant", "content": content}
+
+
+def _output_part(part: Text | Media, extra: JsonObject) -> JsonObject:
+    own = _own(extra) if isinstance(part, Text) else {}
+    if own.get("type") == "refusal":
+        return own | {"refusal": plain_text(part)}
+    return {"type": "output_text", "text": plain_text(part)} | own
+
+
+def _media_part(part: Media, fields: JsonObject) -> JsonObject:
+    """The media as input, or words that stand for it."""
+    if part.file_id is not None and fields:
+        return {"type": "input_file", "file_id": part.file_id}
     media = settle_media(part)
     if media is not None and media.mime in PICTURES:
         url = media.url or f"data:{media.mime};base64,{media.data}"
         return {"type": "input_image", "image_url": url, "detail": "auto"}
-    if media is not None and media.data and media.mime == "application/pdf":
-        data = f"data:application/pdf;base64,{media.data}"
+    if media is not None and media.mime.startswith(_DOCUMENTS):
+        if media.url:
+            return {"type": "input_file", "file_url": media.url}
+        data = f"data:{media.mime};base64,{media.data}"
         return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
     return {"type": "input_text", "text": media_label(part)}
 

@@ -1,0 +1,45 @@
+"""The longest string that OpenAI's dialects take in any text field (OAI-24)."""
+
+from collections.abc import Callable, Sequence
+
+from msgspec.structs import replace
+
+from multi_llm_chat.history.reader import split_result
+from multi_llm_chat.history.values import Part, Text, ToolResult, Turn
+
+LONGEST_TEXT = 10_485_760
+
+_MARK = "\n[cut: the text is longer than this server takes]"
+
+
+def cut_long_texts(turns: Sequence[Turn], note: Callable[[str, str], None]) -> Sequence[Turn]:
+    """The turns with every text and result cut to the limit; what is cut says so, and is noted."""
+    if not any(_is_long(part) for turn in turns for part in turn.parts):
+        return turns
+    note("OAI-24", f"cut texts to {LONGEST_TEXT} characters")
+    return [replace(turn, parts=tuple(map(_cut_part, turn.parts))) for turn in turns]
+
+
+def _is_long(part: Part) -> bool:
+    if type(part) is Text:
+        return len(part.content) > LONGEST_TEXT
+    return type(part) is ToolResult and _is_long_value(part.content)
+
+
+def _is_long_value(content: object) -> bool:
+    if isinstance(content, str):
+        return len(content) > LONGEST_TEXT
+    return bool(content) and len(split_result(content)[0]) > LONGEST_TEXT
+
+
+def _cut_part(part: Part) -> Part:
+    if not _is_long(part):
+        return part
+    assert isinstance(part, (Text, ToolResult))
+    if isinstance(part, Text):
+        return replace(part, content=_cut(part.content))
+    return replace(part, content=_cut(split_result(part.content)[0]), extras=None)
+
+
+def _cut(text: str) -> str:
+    return text[: LONGEST_TEXT - len(_MARK)] + _MARK
