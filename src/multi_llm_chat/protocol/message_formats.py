@@ -11,6 +11,8 @@ Rules:
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
+from msgspec import Struct
+
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.reader import PART_READERS, read_history
 from multi_llm_chat.history.values import JsonObject, Text, Turn
@@ -132,13 +134,15 @@ _KEY_TESTS: Final[tuple[tuple[str, Callable[[JsonObject], bool]], ...]] = (
 def _is_ours(message: JsonObject) -> bool:
     """Whether the content has parts of ours next to OpenAI's keys."""
     return any(
-        as_text((as_object(part) or {}).get("type")) in _OUR_PARTS
+        isinstance(part, Struct) or as_text((as_object(part) or {}).get("type")) in _OUR_PARTS
         for part in as_list(message.get("content")) or []
     )
 
 
 def _by_content(content: Any) -> str | None:
     for value in as_list(content) or []:
+        if isinstance(value, Struct):
+            return OURS  # a part as a value
         part = as_object(value) or {}
         found = block_format(part)
         if found is not None:
