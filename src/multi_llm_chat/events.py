@@ -24,7 +24,10 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import Native, ToolCall, ToolResult, Turn
 
-FinishReason: TypeAlias = Literal["stop", "tool_calls", "length", "refusal", "safety", "other"]
+#: Why a reply ended; ``paused``: the provider stopped its own tools in between, and continues when it gets the turn back.
+FinishReason: TypeAlias = Literal[
+    "stop", "tool_calls", "length", "refusal", "safety", "paused", "other"
+]
 
 #: Why a run ended.
 StopReason: TypeAlias = Literal[

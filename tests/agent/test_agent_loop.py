@@ -21,7 +21,7 @@ from multi_llm_chat.agent.effects import (
 from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.errors import Overloaded
 from multi_llm_chat.events import Usage
-from multi_llm_chat.history.values import Origin, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import Native, Origin, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.request import Options
 from multi_llm_chat.testing.validators import validate
@@ -65,6 +65,31 @@ def test_an_answer_without_calls_ends_the_run():
     effects, end = play([says("Sunny.")])
     assert effects == [CallModel(ASKED, True, Options(), 1)]
     assert (end.reason, end.iterations, final_text(end.delta)) == ("answered", 1, "Sunny.")
+
+
+def pauses() -> ModelAnswered:
+    """A reply that Anthropic paused between steps of its own tools (ANT-47)."""
+    search: dict[str, object] = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {},
+    }
+    item = Native("server_tool_use", "searched", Origin("anthropic"), search)
+    return ModelAnswered(Turn("claude", (item,)), "paused", Usage(10, 5))
+
+
+def test_ant_47_a_paused_turn_is_sent_back_and_the_model_asked_again():
+    effects, end = play([pauses(), says("Sunny.")])
+    second = effects[1]
+    assert isinstance(second, CallModel)
+    assert second.history == (*ASKED, pauses().turn)
+    assert (end.reason, end.iterations) == ("answered", 2)
+
+
+def test_ant_47_a_model_that_always_pauses_reaches_the_limit_of_iterations():
+    _, end = play([pauses()] * 3, LoopLimits(iterations=3))
+    assert (end.reason, end.iterations) == ("iterations", 3)
 
 
 def test_the_third_request_contains_both_rounds():

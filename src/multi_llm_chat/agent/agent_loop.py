@@ -5,10 +5,11 @@ Rules:
 2. Every request contains all earlier rounds: history and everything this run added.
 3. The run ends with text from the model where that is possible at all: when a limit is reached
    it is asked once more, without tools.
-4. What was said and found out before a cancel or a failure is kept.
-5. The same history and outcomes give the same effects: no clock, no randomness, no input or output.
-6. ``Repetition`` notices a model that makes the same call with the same result again and again.
-7. ``ThinkingRation`` spreads a model's thinking over the calls of one run.
+4. A reply that the provider paused is sent back as it is and the model is asked again, within the limit of iterations (ANT-47).
+5. What was said and found out before a cancel or a failure is kept.
+6. The same history and outcomes give the same effects: no clock, no randomness, no input or output.
+7. ``Repetition`` notices a model that makes the same call with the same result again and again.
+8. ``ThinkingRation`` spreads a model's thinking over the calls of one run.
 """
 
 import json
@@ -43,7 +44,12 @@ NO_MORE = "[not run: the run had reached its limit]"
 BAD_ARGUMENTS = "[not run: the arguments could not be used: {error}]"
 
 #: How an answer without calls ends a run, where it is not simply answered.
-_ENDINGS: dict[str, StopReason] = {"refusal": "refusal", "safety": "refusal", "length": "length"}
+_ENDINGS: dict[str, StopReason] = {
+    "refusal": "refusal",
+    "safety": "refusal",
+    "length": "length",
+    "paused": "iterations",
+}
 
 
 class LoopEnd(Struct, frozen=True):
@@ -79,6 +85,7 @@ class _Loop:
         self._repetition = Repetition()
         self._ration = ThinkingRation(limits.thinking)
         self._repeats = 0
+        self._pauses = 0
 
     def run(self) -> Generator[Effect, Outcome, LoopEnd]:
         stop: StopReason | None = None
@@ -87,6 +94,8 @@ class _Loop:
             if not isinstance(outcome, ModelAnswered):
                 return self._broken(outcome)
             calls = self._take_answer(outcome)
+            if outcome.finish == "paused" and not calls and self._may_continue(stop):
+                continue
             if calls and stop is not None:
                 self._answer(calls, (), NO_MORE)
             if not calls or stop is not None:
@@ -98,6 +107,12 @@ class _Loop:
                 return self._end("cancelled")
             self._answer(calls, ran.results, NO_RESULT)
             stop = self._limit(ran.elapsed)
+
+    def _may_continue(self, stop: StopReason | None) -> bool:
+        """Whether a paused turn is continued."""
+        self._pauses += 1
+        most = self._limits.iterations
+        return self._pauses < most and (stop is not None or self._iterations < most)
 
     def _ask(self, *, offer_tools: bool) -> CallModel:
         self._iterations += offer_tools

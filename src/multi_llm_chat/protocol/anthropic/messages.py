@@ -1,0 +1,423 @@
+"""Write the messages of a request for Anthropic Messages.
+
+Rules:
+1. Messages alternate between user and assistant; results open the user message that follows their calls.
+2. Thinking blocks are written exactly as they came, all of them or none. Where a model binds thinking to what
+   precedes it and one block cannot be written, none before it is written either (ANT-29).
+3. Native blocks are written as they came. A server tool's call or result without its partner is written as words
+   (ANT-24), and so is a block that names a tool which the request does not declare (ANT-46, ANT-48).
+4. A turn that Anthropic paused is the end of the request, or is continued by the model's next turn: no user turn that
+   framing put behind it is sent (ANT-47).
+5. A later system turn is a system message where the model takes one, between the user's turn and the model's;
+   otherwise it is the user's text (ANT-20, ANT-45).
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from multi_llm_chat.history.citations import cited_text
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.reader import split_result
+from multi_llm_chat.history.values import (
+    JsonObject,
+    Media,
+    Native,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from multi_llm_chat.protocol._message_reader import native_words
+from multi_llm_chat.protocol._model_families import ClaudeFamily
+from multi_llm_chat.protocol.anthropic.native_blocks import (
+    SERVER_CALLS,
+    is_server_result,
+    referenced_tool,
+)
+from multi_llm_chat.protocol.anthropic.read import read_result_content
+from multi_llm_chat.protocol.attachments import (
+    PICTURES,
+    media_label,
+    read_text_file,
+    settle_media,
+    short_label,
+)
+from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.repair.sorting import EMPTY_RESULT
+
+if TYPE_CHECKING:
+    from multi_llm_chat.protocol.request_draft import RequestDraft
+
+#: Who may say a native block; any other kind stands where it stood.
+_USERS_BLOCKS = frozenset({"search_result", "document", "image", "tool_reference"})
+_MODELS_BLOCKS = frozenset({"compaction", *SERVER_CALLS})
+
+_SYSTEM_MARK = "[system] "
+
+
+class MessageWriter:
+    """Writes the turns of one request."""
+
+    def __init__(self, draft: "RequestDraft", family: ClaudeFamily, *, replays: bool) -> None:
+        self._draft = draft
+        self._family = family
+        self._replays = replays
+        self._from = 0  # the first turn whose thinking is written
+        self._declared = _declared_tools(draft)
+        self._described: dict[
+            tuple[int, int], str
+        ] = {}  # native blocks written as words, by place: why
+        self._calls: set[str] = set()  # ids of server calls that are written
+        #: Whether any block bears fields of Anthropic's own, cache marks among them.
+        self.decorated = False
+
+    def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
+        """The messages."""
+        turns, sources = self._unbridged(turns, sources)
+        if any(type(part) is Native for turn in turns for part in turn.parts):
+            self.decorated = True
+            self._judge_natives(turns, sources)
+        if self._replays and self._family.binds_thinking:
+            self._from = _last_cut(turns) + 1
+        messages: list[JsonObject] = []
+        spoke = ""
+        for at, turn in enumerate(turns):
+            role = "user" if turn.role in ("user", "tool") else "assistant"
+            if turn.role == "system":
+                if self._may_say_system(messages, turns, at):
+                    messages.append({"role": "system", "content": self._content(turn, "user", at)})
+                    spoke = "system"
+                    continue
+                self._draft.notes.append(
+                    Note("ANT-20", sources[at], "wrote a system turn in mid-conversation as text")
+                )
+                turn, role = _as_users(turn), "user"
+            said = self._content(turn, role, at)
+            if not said:
+                continue
+            if role == spoke:
+                last = messages[-1]
+                last["content"] = blocks = as_blocks(last["content"])
+                blocks.extend(as_blocks(said))
+            else:
+                spoke = role
+                messages.append({"role": role, "content": said})
+        return messages
+
+    def loss(self, part: Media | Thinking, turn: Turn) -> tuple[str, str] | None:
+        """Why media or thinking cannot be sent as it is; None if it can."""
+        if isinstance(part, Media):
+            is_sent = turn.role in ("user", "tool") and self._media_block(part)["type"] != "text"
+            return None if is_sent else ("ANT-DOC", f"written as text: {short_label(part)}")
+        if not self._replays:
+            return "ANT-14", "left out thinking: it is off in this request"
+        if all(part is not other for other in _led(turn.parts)):
+            return "ANT-12", "left out thinking that led to nothing"
+        signed = any(True for _ in thinking_block(part))
+        return None if signed else ("ANT-13", "left out thinking that is not signed")
+
+    def _content(self, turn: Turn, role: str, at: int) -> str | list[JsonObject]:
+        """What a message says: words alone as a string."""
+        parts = turn.parts
+        if len(parts) == 1 and type(parts[0]) is Text and parts[0].extras is None:
+            return parts[0].content
+        blocks = self._blocks(_led(parts), role, at)
+        if len(blocks) == 1 and blocks[0]["type"] == "text" and len(blocks[0]) == 2:
+            return blocks[0]["text"]
+        return blocks
+
+    def _blocks(self, parts: tuple[Part, ...], role: str, at: int) -> list[JsonObject]:
+        blocks: list[JsonObject] = []
+        replays = self._replays and at >= self._from
+        for position, part in enumerate(parts):  # the most frequent first: there are thousands
+            if type(part) is Text:
+                if part.extras is None:
+                    blocks.append({"type": "text", "text": part.content})
+                else:
+                    blocks.append(self._extended_text(part))
+            elif type(part) is ToolCall:
+                block: JsonObject = {
+                    "type": "tool_use",
+                    "id": part.tool_call_id,
+                    "name": part.name,
+                    "input": part.arguments,
+                }
+                blocks.append(block if part.extras is None else block | self._call_extras(part))
+            elif type(part) is ToolResult:
+                blocks.append(self._result(part))
+            elif type(part) is Media:
+                # Only a user message may hold pictures and documents.
+                label = {"type": "text", "text": media_label(part)}
+                blocks.append(self._media_block(part) if role == "user" else label)
+            elif type(part) is Native:
+                words = {"type": "text", "text": native_words(part)}
+                blocks.append(words if (at, position) in self._described else part.raw)
+            elif type(part) is Thinking and replays:
+                blocks.extend(thinking_block(part))
+        return blocks
+
+    def _extras(self, part: Text | ToolCall | ToolResult | Media) -> JsonObject:
+        fields = self._draft.extra_fields(part.extras)
+        self.decorated = self.decorated or bool(fields)
+        return fields
+
+    def _extended_text(self, part: Text) -> JsonObject:
+        """A text with its own fields; with the sources in words, if another provider gave them."""
+        fields = self._extras(part)
+        if not fields:
+            return {"type": "text", "text": cited_text(part)}
+        block = {"type": "text", "text": part.content} | fields
+        cited = as_list(fields.get("citations"))
+        if cited:
+            # The reply names the file of a citation, the request may not.
+            known = (as_object(each) or {} for each in cited)
+            block["citations"] = [
+                {key: value for key, value in each.items() if key != "file_id"} for each in known
+            ]
+        return block
+
+    def _call_extras(self, part: ToolCall) -> JsonObject:
+        fields = self._extras(part)
+        server_call = as_text((as_object(fields.get("caller")) or {}).get("tool_id"))
+        if server_call and server_call not in self._calls:
+            return {key: value for key, value in fields.items() if key != "caller"}
+        return fields
+
+    def _media_block(self, part: Media) -> JsonObject:
+        fields = {} if part.extras is None else self._extras(part)
+        if "source" in fields:  # a file that Anthropic stores
+            return {"type": "document"} | fields
+        block = _media_block(part)
+        return block if block["type"] == "text" else block | fields
+
+    def _result(self, part: ToolResult) -> JsonObject:
+        text, media = split_result(part.content)
+        block: JsonObject = {
+            "type": "tool_result",
+            "tool_use_id": part.tool_call_id,
+            "content": text,
+        }
+        if media:
+            blocks = [self._media_block(each) for each in media]
+            labels = [each["text"] for each in blocks if "text" in each]
+            text = "\n".join([text, *labels] if text.strip() else labels)
+            carried = [each for each in blocks if "text" not in each]
+            words = [{"type": "text", "text": text}] if text else []
+            block["content"] = [*words, *carried] if carried else text
+        if part.is_error:
+            block["is_error"] = True
+        if part.extras is None:
+            return block
+        return block | self._result_extras(part)
+
+    def _result_extras(self, part: ToolResult) -> JsonObject:
+        """The result's own fields; its content as it came only if it was not edited and its tools are declared."""
+        fields = self._extras(part)
+        if "content" not in fields:
+            return fields
+        came, _ = read_result_content(fields["content"])
+        inner = (as_object(each) or {} for each in as_list(fields["content"]) or ())
+        names = [name for each in inner if (name := referenced_tool(each))]
+        if part.content in (came, EMPTY_RESULT) and self._declared.issuperset(names):
+            return fields
+        return {key: value for key, value in fields.items() if key != "content"}
+
+    # Native blocks.
+
+    def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
+        """Find the native blocks that cannot stand where they are."""
+        pairs = _ServerPairs()
+        described = self._described
+        for at, turn in enumerate(turns):
+            if turn.role == "user":
+                pairs.interrupt()
+            for position, part in enumerate(turn.parts):
+                if type(part) is Native:
+                    why = self._misplaced(part, turn) or pairs.add(part, (at, position))
+                    if why:
+                        described[at, position] = why
+        for identifier, place in pairs.open_calls():
+            if not _may_stay_open(turns, place[0]):
+                described[place] = "a call of a server tool without its result"
+                pairs.ids.discard(identifier)
+        self._calls = pairs.ids
+        for (at, _), why in sorted(described.items()):
+            self._draft.notes.append(Note("ANT-24", sources[at], f"wrote as text: {why}"))
+
+    def _misplaced(self, part: Native, turn: Turn) -> str:
+        kind = as_text(part.raw.get("type"))
+        is_model = turn.role not in ("user", "tool", "system")
+        if not kind:
+            return f"an item that is no block: {part.kind}"
+        if kind in _USERS_BLOCKS and turn.role != "user":
+            return f"a block that only a user message may hold: {kind}"
+        if (kind in _MODELS_BLOCKS or is_server_result(kind)) and not is_model:
+            return f"a block that only the model's message may hold: {kind}"
+        name = referenced_tool(part.raw)
+        if name and name not in self._declared:
+            return f"a change of a tool that is not declared: {name}"
+        advises = kind == "advisor_tool_result" or part.raw.get("name") == "advisor"
+        if advises and "advisor" not in self._declared:
+            return "a step of the advisor, which is not declared"
+        return ""
+
+    # Turns.
+
+    def _unbridged(
+        self, turns: Sequence[Turn], sources: Sequence[int | None]
+    ) -> tuple[Sequence[Turn], Sequence[int | None]]:
+        """The turns without those that framing put behind a paused turn or a system turn that ends the request."""
+        if all(source is not None for source in sources):
+            return turns, sources
+        kept = [
+            at
+            for at, source in enumerate(sources)
+            if source is not None or not (at and self._needs_no_bridge(turns, at))
+        ]
+        if len(kept) == len(turns):
+            return turns, sources
+        dropped = set(range(len(turns))) - set(kept)
+        untrue = {
+            ("ANT-08", None) if at == len(turns) - 1 else ("ANT-12", sources[at + 1])
+            for at in dropped
+        }
+        notes = self._draft.notes
+        notes[:] = [note for note in notes if (note.rule, note.turn) not in untrue]
+        return [turns[at] for at in kept], [sources[at] for at in kept]
+
+    def _needs_no_bridge(self, turns: Sequence[Turn], at: int) -> bool:
+        before = turns[at - 1]
+        if before.role == "system":
+            is_last = at == len(turns) - 1
+            after_user = at > 1 and turns[at - 2].role in ("user", "tool")
+            return is_last and after_user and self._family.later_system
+        last = before.parts[-1]
+        if type(last) is not Native or turns[at].role != "user":
+            return False
+        return last.raw.get("type") in _MODELS_BLOCKS
+
+    def _may_say_system(
+        self, messages: Sequence[JsonObject], turns: Sequence[Turn], at: int
+    ) -> bool:
+        if not self._family.later_system or not messages:
+            return False
+        if messages[-1]["role"] == "assistant":
+            return False
+        following = next((turn.role for turn in turns[at:] if turn.role != "system"), None)
+        return following not in ("user", "tool")
+
+
+class _ServerPairs:
+    """Calls of server tools and their results, in the order of the turns; a place is a turn and a part of it."""
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        self._open: dict[str, tuple[int, int]] = {}
+        self._left: list[tuple[str, tuple[int, int]]] = []
+
+    def interrupt(self) -> None:
+        """Take note that the user spoke: no result behind it belongs to a call before it."""
+        self._left += self._open.items()
+        self._open = {}
+
+    def add(self, part: Native, place: tuple[int, int]) -> str:
+        """Take the next block; returns why it cannot stand there, if it cannot."""
+        kind = as_text(part.raw.get("type"))
+        if kind in SERVER_CALLS:
+            identifier = as_text(part.raw.get("id"))
+            if not identifier or identifier in self.ids:
+                return "a call of a server tool without an id of its own"
+            self.ids.add(identifier)
+            self._open[identifier] = place
+        elif is_server_result(kind) and (
+            self._open.pop(as_text(part.raw.get("tool_use_id")), None) is None
+        ):
+            return "a result of a server tool without its call"
+        return ""
+
+    def open_calls(self) -> list[tuple[str, tuple[int, int]]]:
+        """The calls without a result, and where they stand."""
+        return [*self._left, *self._open.items()]
+
+
+def _may_stay_open(turns: Sequence[Turn], at: int) -> bool:
+    """Whether a server call of this turn needs no result yet."""
+    following = [turn.role for turn in turns[at + 1 :]]
+    if not following:
+        return True
+    calls = any(type(part) is ToolCall for part in turns[at].parts)
+    return calls and following[0] == "tool" and set(following) <= {"tool", "user", "system"}
+
+
+def _declared_tools(draft: "RequestDraft") -> frozenset[str]:
+    given = (as_object(tool) or {} for tool in as_list(draft.options.extra.get("tools")) or ())
+    names = {as_text(tool.get("name")) for tool in given}
+    return frozenset(names | {tool.name for tool in draft.tools})
+
+
+def _as_users(turn: Turn) -> Turn:
+    parts = [
+        Text(_SYSTEM_MARK + part.content)
+        if isinstance(part, Text)
+        else Text(_SYSTEM_MARK + native_words(part))
+        if isinstance(part, Native)
+        else part
+        for part in turn.parts
+    ]
+    return Turn("user", tuple(parts))
+
+
+def _last_cut(turns: Sequence[Turn]) -> int:
+    """The last turn that ends with thinking, which no message may; -1 if there is none."""
+    ends = (
+        at
+        for at in range(len(turns) - 1, -1, -1)
+        if turns[at].parts and type(turns[at].parts[-1]) is Thinking
+    )
+    return next(ends, -1)
+
+
+def as_blocks(said: str | list[JsonObject]) -> list[JsonObject]:
+    """A message's content as a list."""
+    return [{"type": "text", "text": said}] if isinstance(said, str) else said
+
+
+def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """The parts without thinking that led to nothing: a message may not end with it."""
+    length = len(parts)
+    while length and type(parts[length - 1]) is Thinking:
+        length -= 1
+    return parts[:length]
+
+
+def thinking_block(part: Thinking) -> Iterator[JsonObject]:
+    """The thinking as it came; nothing if Anthropic would not recognise it."""
+    redacted, signature = part.opaque.get("redacted"), part.opaque.get("signature")
+    if isinstance(redacted, str) and redacted:
+        yield {"type": "redacted_thinking", "data": redacted}
+    elif isinstance(signature, str) and signature:
+        yield {"type": "thinking", "thinking": part.content, "signature": signature}
+
+
+def _media_block(part: Media) -> JsonObject:
+    media = settle_media(part)
+    if media is not None and media.data is not None:
+        source = {"type": "base64", "media_type": media.mime, "data": media.data}
+        if media.mime in PICTURES:
+            return {"type": "image", "source": source}
+        if media.mime == "application/pdf":
+            return {"type": "document", "source": source}
+        if media.mime == "text/plain" and (text := read_text_file(media)):
+            source = {"type": "text", "media_type": "text/plain", "data": text}
+            return {"type": "document", "source": source} | _title(media)
+    elif media is not None and media.url is not None and media.url.startswith("https://"):
+        kinds = {"application/pdf": "document"} | dict.fromkeys(PICTURES, "image")
+        if media.mime in kinds:
+            return {"type": kinds[media.mime], "source": {"type": "url", "url": media.url}}
+    return {"type": "text", "text": media_label(part)}
+
+
+def _title(media: Media) -> JsonObject:
+    return {"title": media.name} if media.name else {}

@@ -1,0 +1,95 @@
+"""Blocks of Anthropic's own, in the history as ``Native`` parts and extras.
+
+Rules:
+1. A block of a server tool, an MCP server, a compaction or an unknown kind is a ``Native`` part: the block as it came,
+   and its content in plain words (RULES section 10).
+2. What a text, a call or an attachment carries beyond our parts (citations, ``caller``, cache marks, a document's title)
+   is its extras.
+3. The result of a server tool needs its call before it. A call without a result is legal at the end of the last
+   assistant message, and in a message whose client calls are answered next (ANT-24).
+"""
+
+from typing import Any
+
+from multi_llm_chat.history.json_values import as_object, as_text, compact_json
+from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin
+from multi_llm_chat.protocol._message_reader import plain_words, remaining_fields
+
+#: Blocks that a result answers.
+SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
+
+#: The keys of blocks that our own parts express.
+TEXT_KEYS = frozenset({"type", "text"})
+CALL_KEYS = frozenset({"type", "id", "name", "input"})
+
+
+def is_server_result(kind: str) -> bool:
+    """Whether the block is the result of a tool that ran on Anthropic's side."""
+    return kind.endswith("_tool_result")
+
+
+def read_native(block: JsonObject, origin: Origin) -> Native:
+    """The block as a part."""
+    kind = as_text(block.get("type")) or "block"
+    return Native(kind, describe(block), origin, block)
+
+
+def read_extras(block: JsonObject, known: frozenset[str], origin: Origin) -> Extras | None:
+    """The fields of a block that its part does not express."""
+    fields = remaining_fields(block, known)
+    return Extras(origin, fields) if fields else None
+
+
+def describe(block: JsonObject) -> str:
+    """What the block says, in plain words."""
+    kind = as_text(block.get("type"))
+    if kind in SERVER_CALLS:
+        return _describe_call(block)
+    if is_server_result(kind):
+        subject = kind.removesuffix("_tool_result").replace("_", " ")
+        return f"result of {subject}: {_result_words(block) or 'nothing'}"
+    found = f"{as_text(block.get('title'))} ({as_text(block.get('source'))})"
+    words = {
+        "container_upload": f"file for the container: {as_text(block.get('file_id'))}",
+        "compaction": "summary of the conversation so far: " + plain_words(block.get("content")),
+        "search_result": f"search result: {found}\n{plain_words(block.get('content'))}",
+        "tool_addition": f"tool now available: {_tool_name(block.get('tool'))}",
+        "tool_removal": f"tool no longer available: {_tool_name(block.get('tool'))}",
+        "tool_reference": f"tool: {as_text(block.get('tool_name'))}",
+    }.get(kind)
+    if words is None:
+        words = f"{kind.replace('_', ' ')}: {plain_words(block)}"
+    return words.strip().removesuffix(":") or kind
+
+
+def _describe_call(block: JsonObject) -> str:
+    name = as_text(block.get("name")) or "a tool"
+    given = as_object(block.get("input")) or {}
+    if name == "web_search" and isinstance(given.get("query"), str):
+        return f"searched the web for: {given['query']}"
+    if name == "web_fetch" and isinstance(given.get("url"), str):
+        return f"fetched {given['url']}"
+    code = given.get("code") or given.get("command")
+    if name.endswith("code_execution") and isinstance(code, str) and "path" not in given:
+        return f"ran code:\n{code}"
+    server = as_text(block.get("server_name"))
+    return f"used {name}{' of ' + server if server else ''} {compact_json(given)}"
+
+
+def _tool_name(tool: Any) -> str:
+    reference = as_object(tool) or {}
+    return as_text(reference.get("name")) or as_text(reference.get("tool_name"))
+
+
+def _result_words(block: JsonObject) -> str:
+    return plain_words(
+        {key: value for key, value in block.items() if key not in ("type", "is_error")}
+    )
+
+
+def referenced_tool(block: JsonObject) -> str:
+    """The tool that a change or a reference names; empty where the block names none."""
+    kind = as_text(block.get("type"))
+    if kind in ("tool_addition", "tool_removal"):
+        return _tool_name(block.get("tool"))
+    return as_text(block.get("tool_name")) if kind == "tool_reference" else ""
