@@ -10,7 +10,16 @@ import msgspec
 
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event
-from multi_llm_chat.history.values import Media, Native, Origin, Part, Text, Thinking, ToolCall
+from multi_llm_chat.history.values import (
+    Extras,
+    Media,
+    Native,
+    Origin,
+    Part,
+    Text,
+    Thinking,
+    ToolCall,
+)
 from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.anthropic import decode as anthropic
 from multi_llm_chat.protocol.calls import DecodeContext
@@ -111,13 +120,10 @@ def run(dialect: str, chunks: Iterable[bytes], context: DecodeContext = CONTEXT)
 def as_json(part: Part) -> dict[str, Any]:
     """Write a part as the corpus does: without what is not there."""
     fields = {
-        name: value
+        name: value.fields if isinstance(value, Extras) else value
         for name, value in msgspec.structs.asdict(part).items()
-        if name not in ("origin", "extras") and value is not None
+        if name != "origin" and value is not None
     }
-    extras = getattr(part, "extras", None)
-    if extras is not None:
-        fields["extras"] = extras.fields
     return {"type": TYPE_NAMES[type(part)], **fields}
 
 

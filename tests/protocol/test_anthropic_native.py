@@ -1,4 +1,4 @@
-"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others."""
+"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others (ANT-46, STR-19, STR-21)."""
 
 import json
 import typing

@@ -157,7 +157,7 @@ def test_anthropics_documents_and_failed_results_are_read():
     tool, user = history_from([{"role": "user", "content": [failed, plain]}], "anthropic")
     media = {"type": "media", "mime": "application/pdf", "data": "AAAA"}
     assert tool["content"] == [result() | {"content": [media], "is_error": True}]
-    assert user["content"] == [{"type": "text", "content": "words"}]
+    assert user["content"] == [{"type": "media", "mime": "text/plain", "data": "d29yZHM="}]
 
 
 def test_reasoning_is_stamped_with_where_it_came_from():

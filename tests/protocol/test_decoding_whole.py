@@ -16,7 +16,7 @@ from multi_llm_chat.events import (
     ToolCallStart,
     Usage,
 )
-from multi_llm_chat.history.values import Media, Part, Text, Thinking, ToolCall
+from multi_llm_chat.history.values import Media, Native, Part, Text, Thinking, ToolCall
 from multi_llm_chat.protocol._sse import SseDecoder
 
 
@@ -89,6 +89,7 @@ def test_a_whole_anthropic_reply() -> None:
         Text("Hi"),
         ToolCall("f", {"n": 1}, "a"),
         ToolCall("g", {}, "b"),
+        Native("server_tool_use", "used web_search {}", ORIGIN, body["content"][-1]),
     )
     assert events[-2:] == [Usage(8, 4, 5), Finish("tool_calls", "tool_use")]
 

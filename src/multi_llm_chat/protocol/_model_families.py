@@ -3,17 +3,17 @@
 Rules:
 1. A chat template travels with the model: ``row_for_model`` changes a server's row where the model's family
    demands it, wherever the model runs.
-2. Claude: from 4.7 on, and in the whole 5 family, thinking is ``adaptive`` and a fixed budget is refused,
-   and so are sampling parameters; 4.6 takes both forms of thinking; before that only a budget exists.
-3. A name without a number is taken for a current model.
+2. What a Claude model takes is a row of ``_CLAUDE`` (RULES section 9, state of November 2026).
+3. A name that is not in a table is taken for a newest model.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
 from multi_llm_chat.protocol.providers import ProviderRow
 
@@ -83,6 +83,8 @@ def row_for_model(
     row: ProviderRow, model: str, thinking: int | str | bool | None = None
 ) -> ProviderRow:
     """The row as it is for this model; ``thinking`` is the wish of ``Options`` of that name."""
+    if row.dialect == "anthropic" and claude_family(model).later_system:
+        return msgspec.structs.replace(row, system="anywhere")
     if row.dialect != "openai_chat":
         return row
     thinks = bool(thinking) if thinking is not None else "deepseek-chat" not in model
@@ -115,26 +117,91 @@ def thinks_without_tools(model: str) -> bool:
 
 # Claude models.
 
-_CLAUDE_VERSION = re.compile(r"(\d+)(?:[-.](\d{1,2}))?(?![\d])")
-_NEWEST = (99, 0)
+
+class ClaudeFamily(Struct, frozen=True):
+    """What the models of one Claude family take; the default is what the newest take.
+
+    ``thinking`` is how it is asked for, ``off`` what turns it off (empty: nothing does), ``thinks`` whether it is on where the
+    request says nothing. ``binds_thinking``: a thinking block is valid only behind the prefix it was made for (ANT-28).
+    ``later_system``: system messages may stand in mid-conversation (ANT-45). ``wants_tools``: tool blocks in the history need declared
+    tools (ANT-16).
+    """
+
+    thinking: Literal["adaptive", "budget", ""] = "adaptive"
+    off: Literal["disabled", "between_tools", ""] = ""
+    thinks: bool = True
+    efforts: tuple[str, ...] = ("low", "medium", "high", "xhigh", "max")
+    temperature: bool = False
+    forced_tools: bool = False
+    binds_thinking: bool = True
+    later_system: bool = True
+    prefill: bool = False
+    wants_tools: bool = False
 
 
-def claude_version(model: str) -> tuple[int, int]:
-    """The generation in a model's name; a name without one is taken for the newest."""
-    found = _CLAUDE_VERSION.search(model.split("claude", 1)[-1])
-    if found is None:
-        return _NEWEST
-    return int(found[1]), int(found[2] or 0)
+_BOUND = ClaudeFamily()
+_FIVE = ClaudeFamily(forced_tools=True, binds_thinking=False)
+_FOUR_SEVEN = ClaudeFamily(
+    off="disabled", thinks=False, forced_tools=True, binds_thinking=False, later_system=False
+)
+_FOUR_SIX = msgspec.structs.replace(
+    _FOUR_SEVEN, efforts=("low", "medium", "high", "max"), temperature=True
+)
+_FOUR_FIVE = msgspec.structs.replace(_FOUR_SIX, thinking="budget", efforts=(), prefill=True)
+_OLDER = msgspec.structs.replace(_FOUR_FIVE, wants_tools=True)
+
+#: The longest name first. Fable, Mythos: always think (ANT-32); a forced tool is refused from 5.1 on (ANT-34).
+_CLAUDE: tuple[tuple[str, ClaudeFamily], ...] = (
+    ("sonnet-5-5", msgspec.structs.replace(_BOUND, off="between_tools")),
+    ("haiku-5-5", msgspec.structs.replace(_BOUND, off="disabled", forced_tools=True)),
+    ("opus-5-5", _BOUND),
+    ("sonnet-4-0", _OLDER),
+    ("sonnet-4-5", _FOUR_FIVE),
+    ("sonnet-4-6", _FOUR_SIX),
+    ("haiku-4-5", _FOUR_FIVE),
+    ("opus-4-0", _OLDER),
+    ("opus-4-1", _OLDER),
+    ("opus-4-5", msgspec.structs.replace(_FOUR_FIVE, efforts=("low", "medium", "high"))),
+    ("opus-4-6", _FOUR_SIX),
+    ("opus-4-7", _FOUR_SEVEN),
+    ("opus-4-8", msgspec.structs.replace(_FOUR_SEVEN, later_system=True)),
+    ("sonnet-5", msgspec.structs.replace(_FIVE, off="disabled", later_system=False)),
+    ("mythos-5", _FIVE),
+    ("fable-5", _FIVE),
+    ("opus-5", msgspec.structs.replace(_FIVE, off="disabled")),
+    ("sonnet-4", _OLDER),
+    ("opus-4", _OLDER),
+    ("3-7", _OLDER),
+    ("3", msgspec.structs.replace(_OLDER, thinking="")),
+    ("2", msgspec.structs.replace(_OLDER, thinking="")),
+)
 
 
-def thinks_adaptively(model: str) -> bool:
-    """Whether thinking is asked for as ``adaptive``."""
-    return claude_version(model) >= (4, 6)
+_LATER_VERSION = re.compile(r"\d|-\d{1,2}(?!\d)")
 
 
-def takes_temperature(model: str) -> bool:
-    """Whether the model still takes sampling parameters."""
-    return claude_version(model) < (4, 7)
+@lru_cache(maxsize=256)  # the same few names, for every request
+def claude_family(model: str) -> ClaudeFamily:
+    """What the model takes. A row covers the name itself and dated or suffixed forms of it, but no later version."""
+    name = model.lower().rpartition("claude-")[2].replace(".", "-").replace("@", "-")
+    for prefix, family in _CLAUDE:
+        rest = name.removeprefix(prefix)
+        if rest != name and (prefix[0].isdigit() or not _LATER_VERSION.match(rest)):
+            return family
+    return _BOUND
+
+
+#: Words for how deep a model thinks, from the lowest.
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def nearest_effort(wanted: str, accepted: Sequence[str]) -> str | None:
+    """The accepted word for the wanted effort, else the nearest lower one, else the lowest (ANT-36)."""
+    if wanted in accepted or not accepted:
+        return wanted if accepted else None
+    reach = _EFFORTS.index(wanted) if wanted in _EFFORTS else _EFFORTS.index("high")
+    lower = [word for word in accepted if _EFFORTS.index(word) <= reach]
+    return lower[-1] if lower else accepted[0]
 
 
 # Gemini models.

@@ -3,7 +3,8 @@
 Rules:
 1. A content block is a part; blocks keep their order and are never merged (ANT-12).
 2. Thinking keeps its signature, redacted thinking its data, both in ``opaque``.
-3. Blocks of the provider's own tools, and blocks that are not known, are skipped without harm.
+3. Blocks of the provider's own tools, and blocks that are not known, are ``Native`` parts once they are whole;
+   what else a text or a call carries (citations, ``caller``) is its extras.
 4. A call whose arguments are whole is closed with its block. One without arguments is closed by
    what follows: only the stop reason shows whether the length limit cut it off (STR-10, STR-14).
 5. A stop reason or ``message_stop`` completes the reply.
@@ -15,10 +16,15 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final
 
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
-from multi_llm_chat.history.values import Part
+from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.values import JsonObject, Part
 from multi_llm_chat.protocol._failures import read_error_details, read_failure
+from multi_llm_chat.protocol._message_reader import remaining_fields
+from multi_llm_chat.protocol.anthropic.native_blocks import CALL_KEYS, TEXT_KEYS, describe
 from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, ThinkingDraft
@@ -34,19 +40,19 @@ class FrameDelta(Struct, gc=False):
     thinking: str | None = None
     signature: str | None = None
     stop_reason: str | None = None
+    citation: Any = None
+    content: Any = None
+    encrypted_content: Any = None
 
 
-class ContentBlock(Struct, gc=False):
-    """The head of a content block; in a whole reply, all of it."""
+class CallBlock(Struct, gc=False):
+    """What a block of an SDK's own type is asked for: its type, and the call in it."""
 
     type: str = ""
     text: str | None = None
     id: str | None = None
     name: str | None = None
     input: Any = None
-    thinking: str | None = None
-    signature: str | None = None
-    data: str | None = None
 
 
 class MessageOutputDetails(Struct, gc=False):
@@ -108,15 +114,16 @@ class MessageEvent(Struct, gc=False):
     type: str = ""
     index: int = 0
     delta: FrameDelta | None = None
-    content_block: ContentBlock | None = None
+    content_block: Any = None
     message: ReplyMessage | None = None
     usage: MessageUsage | None = None
     error: Any = None
-    content: list[ContentBlock] | None = None
+    content: list[Any] | None = None
     stop_reason: str | None = None
 
 
 FRAMES = LenientDecoder(MessageEvent)
+_BLOCKS = LenientDecoder(CallBlock)
 
 
 # The decoder.
@@ -128,6 +135,8 @@ _REASONS: Final[dict[str, FinishReason]] = {
     "stop_sequence": "stop",
     "max_tokens": "length",
     "model_context_window_exceeded": "length",
+    "pause_turn": "paused",
+    "compaction": "paused",
     "tool_use": "tool_calls",
     "refusal": "refusal",
 }
@@ -135,12 +144,39 @@ _REASONS: Final[dict[str, FinishReason]] = {
 _decode = FRAMES.decode
 
 
+class _NativeDraft:
+    """A block of the provider's own: its head, and what its deltas add."""
+
+    def __init__(self, block: JsonObject) -> None:
+        self._block = dict(block)
+        self._fragments: list[str] = []
+
+    def add(self, delta: FrameDelta) -> None:
+        """Take a piece of the input of a server tool, or the content of a compaction."""
+        if delta.partial_json:
+            self._fragments.append(delta.partial_json)
+        if delta.text:
+            self._block["text"] = as_text(self._block.get("text")) + delta.text
+        if delta.content is not None:
+            self._block["content"] = delta.content
+        if delta.encrypted_content is not None:
+            self._block["encrypted_content"] = delta.encrypted_content
+
+    def whole(self) -> JsonObject:
+        """Give the block as a whole reply has it."""
+        if self._fragments:
+            arguments, raw, error = parse_arguments("".join(self._fragments))
+            self._block["input"] = arguments if error is None else {"_raw": raw}
+        return self._block
+
+
 class AnthropicDecoder(ReplyDecoder):
     """Reads one Messages reply."""
 
     def __init__(self, context: DecodeContext) -> None:
         super().__init__(context)
-        self._blocks: dict[int, TextDraft | ThinkingDraft | CallDraft | None] = {}
+        self._blocks: dict[int, TextDraft | ThinkingDraft | CallDraft | _NativeDraft] = {}
+        self._native: _NativeDraft | None = None  # begun and not yet whole
         self._counted = MessageUsage()
         self._waiting: CallDraft | None = None  # its block has ended, its arguments may not have
 
@@ -179,45 +215,57 @@ class AnthropicDecoder(ReplyDecoder):
         return []
 
     def _read_block_start(self, frame: MessageEvent) -> list[Event]:
-        block = frame.content_block or ContentBlock()
-        events = self._close_waiting()
-        begin = self._blocks_known.get(block.type)
-        if begin is None:
-            self._blocks[frame.index] = None
-            return events
-        return events + begin(self, frame.index, block)
+        block = _as_block(frame.content_block)
+        events = self._close_waiting() + self._close_native()
+        begin = self._blocks_known.get(as_text(block.get("type")))
+        if begin is not None:
+            return events + begin(self, frame.index, block)
+        self._native = self._blocks[frame.index] = _NativeDraft(block)
+        return events
 
-    def _begin_text(self, index: int, block: ContentBlock) -> list[Event]:
+    def _begin_text(self, index: int, block: JsonObject) -> list[Event]:
         draft = self._assembly.open_text()
         self._blocks[index] = draft
-        return draft.add(block.text or "")
+        draft.extras |= remaining_fields(block, TEXT_KEYS)
+        return draft.add(as_text(block.get("text")))
 
-    def _begin_thinking(self, index: int, block: ContentBlock) -> list[Event]:
+    def _begin_thinking(self, index: int, block: JsonObject) -> list[Event]:
         draft = self._assembly.open_thinking()
         self._blocks[index] = draft
-        if block.signature:
-            draft.opaque["signature"] = block.signature
-        return draft.add(block.thinking or "")
+        if signature := as_text(block.get("signature")):
+            draft.opaque["signature"] = signature
+        return draft.add(as_text(block.get("thinking")))
 
-    def _begin_redacted(self, index: int, block: ContentBlock) -> list[Event]:
+    def _begin_redacted(self, index: int, block: JsonObject) -> list[Event]:
         draft = self._assembly.open_thinking()
         self._blocks[index] = draft
-        draft.opaque["redacted"] = block.data or ""
+        draft.opaque["redacted"] = as_text(block.get("data"))
         return []
 
-    def _begin_call(self, index: int, block: ContentBlock) -> list[Event]:
+    def _begin_call(self, index: int, block: JsonObject) -> list[Event]:
         events = self._assembly.add_call(
-            key=index, wire_id=block.id, name=block.name, arguments=block.input or None
+            key=index,
+            wire_id=as_text(block.get("id")),
+            name=as_text(block.get("name")),
+            arguments=block.get("input") or None,
         )
-        self._blocks[index] = self._assembly.calls.last
+        draft = self._assembly.calls.last
+        if draft is not None:
+            self._blocks[index] = draft
+            draft.extras |= remaining_fields(block, CALL_KEYS)
         return events
 
     def _add_to_block(self, index: int, delta: FrameDelta) -> list[Event]:
         if index not in self._blocks and delta.text:
-            return self._begin_text(index, ContentBlock(text=delta.text))
+            return self._begin_text(index, {"text": delta.text})
         draft = self._blocks.get(index)
         if isinstance(draft, TextDraft):
+            if delta.citation is not None:
+                cited = as_list(draft.extras.get("citations")) or []
+                draft.extras["citations"] = [*cited, delta.citation]
             return draft.add(delta.text or "")
+        if isinstance(draft, _NativeDraft):
+            draft.add(delta)
         if isinstance(draft, CallDraft):
             return self._assembly.add_call(key=index, arguments=delta.partial_json)
         if isinstance(draft, ThinkingDraft):
@@ -231,9 +279,23 @@ class AnthropicDecoder(ReplyDecoder):
         if isinstance(draft, CallDraft):
             self._waiting = draft
             return self._close_waiting() if draft.is_complete() else []
+        if isinstance(draft, _NativeDraft):
+            return self._close_native()
         if draft is not None:
             draft.finished = True
         return []
+
+    def _close_native(self) -> list[Event]:
+        draft, self._native = self._native, None
+        if draft is None:
+            return []
+        block = draft.whole()
+        return self._assembly.add_native(
+            as_text(block.get("type")) or "block", describe(block), block
+        )
+
+    def _close(self) -> list[Event]:
+        return [] if self.done else self._close_native() + super()._close()
 
     def _close_waiting(self) -> list[Event]:
         waiting, self._waiting = self._waiting, None
@@ -289,6 +351,11 @@ class AnthropicDecoder(ReplyDecoder):
         "redacted_thinking": _begin_redacted,
         "tool_use": _begin_call,
     }
+
+
+def _as_block(value: object) -> JsonObject:
+    """A block as an object; of an SDK's own type, what a call needs."""
+    return as_object(value) or asdict(_BLOCKS.fit(value))
 
 
 def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...], list[Event]]:

@@ -1,38 +1,33 @@
 """Write a request for Anthropic Messages.
 
 Rules:
-1. Messages alternate between user and assistant; results open the user message that follows their calls.
-2. Thinking blocks are written exactly as they came, and only when thinking is on in this request.
-3. Thinking is off when the open tool loop does not begin with a thinking block: it cannot be made up.
-4. Tools are declared, if only as stubs, whenever the messages speak of calls.
+1. What a model takes is data: ``ClaudeFamily``. Thinking is never turned off, given a budget, or combined with a forced
+   tool where the model refuses that (ANT-32, ANT-33, ANT-15, ANT-34).
+2. Thinking is replayed in every turn or in none. It is replayed whenever the model thinks in this request (ANT-28, ANT-29).
+3. With a budget, thinking is off when the open tool loop does not begin with a thinking block: it cannot be made up (ANT-10).
+4. The client's cache marks stay; our own take the places that are left, of four (ANT-44).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from multi_llm_chat.history.reader import split_result
-from multi_llm_chat.history.values import (
-    JsonObject,
-    Media,
-    Part,
-    Text,
-    Thinking,
-    ToolCall,
-    ToolResult,
-    Turn,
+from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.values import JsonObject, Thinking, ToolCall, Turn
+from multi_llm_chat.protocol._model_families import (
+    ClaudeFamily,
+    claude_family,
+    nearest_effort,
 )
-from multi_llm_chat.protocol._model_families import takes_temperature, thinks_adaptively
+from multi_llm_chat.protocol.anthropic.messages import (
+    MessageWriter,
+    as_blocks,
+    thinking_block,
+)
 from multi_llm_chat.protocol.request_draft import (
-    PICTURES,
     Encoded,
-    Loss,
     RequestDraft,
     choose_tool,
     effort_of,
-    join_labels,
-    media_label,
-    settle_media,
     system_text,
-    written_as_text,
 )
 from multi_llm_chat.schema.dialect_rules import ANTHROPIC, OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
@@ -42,16 +37,21 @@ PATH = "/messages"
 _DEFAULT_MAX_TOKENS = 8192
 _SMALLEST_BUDGET = 1024
 _DEFAULT_BUDGET = 8192
-_CACHE: JsonObject = {"type": "ephemeral"}
+_MOST_MARKS = 4
+_CALL_ANY = "[Call one of the tools now.]"
+_CALL_ONE = "[Call the tool {name} now.]"
 _STUB: JsonObject = {"type": "object", "properties": {}}
 
 
 def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
+    family = claude_family(draft.model)
     system, turns = system_text(draft.turns)
-    thinking = _thinking_setting(draft, turns)
-    replays = thinking is not None and thinking["type"] != "disabled"
-    messages = write_messages(turns, replays=replays)
+    sources = draft.sources[len(draft.turns) - len(turns) :]
+    thinking = _thinking_setting(draft, family, turns)
+    kind = family.thinks if thinking is None else thinking["type"] != "disabled"
+    writer = MessageWriter(draft, family, replays=bool(kind))
+    messages = writer.write(turns, sources)
     body: JsonObject = {
         "model": draft.model,
         "max_tokens": _max_tokens(draft, thinking),
@@ -60,163 +60,119 @@ def encode(draft: RequestDraft) -> Encoded:
     if draft.system_prompt:
         system = [draft.system_prompt, *system]
     if system:
-        body["system"] = _system(system, cached=draft.options.cache)
+        body["system"] = system[0] if len(system) == 1 else _system(system)
     if thinking is not None:
         body["thinking"] = thinking
-    body |= _tools(draft, turns, thinking=replays) | _settings(draft, thinking=replays)
-    if draft.options.cache:
-        _mark_last_message(messages)
+    body |= _tools(draft, family, turns, thinking) | _settings(draft, family, thinking)
+    _ask_for_tool(draft, family, body)
+    _mark_for_cache(draft, body, decorated=writer.decorated)
     if draft.stream:
         body["stream"] = True
-    draft.note_losses(lambda part, turn: _loss(part, turn, replays))
+    draft.note_losses(writer.loss)
     return Encoded(body | draft.options.extra, PATH)
 
 
-def write_messages(turns: Sequence[Turn], *, replays: bool) -> list[JsonObject]:
-    """The messages of a request; ``replays`` says whether thinking blocks are written."""
-    messages: list[JsonObject] = []
-    spoke = ""
-    for turn in turns:
-        role = "user" if turn.role in ("user", "tool") else "assistant"
-        said = _said(turn.parts, role, replays)
-        if not said:
-            continue
-        if role == spoke:
-            last = messages[-1]
-            last["content"] = blocks = _as_blocks(last["content"])
-            blocks.extend(_as_blocks(said))
-        else:
-            spoke = role
-            messages.append({"role": role, "content": said})
-    return messages
+def _system(texts: Sequence[str]) -> list[JsonObject]:
+    return [{"type": "text", "text": text} for text in texts]
 
 
-def _said(parts: tuple[Part, ...], role: str, replays: bool) -> str | list[JsonObject]:
-    """What a message says: words alone as a string."""
-    if len(parts) == 1 and type(parts[0]) is Text:
-        return parts[0].content
-    blocks = _blocks(_led(parts), role, replays)
-    return blocks[0]["text"] if len(blocks) == 1 and blocks[0]["type"] == "text" else blocks
+# Cache marks.
 
 
-def _as_blocks(said: str | list[JsonObject]) -> list[JsonObject]:
-    return [{"type": "text", "text": said}] if isinstance(said, str) else said
+def _mark_for_cache(draft: RequestDraft, body: JsonObject, *, decorated: bool) -> None:
+    """Let the provider cache what the client marked and, if it is wanted, everything up to the last message."""
+    marked: list[JsonObject] = []
+    if decorated:
+        body["messages"] = messages = [_copy_blocks(message) for message in body["messages"]]
+        marked = [block for block in _content_blocks(messages) if "cache_control" in block]
+    if len(marked) > _MOST_MARKS:
+        draft.note("ANT-44", f"kept the last {_MOST_MARKS} cache marks")
+        for block in marked[:-_MOST_MARKS]:
+            del block["cache_control"]
+        marked = marked[-_MOST_MARKS:]
+    is_long = False
+    for block in reversed(marked):  # a long mark may not come after a short one
+        if (as_object(block["cache_control"]) or {}).get("ttl") == "1h":
+            is_long = True
+        elif is_long:
+            block["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
+    if draft.options.cache:
+        _add_marks(body, _MOST_MARKS - len(marked), is_long)
 
 
-def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts without thinking that led to nothing: a message may not end with it."""
-    length = len(parts)
-    while length and type(parts[length - 1]) is Thinking:
-        length -= 1
-    return parts[:length]
+def _add_marks(body: JsonObject, free: int, is_long: bool) -> None:
+    mark: JsonObject = {"type": "ephemeral"} | ({"ttl": "1h"} if is_long else {})
+    last: JsonObject = body["messages"][-1]
+    blocks = last["content"] = as_blocks(last["content"])
+    # Native blocks are the history's own values: a mark goes into a copy.
+    if free and "cache_control" not in blocks[-1]:
+        blocks[-1] = blocks[-1] | {"cache_control": {"type": "ephemeral"}}
+        free -= 1
+    if free and "tools" in body:
+        body["tools"][-1]["cache_control"] = mark
+        free -= 1
+    if free and "system" in body:
+        given = body["system"]
+        blocks = body["system"] = _system([given]) if isinstance(given, str) else given
+        blocks[-1]["cache_control"] = mark
 
 
-def _blocks(parts: tuple[Part, ...], role: str, replays: bool) -> list[JsonObject]:
-    blocks: list[JsonObject] = []
-    for part in parts:  # the most frequent first: there are thousands
-        if type(part) is Text:
-            blocks.append({"type": "text", "text": part.content})
-        elif type(part) is ToolCall:
-            block = {
-                "type": "tool_use",
-                "id": part.tool_call_id,
-                "name": part.name,
-                "input": part.arguments,
-            }
-            blocks.append(block)
-        elif type(part) is ToolResult:
-            blocks.append(_result(part))
-        elif type(part) is Media:
-            # Only a user message may hold pictures and documents.
-            label = {"type": "text", "text": media_label(part)}
-            blocks.append(_media_block(part) if role == "user" else label)
-        elif type(part) is Thinking and replays:
-            blocks.extend(_thinking_block(part))
-    return blocks
+def _copy_blocks(block: JsonObject) -> JsonObject:
+    """A message or result whose blocks can be changed: those of native parts and extras are the history's."""
+    content: list[JsonObject] | None = as_list(block.get("content"))
+    return dict(block) if content is None else block | {"content": [*map(_copy_blocks, content)]}
 
 
-def _loss(part: Media | Thinking, turn: Turn, replays: bool) -> Loss | None:
-    if isinstance(part, Media):
-        is_sent = turn.role in ("user", "tool") and _media_block(part)["type"] != "text"
-        return None if is_sent else ("ANT-DOC", written_as_text(part))
-    if not replays:
-        return "ANT-14", "left out thinking: it is off in this request"
-    if all(part is not other for other in _led(turn.parts)):
-        return "ANT-12", "left out thinking that led to nothing"
-    signed = any(True for _ in _thinking_block(part))
-    return None if signed else ("ANT-13", "left out thinking that is not signed")
+def _content_blocks(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
+    for message in messages:
+        blocks: list[JsonObject] = as_list(message["content"]) or []
+        for block in blocks:
+            yield block
+            if block.get("type") == "tool_result":
+                yield from as_list(block.get("content")) or ()
 
 
-def _thinking_block(part: Thinking) -> Iterator[JsonObject]:
-    redacted, signature = part.opaque.get("redacted"), part.opaque.get("signature")
-    if isinstance(redacted, str) and redacted:
-        yield {"type": "redacted_thinking", "data": redacted}
-    elif isinstance(signature, str) and signature:
-        yield {"type": "thinking", "thinking": part.content, "signature": signature}
+# Thinking.
 
 
-def _media_block(part: Media) -> JsonObject:
-    media = settle_media(part)
-    if media is not None and media.data is not None:
-        source = {"type": "base64", "media_type": media.mime, "data": media.data}
-        if media.mime in PICTURES:
-            return {"type": "image", "source": source}
-        if media.mime == "application/pdf":
-            return {"type": "document", "source": source}
-    elif media is not None and media.url is not None and media.url.startswith("https://"):
-        kinds = {"application/pdf": "document"} | dict.fromkeys(PICTURES, "image")
-        if media.mime in kinds:
-            return {"type": kinds[media.mime], "source": {"type": "url", "url": media.url}}
-    return {"type": "text", "text": media_label(part)}
-
-
-def _result(part: ToolResult) -> JsonObject:
-    text, media = split_result(part.content)
-    block: JsonObject = {"type": "tool_result", "tool_use_id": part.tool_call_id, "content": text}
-    if media:
-        text, carried = join_labels(text, map(_media_block, media))
-        words = [{"type": "text", "text": text}] if text else []
-        block["content"] = [*words, *carried] if carried else text
-    if part.is_error:
-        block["is_error"] = True
-    return block
-
-
-def _system(texts: Sequence[str], *, cached: bool) -> str | list[JsonObject]:
-    if len(texts) == 1 and not cached:
-        return texts[0]
-    blocks: list[JsonObject] = [{"type": "text", "text": text} for text in texts]
-    if cached:
-        blocks[-1]["cache_control"] = _CACHE
-    return blocks
-
-
-def _mark_last_message(messages: list[JsonObject]) -> None:
-    """Let the provider cache everything up to here; thinking blocks cannot carry the mark."""
-    last = messages[-1]
-    if isinstance(last["content"], str):
-        last["content"] = list[JsonObject]([{"type": "text", "text": last["content"]}])
-    last["content"][-1]["cache_control"] = _CACHE
-
-
-def _thinking_setting(draft: RequestDraft, turns: Sequence[Turn]) -> JsonObject | None:
+def _thinking_setting(
+    draft: RequestDraft, family: ClaudeFamily, turns: Sequence[Turn]
+) -> JsonObject | None:
     wanted = draft.options.thinking
-    adaptive = thinks_adaptively(draft.model)
-    if wanted is None:
-        # A model that thought without being asked thinks by default: its blocks go back with it.
-        own = adaptive and _opens_with_thinking(turns)
-        return {"type": "adaptive"} if own else None
-    if not wanted:
-        return {"type": "disabled"}
+    if wanted is None or not family.thinking:
+        if wanted:
+            draft.note("ANT-33", "this model does not think: left it out")
+        return None
+    if not wanted or wanted == "none":
+        if family.off:
+            return {"type": family.off}
+        draft.note("ANT-32", "thinking cannot be turned off here: asked for the lowest effort")
+        return None
+    if family.thinking == "adaptive":
+        return {"type": "adaptive"}
     if _loop_lacks_thinking(turns):
         draft.note(
             "ANT-10", "the open tool loop has no thinking to continue from: turned thinking off"
         )
         return {"type": "disabled"}
-    if adaptive:
-        return {"type": "adaptive"}
     budget = wanted if isinstance(wanted, int) and wanted is not True else _DEFAULT_BUDGET
     return {"type": "enabled", "budget_tokens": max(budget, _SMALLEST_BUDGET)}
+
+
+def _effort(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | None) -> str | None:
+    """The word for how deep the model thinks, where it was asked for and the model knows one."""
+    wanted = draft.options.thinking
+    if wanted is None or family.thinking != "adaptive":
+        return None
+    if thinking is None:  # thinking cannot be turned off
+        return family.efforts[0] if family.efforts else None
+    word = effort_of(wanted)
+    if thinking["type"] != "adaptive" or word is None:
+        return None
+    effort = nearest_effort(word, family.efforts)
+    if effort != word:
+        draft.note("ANT-36", f"the effort {word!r} is not known here: asked for {effort!r}")
+    return effort
 
 
 def _open_loop(turns: Sequence[Turn]) -> Turn | None:
@@ -234,14 +190,9 @@ def _loop_lacks_thinking(turns: Sequence[Turn]) -> bool:
     return last is not None and not _starts_thinking(last)
 
 
-def _opens_with_thinking(turns: Sequence[Turn]) -> bool:
-    last = _open_loop(turns)
-    return last is not None and _starts_thinking(last)
-
-
 def _starts_thinking(turn: Turn) -> bool:
     first = turn.parts[0]
-    return isinstance(first, Thinking) and any(True for _ in _thinking_block(first))
+    return isinstance(first, Thinking) and any(True for _ in thinking_block(first))
 
 
 def _max_tokens(draft: RequestDraft, thinking: JsonObject | None) -> int:
@@ -253,9 +204,11 @@ def _max_tokens(draft: RequestDraft, thinking: JsonObject | None) -> int:
     return budget + wanted
 
 
-def _tools(draft: RequestDraft, turns: Sequence[Turn], *, thinking: bool) -> JsonObject:
+def _tools(
+    draft: RequestDraft, family: ClaudeFamily, turns: Sequence[Turn], thinking: JsonObject | None
+) -> JsonObject:
     if not draft.tools:
-        return _stubs(draft, turns)
+        return _stubs(draft, turns) if family.wants_tools else {}
     written: list[JsonObject] = []
     for tool in draft.tools:
         projected = recall_projection(tool.schema, ANTHROPIC)
@@ -269,13 +222,14 @@ def _tools(draft: RequestDraft, turns: Sequence[Turn], *, thinking: bool) -> Jso
         if tool.description:
             entry["description"] = tool.description
         written.append(entry)
-    if draft.options.cache:
-        written[-1]["cache_control"] = _CACHE
     choice = choose_tool(draft, "OAI-15")
     if choice is None:
         return {"tools": written}
-    if thinking and choice not in ("auto", "none"):
+    has_budget = thinking is not None and thinking["type"] == "enabled"
+    if has_budget and choice not in ("auto", "none"):
         draft.note("ANT-15", "no tool can be forced while the model thinks: left it the choice")
+        choice = "auto"
+    elif not family.forced_tools and choice not in ("auto", "none"):
         choice = "auto"
     words = {"auto": "auto", "none": "none", "required": "any"}
     kind = words.get(choice)
@@ -296,12 +250,31 @@ def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:
     return {"tools": stubs, "tool_choice": {"type": "none"}}
 
 
-def _settings(draft: RequestDraft, *, thinking: bool) -> JsonObject:
+def _ask_for_tool(draft: RequestDraft, family: ClaudeFamily, body: JsonObject) -> None:
+    """Ask in words for the tool that this model does not let a request force (ANT-34)."""
+    choice = draft.tool_choice
+    names = [tool.name for tool in draft.tools]
+    if family.forced_tools or (choice != "required" and choice not in names):
+        return
+    sentence = _CALL_ANY if choice == "required" else _CALL_ONE.format(name=choice)
+    last = next(
+        (message for message in reversed(body["messages"]) if message["role"] == "user"), None
+    )
+    if last is None:
+        return
+    draft.note("ANT-34", "no tool can be forced here: left the choice and asked for it in words")
+    blocks = as_blocks(last["content"])
+    if blocks[-1].get("text") != sentence:
+        last["content"] = [*blocks, {"type": "text", "text": sentence}]
+
+
+def _settings(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | None) -> JsonObject:
     options = draft.options
     settings: JsonObject = {}
+    is_thinking = thinking is not None and thinking["type"] != "disabled"
     if options.temperature is not None:
-        if thinking or not takes_temperature(draft.model):
-            draft.note("ANT-25", "no temperature can be set here: left it out")
+        if is_thinking or not family.temperature:
+            draft.note("ANT-35", "no temperature can be set here: left it out")
         else:
             if options.temperature > 1:
                 draft.note("ANT-DOC", "the temperature goes up to 1 here: lowered it")
@@ -312,7 +285,7 @@ def _settings(draft: RequestDraft, *, thinking: bool) -> JsonObject:
     if stops:
         settings["stop_sequences"] = stops
     output: JsonObject = {}
-    if thinking and thinks_adaptively(draft.model) and (effort := effort_of(options.thinking)):
+    if effort := _effort(draft, family, thinking):
         output["effort"] = effort
     if options.schema is not None:
         schema = recall_projection(options.schema, OPENAI_STRICT).schema

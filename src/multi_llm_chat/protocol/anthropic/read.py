@@ -1,18 +1,25 @@
 """Read the messages of Anthropic's API as a history.
 
-A user message that opens with results becomes a tool turn and a user turn. Blocks of tools that
-ran on Anthropic's side mean nothing to another provider, nor to Anthropic without their partners: they are written as text.
+Rules:
+1. A user message that opens with results becomes a tool turn and a user turn.
+2. A block without a part of ours is a ``Native`` part, what a part does not express is its extras: ``native_blocks``.
+3. A result that holds more than plain texts and attachments keeps its content as it came in its extras; its words and
+   attachments are the content that other providers get.
+4. A plain-text document is an attachment of the type ``text/plain``; a file that Anthropic stores has a ``file_id``.
 """
 
-from collections.abc import Callable
+import base64
+from typing import Any
 
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
+    Extras,
     JsonObject,
     Media,
+    Native,
     Origin,
     Part,
     Text,
@@ -24,14 +31,23 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol._message_reader import (
     content_parts,
-    left_out,
     read_messages_list,
+    remaining_fields,
     turns_of,
 )
+from multi_llm_chat.protocol.anthropic.native_blocks import (
+    CALL_KEYS,
+    TEXT_KEYS,
+    read_extras,
+    read_native,
+)
+
+_MEDIA_KEYS = frozenset({"type", "source"})
+_RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error"})
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """The messages as turns; ``origin`` stamps the thinking found in them."""
+    """The messages as turns; ``origin`` stamps the thinking, native parts and extras found in them."""
     turns: list[Turn] = []
     for index, message in enumerate(read_messages_list(messages)):
         role = as_text(message.get("role")) or "user"
@@ -44,13 +60,23 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
 
 
 def _read_block(block: JsonObject, index: int, origin: Origin) -> Part:
-    kind = as_text(block.get("type"))
-    if kind == "tool_result":
-        return _read_result(block, index)
-    if kind in ("thinking", "redacted_thinking"):
-        return _read_thinking(block, origin)
-    reader = _READERS.get(kind)
-    return reader(block) if reader is not None else left_out(kind)
+    match as_text(block.get("type")):
+        case "text":
+            extras = read_extras(block, TEXT_KEYS, origin) if len(block) > 2 else None
+            return Text(as_text(block.get("text")), extras)
+        case "tool_use":
+            arguments, raw, error = parse_arguments(block.get("input"))
+            name, identifier = as_text(block.get("name")), as_text(block.get("id"))
+            extras = read_extras(block, CALL_KEYS, origin) if len(block) > 4 else None
+            return ToolCall(name, arguments, identifier, raw, error, extras)
+        case "tool_result":
+            return _read_result(block, index, origin)
+        case "thinking" | "redacted_thinking":
+            return _read_thinking(block, origin)
+        case "image" | "document":
+            return _read_media(block, origin)
+        case _:
+            return read_native(block, origin)
 
 
 def _read_thinking(block: JsonObject, origin: Origin) -> Part:
@@ -61,43 +87,68 @@ def _read_thinking(block: JsonObject, origin: Origin) -> Part:
     return Thinking(as_text(block.get("thinking")), origin, opaque)
 
 
-def _read_text(block: JsonObject) -> Part:
-    return Text(as_text(block.get("text")))
-
-
-def _read_call(block: JsonObject) -> Part:
-    arguments, raw, error = parse_arguments(block.get("input"))
-    return ToolCall(as_text(block.get("name")), arguments, as_text(block.get("id")), raw, error)
-
-
-def _read_media(block: JsonObject) -> Part:
+def _read_media(block: JsonObject, origin: Origin) -> Part:
     source = as_object(block.get("source")) or {}
     default = "application/pdf" if block.get("type") == "document" else "image/png"
     mime = as_text(source.get("media_type")) or default
-    if isinstance(source.get("url"), str):
-        return Media(mime, url=source["url"])
-    if source.get("type") == "text":
-        return Text(as_text(source.get("data")))
-    return Media(mime, data=as_text(source.get("data")))
+    name = as_text(block.get("title")) or None
+    extras = read_extras(block, _MEDIA_KEYS, origin)
+    match source.get("type"):
+        case "file" if isinstance(source.get("file_id"), str):
+            # Only its origin knows the file: the reference is written from the extras, which bear that origin.
+            fields: JsonObject = {"type": as_text(block.get("type")), "source": source}
+            fields |= extras.fields if extras else {}
+            return Media(mime, name=name, file_id=source["file_id"], extras=Extras(origin, fields))
+        case "text" if isinstance(source.get("data"), str):
+            data = base64.b64encode(source["data"].encode(errors="replace")).decode()
+            return Media("text/plain", data=data, name=name, extras=extras)
+        case _ if isinstance(source.get("url"), str):
+            return Media(mime, url=source["url"], name=name, extras=extras)
+        case _ if isinstance(source.get("data"), str):
+            return Media(mime, data=source["data"], name=name, extras=extras)
+        case _:
+            return read_native(block, origin)
 
 
-def _read_result(block: JsonObject, index: int) -> Part:
-    parts = [
-        _read_block(part, index, NOWHERE) for part in content_parts(block.get("content"), index)
-    ]
-    texts = [part.content for part in parts if isinstance(part, Text)]
-    content = "\n".join(texts) if len(texts) == len(parts) else [write_part(part) for part in parts]
+def _read_result(block: JsonObject, index: int, origin: Origin) -> Part:
+    fields = remaining_fields(block, _RESULT_KEYS)
+    content = block.get("content")
+    read, is_whole = read_result_content(content, index)
+    if not is_whole:
+        fields["content"] = content
     return ToolResult(
         name="",
-        content=content,
+        content=read,
         tool_call_id=as_text(block.get("tool_use_id")),
         is_error=bool(block.get("is_error", False)),
+        extras=Extras(origin, fields) if fields else None,
     )
 
 
-_READERS: dict[str, Callable[[JsonObject], Part]] = {
-    "text": _read_text,
-    "tool_use": _read_call,
-    "image": _read_media,
-    "document": _read_media,
-}
+def read_result_content(content: object, index: int = 0) -> tuple[Any, bool]:
+    """The content of a result as ours, and whether it expresses everything the blocks say."""
+    if isinstance(content, str):
+        return content, True
+    if as_list(content) is None and (alone := as_object(content)) is not None:
+        content = [alone]
+    parts = [_read_block(block, index, NOWHERE) for block in content_parts(content, index)]
+    is_whole = not any(
+        isinstance(part, Native) or getattr(part, "extras", None) is not None for part in parts
+    )
+    plain: list[Part] = [
+        Text(part.text) if isinstance(part, Native) else _without_extras(part) for part in parts
+    ]
+    texts = [part.content for part in plain if isinstance(part, Text)]
+    if len(texts) == len(plain):
+        return "\n".join(texts), is_whole
+    return [write_part(part) for part in plain], is_whole
+
+
+def _without_extras(part: Part) -> Part:
+    if isinstance(part, Text):
+        return Text(part.content)
+    if isinstance(part, Media):
+        if part.data is None and part.url is None:
+            return Text(f"[attachment: file {part.file_id}, {part.mime}]")
+        return Media(part.mime, part.data, part.url, part.name)
+    return part

@@ -10,7 +10,7 @@ from multi_llm_chat.testing.validators.typed_views import as_array, as_object, a
 from multi_llm_chat.testing.validators.violation import Violation
 
 _CACHED = frozenset({"type", "cache_control"})
-_SERVER_RESULT = _CACHED | {"content", "tool_use_id", "caller"}
+_SERVER_RESULT = _CACHED | {"content", "tool_use_id", "caller", "is_error"}
 
 #: The members each block may have. Server tool results are matched by their suffix.
 BLOCK_KEYS: dict[str, frozenset[str]] = {
@@ -24,6 +24,10 @@ BLOCK_KEYS: dict[str, frozenset[str]] = {
     "tool_result": _CACHED | {"tool_use_id", "content", "is_error", "toolset_name"},
     "server_tool_use": _CACHED | {"id", "input", "name", "caller"},
     "container_upload": _CACHED | {"file_id"},
+    "mcp_tool_use": _CACHED | {"id", "input", "name", "server_name"},
+    "mcp_tool_listing": _CACHED | {"mcp_server_name", "tools"},
+    "compaction": _CACHED | {"content", "encrypted_content", "signature", "tool_changes"},
+    "fallback": _CACHED | {"from", "to", "trigger"},
 }
 _REQUIRED: dict[str, tuple[tuple[str, str], ...]] = {
     "text": (("text", "string"),),
@@ -41,6 +45,8 @@ _KINDS = {"string": str, "array": list, "object": dict}
 _ONLY_IN = {
     "tool_use": "assistant",
     "server_tool_use": "assistant",
+    "mcp_tool_use": "assistant",
+    "compaction": "assistant",
     "thinking": "assistant",
     "redacted_thinking": "assistant",
     "tool_result": "user",

@@ -96,10 +96,16 @@ def _check_empty(turns: list[MergedTurn]) -> Iterator[Violation]:
             yield say.EMPTY_ASSISTANT.fill(index=turn.index)
 
 
+#: A turn that ends with one of these was paused by the server, which continues it: it is no prefill (ANT-47).
+_PAUSED = ("server_tool_use", "mcp_tool_use", "compaction")
+
+
 def _check_prefill(turn: MergedTurn, model: ClaudeModel) -> Iterator[Violation]:
+    last = turn.blocks[-1].block
+    if last.get("type") in _PAUSED:
+        return
     if not model.takes_prefill:
         yield say.PREFILL.fill()
-    last = turn.blocks[-1].block
     text = last.get("text")
     if last.get("type") == "text" and isinstance(text, str) and text != text.rstrip():
         yield say.TRAILING_SPACE.fill()

@@ -36,15 +36,19 @@ class ClaudeModel(msgspec.Struct, frozen=True):
     @property
     def is_new_generation(self) -> bool:
         """Opus 4.7 and later and the 5 family: adaptive thinking only, no sampling parameters."""
-        if self.family == "mythos":
+        if self.family in ("mythos", "fable"):
             return True
         return self.version >= ((4, 7) if self.family == "opus" else (5, 0))
 
     @property
     def thinking_types(self) -> tuple[str, ...]:
         """The values of ``thinking.type`` that the model takes."""
+        if self.family in ("fable", "mythos") or (self.family, self.version) == ("opus", (5, 5)):
+            return ("adaptive",)
+        if self.version >= (5, 5):
+            return ("adaptive", "between_tools" if self.family == "sonnet" else "disabled")
         if self.is_new_generation:
-            return ("adaptive", "disabled", "between_tools")
+            return ("adaptive", "disabled")
         if self.version >= (4, 6):
             return ("enabled", "adaptive", "disabled")
         return ("enabled", "disabled")
@@ -62,7 +66,21 @@ class ClaudeModel(msgspec.Struct, frozen=True):
     @property
     def takes_system_messages(self) -> bool:
         """Whether a system message may stand in the middle of the conversation."""
-        return self.version >= (4, 8) or self.is_new_generation
+        if self.family == "sonnet":
+            return self.version >= (5, 5)
+        return self.version >= (4, 8)
+
+    @property
+    def takes_forced_tool(self) -> bool:
+        """Whether ``tool_choice`` may force a tool (ANT-34)."""
+        if self.family in ("fable", "mythos"):
+            return self.version < (5, 1)
+        return self.version < (5, 5) or self.family == "haiku"
+
+    @property
+    def wants_tools(self) -> bool:
+        """Whether tool blocks in the history need declared tools; claude-haiku-4-5 was seen to accept them without."""
+        return self.version < (4, 5)
 
 
 def claude_model(name: str) -> ClaudeModel:
@@ -129,14 +147,20 @@ def check_thinking_with_request(body: dict[str, Any], model: ClaudeModel) -> Ite
     config = members(body.get("thinking"))
     kind = as_string(config.get("type"))
     if kind in _KEYS and kind not in model.thinking_types:
-        adaptive_only = kind == "enabled"
-        yield (say.THINKING_ENABLED_TYPE if adaptive_only else say.THINKING_ADAPTIVE_TYPE).fill()
+        if kind in ("enabled", "disabled") and "adaptive" in model.thinking_types:
+            rule = "ANT-33" if kind == "enabled" else "ANT-32"
+            yield Violation(rule, say.THINKING_TYPE.format(kind=kind))
+        else:
+            yield say.THINKING_ADAPTIVE_TYPE.fill()
     budget, limit = as_integer(config.get("budget_tokens")), as_integer(body.get("max_tokens"))
     if kind == "enabled" and budget is not None and limit is not None and budget >= limit:
         yield say.BUDGET_LIMIT.fill()
     is_on = kind in ("enabled", "adaptive")
-    if is_on and members(body.get("tool_choice")).get("type") in ("any", "tool"):
-        yield say.FORCED_TOOL.fill()
+    if members(body.get("tool_choice")).get("type") in ("any", "tool"):
+        if kind == "enabled":
+            yield say.FORCED_TOOL.fill()
+        elif not model.takes_forced_tool:
+            yield say.FORCED_TOOL_REFUSED.fill()
     if model.is_new_generation:
         yield from _check_deprecated_sampling(body, model)
     elif is_on:

@@ -2,8 +2,9 @@
 
 1. The user's turn after a tool use opens with the results of all uses of that turn.
 2. Ids of tool uses are unique in the whole request; a use has one result.
-3. The result of a server tool follows its use within the assistant's turn.
-4. A request whose history uses tools offers tools.
+3. The result of a server tool follows its use, with no word of the user between. A use may be open at the end of the
+   request, and while the client's own calls of its turn are answered.
+4. A request whose history uses tools offers tools, where the model is an older one.
 """
 
 from collections.abc import Iterator
@@ -85,7 +86,7 @@ def open_loop(turns: list[MergedTurn]) -> list[MergedTurn]:
 # Tool uses and their results.
 
 
-def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
+def check_pairing(body: dict[str, Any], *, wants_tools: bool) -> Iterator[Violation]:
     """Hold the whole conversation against the rules above."""
     turns = read_turns(body.get("messages"))
     seen: set[str] = set()
@@ -93,13 +94,13 @@ def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
     for turn in turns:
         if turn.role == "assistant":
             yield from _check_unique(turn, seen)
-            yield from _check_server_tools(turn)
         else:
             yield from _check_results(turn, previous)
         previous = turn
     if previous is not None and previous.role == "assistant":
         yield from _say_unanswered(previous, set())
-    if not body.get("tools") and any(_uses_tools(turn) for turn in turns):
+    yield from _check_server_tools(turns)
+    if wants_tools and not body.get("tools") and any(_uses_tools(turn) for turn in turns):
         yield say.TOOLS_MISSING.fill()
 
 
@@ -162,24 +163,38 @@ def _say_unanswered(turn: MergedTurn, answered: set[str]) -> Iterator[Violation]
         )
 
 
-def _check_server_tools(turn: MergedTurn) -> Iterator[Violation]:
+_SERVER_USES = ("server_tool_use", "mcp_tool_use")
+
+
+def _check_server_tools(turns: list[MergedTurn]) -> Iterator[Violation]:
     pending: dict[str, PlacedBlock] = {}
-    known: set[str] = set()
-    for placed in turn.blocks:
-        if placed.kind == "server_tool_use":
+    for turn in turns:
+        kinds = {placed.kind for placed in turn.blocks}
+        speaks = turn.role == "user" and kinds != {"tool_result"}
+        if speaks and (turn is not turns[-1] or "tool_result" not in kinds):
+            yield from _say_open(pending)
+            pending = {}
+        for placed in turn.blocks:
             identifier = as_string(placed.block.get("id")) or ""
-            known.add(identifier)
-            pending[identifier] = placed
-        elif is_server_result(placed.kind):
-            identifier = as_string(placed.block.get("tool_use_id")) or ""
-            pending.pop(identifier, None)
-            if identifier not in known:
+            answered = as_string(placed.block.get("tool_use_id")) or ""
+            if placed.kind in _SERVER_USES:
+                pending[identifier] = placed
+            elif is_server_result(placed.kind) and pending.pop(answered, None) is None:
                 yield say.ORPHAN_SERVER_RESULT.fill(
                     index=placed.index,
                     position=placed.position,
                     kind=placed.kind,
-                    identifier=identifier,
+                    identifier=answered,
                 )
+    last = next((turn for turn in reversed(turns) if turn.role == "assistant"), None)
+    if last is None:
+        return
+    is_answered = last is turns[-1] or any(True for _ in last.of_kind("tool_use"))
+    early = {name: placed for name, placed in pending.items() if placed not in last.blocks}
+    yield from _say_open(early if is_answered else pending)
+
+
+def _say_open(pending: dict[str, PlacedBlock]) -> Iterator[Violation]:
     for identifier, placed in pending.items():
         name = placed.block.get("name")
         yield say.SERVER_USE.fill(index=placed.index, name=name, identifier=identifier)

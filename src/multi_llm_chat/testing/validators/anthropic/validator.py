@@ -229,7 +229,7 @@ def validate_anthropic(body: object, model: str | None) -> Iterator[Violation]:
         if key not in _KNOWN:
             yield say.EXTRA.fill(path=key)
     yield from check_conversation(request, claude)
-    yield from check_pairing(request)
+    yield from check_pairing(request, wants_tools=claude.wants_tools)
     yield from check_tool_names(request)
     yield from check_choice_among_tools(request)
     yield from check_thinking_with_request(request, claude)

@@ -67,6 +67,9 @@ THINKING_DISABLED = Wording(
     "request.",
 )
 FORCED_TOOL = Wording("ANT-15", "Thinking may not be enabled when tool_choice forces tool use.")
+FORCED_TOOL_REFUSED = Wording(
+    "ANT-34", 'tool_choice: type "tool" and "any" are not supported for this model.'
+)
 TOOLS_MISSING = Wording(
     "ANT-16", "Requests which include `tool_use` or `tool_result` blocks must define tools"
 )
@@ -140,7 +143,7 @@ BLOCK_KIND = Wording(
 )
 VALUE = Wording("ANT-DOC", "{path}: {reason}")
 MESSAGES_EMPTY = Wording("ANT-07", "messages: at least one message is required")
-DEPRECATED = Wording("ANT-DOC", "`{name}` is deprecated for this model.")
+DEPRECATED = Wording("ANT-35", "`{name}` is deprecated for this model.")
 SAMPLING_THINKING = Wording(
     "ANT-DOC",
     "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode. Please "
@@ -158,14 +161,13 @@ BUDGET_LIMIT = Wording(
     "at https://docs.claude.com/en/docs/build-with-claude/extended-thinking"
     "#max-tokens-and-context-window-size",
 )
-THINKING_ENABLED_TYPE = Wording(
-    "ANT-DOC",
-    '"thinking.type.enabled" is not supported for this model. Use "thinking.type.adaptive" and '
-    '"output_config.effort" to control thinking behavior.',
+THINKING_TYPE = (
+    '"thinking.type.{kind}" is not supported for this model. Use "thinking.type.adaptive" and '
+    '"output_config.effort" to control thinking behavior.'
 )
 THINKING_ADAPTIVE_TYPE = Wording("ANT-DOC", "adaptive thinking is not supported on this model")
 CACHE_BREAKPOINTS = Wording(
-    "ANT-DOC",
+    "ANT-44",
     "A maximum of 4 blocks with cache_control may be provided. Found {count}.",
 )
 CACHE_EMPTY = Wording("ANT-DOC", "{path}: cache_control cannot be set for empty text blocks")
