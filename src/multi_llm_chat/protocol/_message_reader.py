@@ -6,7 +6,7 @@ from typing import Any
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
-from multi_llm_chat.history.values import JsonObject, Media, Native, Part, Text, ToolResult, Turn
+from multi_llm_chat.history.values import JsonObject, Media, Native, Part, ToolResult, Turn
 
 #: The role that native formats give to whichever model spoke.
 MODEL = "assistant"
@@ -131,11 +131,6 @@ def _is_plain_source(entry: JsonObject) -> bool:
 def native_words(part: Native) -> str:
     """What stands for a native item where the item itself cannot be sent."""
     return f"[{part.text or part.kind}]"
-
-
-def left_out(kind: object) -> Text:
-    """Words in place of a part that only its own server understands."""
-    return Text(f"[left out: {kind}]")
 
 
 def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:

@@ -57,7 +57,11 @@ def read_any(history: Iterable[Any]) -> tuple[Turn, ...]:
 
 
 def detect_format(messages: Iterable[Any]) -> str:
-    """The name of the messages' format: ``ours``, a dialect's name, or a library's."""
+    """The name of the messages' format: ``ours``, a dialect's name, or a library's.
+
+    One turn that can only be ours decides: a history may hold messages of another form among ours.
+    """
+    found: str | None = None
     for value in messages:
         if type(value) is Turn:
             return OURS
@@ -67,10 +71,11 @@ def detect_format(messages: Iterable[Any]) -> str:
         content = message.get("content")
         if type(content) is str and len(message) == 2 and "role" in message:
             continue
-        found = _by_keys(message) or _by_content(content)
-        if found is not None:
-            return found
-    return OURS
+        of_content = _by_content(content)
+        if of_content == OURS:
+            return OURS
+        found = found or _by_keys(message) or of_content
+    return found or OURS
 
 
 def _by_keys(message: JsonObject) -> str | None:

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from multi_llm_chat.agent.effects import CallModel
-from multi_llm_chat.agent.fallback_chain import FallbackProvider
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.errors import MultiLLMChatError, RateLimited, StoreError
 from multi_llm_chat.events import Usage
@@ -71,7 +70,7 @@ def rate_gate(
     patience: float = 0.0,
 ) -> RateGate | None:
     """The gate of a run; None where its provider has no limit. A chain is limited by its first member."""
-    first = provider.members[0] if isinstance(provider, FallbackProvider) else provider
+    first = provider.chain[0]
     limit = limits.get(first.name)
     if limit is None:
         return None

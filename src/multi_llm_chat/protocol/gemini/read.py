@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
-from multi_llm_chat.history.reader import ROLE_ALIASES
+from multi_llm_chat.history.reader import ROLE_ALIASES, unknown_part
 from multi_llm_chat.history.values import (
     NOWHERE,
     JsonObject,
@@ -25,7 +25,6 @@ from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol._message_reader import (
     MODEL,
     content_parts,
-    left_out,
     read_messages_list,
     turns_of,
 )
@@ -85,7 +84,7 @@ def _read_content(part: JsonObject) -> Part:
         mime = as_text(_either(file, "mimeType", "mime_type"))
         address = as_text(_either(file, "fileUri", "file_uri"))
         return Media(mime or "application/octet-stream", url=address)
-    return left_out(next(iter(part), "part"))
+    return unknown_part(part, next(iter(part), "part"))
 
 
 def _read_response(response: JsonObject) -> ToolResult:

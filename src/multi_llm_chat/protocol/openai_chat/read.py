@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
-from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
+from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call, unknown_part
 from multi_llm_chat.history.values import (
     NOWHERE,
     JsonObject,
@@ -17,7 +17,6 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.protocol._message_reader import (
     content_parts,
-    left_out,
     media_from_url,
     read_messages_list,
 )
@@ -72,7 +71,8 @@ def _thinking(message: JsonObject, origin: Origin) -> Iterator[Part]:
 
 def _read_part(part: JsonObject) -> Part:
     reader = _READERS.get(as_text(part.get("type")))
-    return reader(part) if reader is not None else left_out(part.get("type"))
+    kind = as_text(part.get("type"))
+    return reader(part) if reader is not None else unknown_part(part, kind or "part")
 
 
 def _text(part: JsonObject) -> Part:
