@@ -48,7 +48,7 @@ def wait_until_idle(page: Page) -> None:
 
 
 def take(page: Page, name: str) -> None:
-    page.screenshot(path=FOLDER / f"{name}.png")
+    page.screenshot(path=FOLDER / f"{name}.png", animations="disabled")
 
 
 def take_conversation(server: RunningServer, page: Page) -> None:
@@ -104,13 +104,14 @@ def take_dialogs(server: RunningServer, page: Page) -> None:
     ).click()
     page.locator(".answer:not(.live) .body", has_text="In short").wait_for()
     wait_until_idle(page)
+    page.keyboard.press("Control+k")
     page.locator("#search").fill("threads block")
-    page.locator("#hits a").first.wait_for()
+    page.locator("#hits mark").first.wait_for()
     take(page, "search-and-branches")
-    page.locator("#search").fill("")
+    page.keyboard.press("Escape")
     page.set_viewport_size({"width": 400, "height": 820})
     page.emulate_media(color_scheme="dark")
-    page.locator(".answer").last.scroll_into_view_if_needed()
+    page.get_by_role("tab", name="claude").last.click()
     take(page, "phone")
 
 
@@ -136,6 +137,8 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
         page = browser.new_page(viewport={"width": 1400, "height": 860})
         page.goto(server.link())
+        page.locator("body[data-ready]").wait_for()
+        take(page, "empty")
         take_conversation(server, page)
         take_dialogs(server, page)
         browser.close()

@@ -100,6 +100,7 @@ def run_server(
     password_hash: str | None = None,
     hosts: tuple[str, ...] = (),
     metrics_token: str = "",
+    shows_components: bool = False,
     prepare: Callable[[Hub], object] = lambda _hub: None,
 ) -> Generator[RunningServer]:
     """Run a server in a thread; its files are below the folder. ``prepare`` is called before it serves."""
@@ -124,7 +125,8 @@ def run_server(
             metrics_token=metrics_token,
         )
         listening = socket.create_server(("127.0.0.1", 0))
-        server = make_server(hub, access, ServerOptions(port=listening.getsockname()[1]))
+        options = ServerOptions(port=listening.getsockname()[1], shows_components=shows_components)
+        server = make_server(hub, access, options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

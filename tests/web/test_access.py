@@ -41,7 +41,7 @@ def test_without_a_session_only_the_login_page_is_shown(server: RunningServer):
         ):
             assert stranger.get(path).status_code == 401
         assert stranger.get("/?token=guessed").status_code == 401
-        assert "link that the terminal shows" in stranger.get("/login").text
+        assert "open the link that mlc serve printed" in stranger.get("/login").text
         assert stranger.get("/assets/style.css").status_code == 200
         assert stranger.get("/assets/../app.py").status_code == 401
         assert stranger.get("/assets/%2e%2e/app.py").status_code == 404

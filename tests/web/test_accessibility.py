@@ -67,10 +67,17 @@ def test_axe_finds_nothing_serious(
     page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
     assert findings(page, axe) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Tools").click()
+    assert findings(page, axe) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="More: gemini").click()
+    page.get_by_role("menuitem", name="Copy as Markdown").wait_for()
+    assert findings(page, axe) == []
 
 
 def test_landmarks_and_live_regions_exist(server: RunningServer, page: Page):
-    for role in ("navigation", "main", "complementary", "log", "form"):
+    for role in ("navigation", "main", "log", "form"):
         assert page.get_by_role(role).count() == 1
     assert page.locator("#spoken").get_attribute("aria-live") == "polite"
     server.add_replies("gemini", Say("Read aloud."))

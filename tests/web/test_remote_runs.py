@@ -125,7 +125,7 @@ def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_p
         (tmp_path / "config" / "mcp.json").write_text(servers, encoding="utf-8")
         with serve_process(tmp_path) as (process, link):
             page = ready(context.new_page(), link)
-            page.locator("#tools .server", has_text="erase").wait_for()
+            page.locator("#tools .server", has_text="erase").wait_for(state="attached")
             send(page, "@claude erase it")
             page.get_by_role("button", name="Allow once").wait_for()
             process.kill()
@@ -134,7 +134,7 @@ def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_p
             page.get_by_role("button", name="Allow once").click()
             expect(page.locator(".answer:not(.live) .body")).to_contain_text("It is gone.")
             expect(page.locator(".tool")).to_have_count(1)
-            expect(page.locator(".tool.done .state")).to_have_text(re.compile(r"· \d+\.\d s"))
+            expect(page.locator(".tool.done .state")).to_have_text(re.compile(r"\d+\.\d s"))
             expect_idle(page)
 
 
@@ -164,7 +164,7 @@ def test_two_servers_show_one_conversation_and_resume_runs_of_each_other(
         expect(here.locator(".answer.live .words")).to_contain_text("word5")
         # A message sent meanwhile waits, as for a run of its own server.
         send(here, "@gemini second")
-        expect(here.locator("#notices")).to_contain_text("Sent when")
+        expect(here.locator(".queued")).to_contain_text("Waits until")
         gate.open()
         for page in (here, there):
             expect(page.locator(".answer .body").first).to_have_text(WORDS)
@@ -214,7 +214,7 @@ def test_an_approval_is_decided_in_the_page_of_another_server(
         visitor = Visitor(server, browser)
         context: BrowserContext = browser.new_context()
         there = ready(context.new_page(), link)
-        there.locator("#tools .server", has_text="erase").wait_for()
+        there.locator("#tools .server", has_text="erase").wait_for(state="attached")
         send(there, "@claude erase it")
         expect(there.locator(".tool.waiting")).to_have_count(1)
         here = visitor.open(f"/c/{there.url.rpartition('/')[2]}")

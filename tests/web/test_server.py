@@ -29,7 +29,7 @@ def test_it_prints_its_link_serves_and_ends_on_sigint(tmp_path: Path):
             url = link.partition("/?")[0]
             with httpx2.Client(base_url=url, follow_redirects=True, timeout=20) as client:
                 html = client.get(link).text
-                assert "@claude" in html
+                assert 'data-name="claude"' in html
                 client.headers |= {"x-form-token": form_token(html), "origin": url}
                 assert client.post("/c/one/messages", data={"text": "hi"}).status_code == 200
                 with client.stream("GET", "/c/one/events?after=") as stream:

@@ -14,6 +14,7 @@ EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 
 
 def paste(page: Page, text: str) -> None:
+    page.get_by_role("button", name="Tools").click()
     page.locator("#tools").get_by_text("Add a server", exact=True).click()
     page.locator("#tools textarea").fill(text)
     page.locator("#tools").get_by_role("button", name="Add", exact=True).click()
@@ -26,10 +27,11 @@ def test_a_pasted_server_is_started_saved_and_shows_its_form(server: RunningServ
     kept = json.loads(server.hub.workspace.folders.servers_file.read_text(encoding="utf-8"))
     assert kept == {"mcpServers": {"daily": entry}}
 
+    page.keyboard.press("Escape")
     server.add_replies("gemini", Say(calls=[Call("paint", {})]), Say("It is done."))
     page.locator("#text").fill("@gemini paint it")
     page.keyboard.press("Enter")
-    question = page.locator(".question")
+    question = page.locator(".tool.asks .question")  # in the card of the call
     expect(question).to_contain_text("Which colour?")
     page.reload()
     question.locator("input").fill("green")

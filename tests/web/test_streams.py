@@ -144,13 +144,13 @@ def test_own_turns_are_not_read_again_from_the_store(server: RunningServer):
         html = after("messages", text="@claude @gemini first")
         after("regenerate", turns(html, "regenerate")[0])
         # The other answer is on two branches now, and is found once.
-        assert visitor.get("/find", params={"words": "Eins"}).text.count("<li>") == 1
+        assert visitor.get("/find", params={"words": "Eins"}).text.count('role="option"') == 1
         html = after("messages", text="@chatgpt second")  # which fails
         after("edit", turns(html, "edit")[-1], text="@claude @gemini second again")
         after("messages", text="a memo")
         html = after("messages", text="@chatgpt stop")
         assert "Eins." in html
-        assert "What was said so far is kept" in html
+        assert "What was written is kept" in html
 
 
 def test_the_duration_of_a_tool_is_known_after_a_restart(tmp_path: Path):
@@ -171,13 +171,16 @@ def test_the_duration_of_a_tool_is_known_after_a_restart(tmp_path: Path):
     with run_server(tmp_path) as server, server.signed_in_client() as visitor:
         after = visitor.get(f"/c/{identifier}/view").json()["html"]
     for html in (before, after):
-        assert re.search(r'class="state">\w+ · \d+\.\d s<', html)
+        assert re.search(r'class="state done">.+\d+\.\d s<', html)
     assert before.partition("<footer>")[0] == after.partition("<footer>")[0]
 
 
 def test_with_one_speaker_the_composer_names_it(tmp_path: Path):
     with run_server(tmp_path, speakers=["claude"]) as server, server.signed_in_client() as visitor:
-        assert 'placeholder="Ask claude…"' in visitor.get("/").text
+        html = visitor.get("/").text
+        assert 'data-one="Ask {name}…"' in html
+        assert html.count('class="chip hue-') == 1
+        assert 'data-name="claude"' in html
 
 
 def test_a_call_that_starts_again_keeps_its_card():
@@ -238,7 +241,7 @@ def test_the_text_before_a_stop_is_kept_and_marked(server: RunningServer):
         server.simulator.requests[-1].disconnected.wait()
         html = visitor.get(f"/c/{identifier}/view").json()["html"]
         assert "word0" in html
-        assert "What was said so far is kept" in html
+        assert "What was written is kept" in html
 
 
 def test_many_clients_of_one_conversation_see_the_same(server: RunningServer):

@@ -1,14 +1,18 @@
 """Every text of the page exists in every language."""
 
+import gzip
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import multi_llm_chat.web
-from multi_llm_chat.events import StopReason
+from multi_llm_chat import errors
+from multi_llm_chat.events import StopReason, WaitReason
 from multi_llm_chat.web.templating import LANGUAGES, Translations, choose_language, read_catalogue
 
+WAITS: tuple[str, ...] = get_args(WaitReason)
 HERE = Path(multi_llm_chat.web.__file__ or "").parent
 
 
@@ -28,13 +32,14 @@ def test_all_used_keys_exist_and_all_keys_are_used():
     used |= {f"js_{key}" for key in re.findall(r"""word\("(\w+)"\)""", scripts)}
     used |= {
         f"js_{key}"
-        for pair in re.findall(r"""word\(back \? "(\w+)" : "(\w+)"\)""", scripts)
+        for pair in re.findall(r"""word\([\w.()]+ \? "(\w+)" : "(\w+)"\)""", scripts)
         for key in pair
     }
     used |= set(re.findall(r"""(?:text|Phrase)\(["'](\w+)["'][,)]""", code))
     assert used - set(read_catalogue("en")) == set()
     made = (
         r"tool_|server_|theme_|stop_|password_|today|yesterday|last_|js_command_|js_theme_|branch"
+        r"|failure_|wait_|scene_|costs_"
     )
     assert {
         key for key in read_catalogue("en") if key not in used and not re.match(made, key)
@@ -55,5 +60,20 @@ def test_the_language_is_chosen_by_the_reader_then_by_the_browser():
 
 
 def test_scripts_and_styles_stay_small():
+    """Compressed, as browsers get them."""
     files = [path for path in (HERE / "assets").iterdir() if path.suffix in {".js", ".css"}]
-    assert sum(path.stat().st_size for path in files) <= 80_000
+    assert sum(len(gzip.compress(path.read_bytes())) for path in files) <= 60_000
+
+
+def test_every_kind_of_failure_and_wait_has_a_text():
+    kinds = {name for name, kind in vars(errors).items() if _is_provider_error(kind)}
+    wanted = {f"failure_{name}" for name in kinds} | {f"wait_{reason}" for reason in WAITS}
+    assert wanted <= set(read_catalogue("en"))
+
+
+def _is_provider_error(kind: object) -> bool:
+    return (
+        isinstance(kind, type)
+        and issubclass(kind, errors.ProviderError)
+        and kind is not errors.ProviderError
+    )

@@ -24,13 +24,14 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.approval import ApprovalRequest
-from multi_llm_chat.web.history_view import tool_view
+from multi_llm_chat.web.history_view import ToolOrigin, tool_view
 from multi_llm_chat.web.markdown import IncrementalMarkdown
 from multi_llm_chat.web.oplog import Change
 from multi_llm_chat.web.views import (
     NoteSegment,
     PageAnswer,
     Segment,
+    ServerForm,
     TextSegment,
     ThinkingSegment,
     ToolSegment,
@@ -40,8 +41,9 @@ from multi_llm_chat.web.views import (
 class LiveAnswer:
     """One speaker's answer while it streams."""
 
-    def __init__(self, view: PageAnswer) -> None:
+    def __init__(self, view: PageAnswer, origin: ToolOrigin = lambda name: ("", name)) -> None:
         self._view = view
+        self._origin = origin
         self._segments: list[Segment] = []
         self._markdown: IncrementalMarkdown | None = None
         self._saved_count = 0
@@ -121,7 +123,11 @@ class LiveAnswer:
         at = self._position_of(request.call)
         if at is None:
             return []
-        details = {"source": request.source, "interrupted": request.interrupted}
+        details = {
+            "source": request.source,
+            "description": request.description,
+            "interrupted": request.interrupted,
+        }
         return [self._update(at, state="waiting", question=question, **details)]
 
     def end_approval(self, question: str) -> list[Change]:
@@ -129,6 +135,31 @@ class LiveAnswer:
         for at, segment in enumerate(self._segments):
             if isinstance(segment, ToolSegment) and segment.question == question:
                 return [self._update(at, state="running", question="")]
+        return []
+
+    @property
+    def waiting_count(self) -> int:
+        """How many cards wait for the user."""
+        cards = [each for each in self._segments if isinstance(each, ToolSegment)]
+        return sum(bool(card.question) or card.form is not None for card in cards)
+
+    def show_form(self, form: ServerForm) -> list[Change] | None:
+        """Show the form of a server in the card of its running call; None if this answer runs none."""
+        for call, at in self._running:
+            card = self._segments[at]
+            if (
+                self._origin(call.name)[0] == form.question.server
+                and isinstance(card, ToolSegment)
+                and card.form is None
+            ):
+                return [self._update(at, form=form)]
+        return None
+
+    def end_form(self, key: str) -> list[Change]:
+        """Remove the form of a server."""
+        for at, segment in enumerate(self._segments):
+            if isinstance(segment, ToolSegment) and segment.form and segment.form.key == key:
+                return [self._update(at, form=None)]
         return []
 
     def _position_of(self, call: ToolCall) -> int | None:
@@ -204,31 +235,39 @@ class LiveAnswer:
     def _on_waiting(self, event: RunWaiting) -> list[Change]:
         changes = self._close_text()
         last = len(self._segments) - 1
+        wait = {"text": event.text, "wait": event.reason, "until": event.until}
         if last >= 0 and isinstance(self._segments[last], NoteSegment):
-            return [*changes, self._update(last, text=event.text)]
-        return [*changes, self._append(NoteSegment(self._new_id, event.text))]
+            return [*changes, self._update(last, **wait)]
+        note = NoteSegment(self._new_id, event.text, event.reason, event.until)
+        return [*changes, self._append(note)]
 
     def _on_call_start(self, event: ToolCallStart) -> list[Change]:
         changes = self._close_text()
         self._calls[event.index] = len(self._segments)
-        return [*changes, self._append(ToolSegment(self._new_id, event.name, "writing"))]
+        source, name = self._origin(event.name)
+        return [*changes, self._append(ToolSegment(self._new_id, name, "writing", source))]
 
     def _on_call_end(self, event: ToolCallEnd) -> list[Change]:
         at = self._calls.get(event.index)
         if at is None:
-            changes = [*self._close_text(), self._append(tool_view(self._new_id, event.call, None))]
+            changes = [*self._close_text(), self._append(self._card(self._new_id, event.call))]
             self._calls[event.index] = len(self._segments) - 1
         else:
-            card = tool_view(self._segments[at].id, event.call, None)
-            changes = [self._update(at, name=card.name, rows=card.rows, raw=card.raw)]
+            card = self._card(self._segments[at].id, event.call)
+            changes = [
+                self._update(at, name=card.name, source=card.source, rows=card.rows, raw=card.raw)
+            ]
         self._cards[event.call.tool_call_id] = self._calls[event.index]
         return changes
+
+    def _card(self, identifier: str, call: ToolCall) -> ToolSegment:
+        return tool_view(identifier, call, None, origin=self._origin)
 
     def _on_tool_started(self, event: ToolStarted) -> list[Change]:
         call = event.call
         at = self._cards.get(call.tool_call_id)
         if at is None or self._is_taken(at):
-            changes = [*self._close_text(), self._append(tool_view(self._new_id, call, None))]
+            changes = [*self._close_text(), self._append(self._card(self._new_id, call))]
             at = self._cards[call.tool_call_id] = len(self._segments) - 1
         else:
             # The approval request of the next attempt may arrive before its first event.
@@ -247,6 +286,11 @@ class LiveAnswer:
         card = tool_view(self._segments[at].id, event.call, event.result, event.seconds)
         return [
             self._update(
-                at, state=card.state, result=card.result, seconds=event.seconds, question=""
+                at,
+                state=card.state,
+                result=card.result,
+                seconds=event.seconds,
+                question="",
+                form=None,
             )
         ]

@@ -4,20 +4,35 @@ Rules:
 1. The turns decide what is shown; costs, errors and branches are added to them.
 2. Running answers come from ``live`` and not from their turns.
 3. A run that failed without an answer is shown with its error, unless its speaker was asked again.
+4. Answers stand in the order in which the message addresses their speakers, the council's verdict last.
+5. Every answer has its own switch: to the same speaker's other answers to the message, on the branch that has most of the other
+   shown answers.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TypeAlias
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from multi_llm_chat.chat.branch import COUNCIL, addressed_by, by_run, typed
+from multi_llm_chat.chat.branch import COUNCIL, addressed_by, typed
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
-from multi_llm_chat.store import Placed, Run, Total, Transaction, reading, runs, siblings, totals
+from multi_llm_chat.store import (
+    Placed,
+    Run,
+    Total,
+    Transaction,
+    children,
+    get_turn,
+    reading,
+    runs,
+    siblings,
+    totals,
+)
+from multi_llm_chat.web.exchange_groups import turns_by_run
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.views import (
     Footer,
@@ -41,34 +56,69 @@ from multi_llm_chat.web.views import (
 #: The turn of a result, its position in it, and the result.
 PlacedResult: TypeAlias = tuple[str, int, ToolResult]
 
+#: The server and the own name of a tool, by the name that models use.
+ToolOrigin: TypeAlias = Callable[[str], tuple[str, str]]
+
+#: How far a branch is followed to find the answers on it.
+MOST_TURNS_OF_ANSWERS = 400
+
+
+class AnswerBranch(Struct, frozen=True):
+    """A branch after a message: its first turn, and the runs of the answers on it, by speaker and number."""
+
+    first: str
+    runs: dict[tuple[str, int], str]
+
 
 class HistoryDetails(Struct, frozen=True):
-    """What the store knows about a conversation in addition to its turns."""
+    """What the store knows about a conversation in addition to its turns; ``branches`` are those after each message."""
 
     runs: tuple[Run, ...] = ()
     totals: dict[str, Total] = field(default_factory=dict)
     siblings: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    branches: dict[str, tuple[AnswerBranch, ...]] = field(default_factory=dict)
 
 
 @reading
 def read_history_details(
-    transaction: Transaction, conversation: str, turns: Sequence[str]
+    transaction: Transaction, conversation: str, exchanges: Sequence[Sequence[Placed]]
 ) -> HistoryDetails:
-    """Read runs, costs, and the branches at these turns."""
+    """Read runs and costs, and the branches at these exchanges."""
+    messages = [group[0].turn.id or "" for group in exchanges if group]
+    answers = {
+        group[1].turn.id or "": group[0].turn.id or "" for group in exchanges if len(group) > 1
+    }
+    found = siblings(transaction, conversation, [*messages, *answers])
     return HistoryDetails(
         runs(transaction, conversation),
         totals(transaction, conversation, "turn"),
-        siblings(transaction, conversation, turns),
+        found,
+        {
+            message: tuple(
+                _read_branch(transaction, conversation, first) for first in found[answer]
+            )
+            for answer, message in answers.items()
+            if len(found.get(answer, ())) > 1
+        },
     )
 
 
-def find_forks(placed: Sequence[Placed]) -> list[str]:
-    """The turns at which branches are offered: messages, and the first turn after each."""
-    return [
-        each.turn.id or ""
-        for number, each in enumerate(placed)
-        if each.turn.role == "user" or number == 0 or placed[number - 1].turn.role == "user"
-    ]
+def _read_branch(transaction: Transaction, conversation: str, first: str) -> AnswerBranch:
+    """The answers from a turn on, up to the next message."""
+    found: dict[tuple[str, int], str] = {}
+    turn: str | None = first
+    for _ in range(MOST_TURNS_OF_ANSWERS):
+        if turn is None:
+            break
+        placed = get_turn(transaction, conversation, turn)
+        if placed.turn.role == "user":
+            break
+        run = placed.run_id or f"turn-{placed.turn.id}"
+        if placed.turn.role != "tool" and run not in found.values():
+            speaker = placed.turn.role
+            found[speaker, sum(name == speaker for name, _ in found)] = run
+        turn = next(iter(reversed(children(transaction, conversation, turn))), None)
+    return AnswerBranch(first, found)
 
 
 class HistoryRenderer:
@@ -82,29 +132,30 @@ class HistoryRenderer:
         *,
         live: Mapping[str, PageAnswer] | None = None,
         footers: Mapping[str, Footer] | None = None,
+        origin: ToolOrigin = lambda name: ("", name),
     ) -> None:
         self._conversation = conversation
         self._names = tuple(names)
         self._details = details
         self._live = live or {}
         self._footers = footers or {}
+        self._origin = origin
 
-    def exchanges(self, placed: Sequence[Placed]) -> list[PageExchange]:
-        """All exchanges of these turns, oldest first."""
-        groups: list[list[Placed]] = []
-        for each in by_run(placed):
-            if each.turn.role == "user" or not groups:
-                groups.append([])
-            groups[-1].append(each)
+    def exchanges(
+        self, groups: Sequence[Sequence[Placed]], *, is_end: bool = True
+    ) -> list[PageExchange]:
+        """These exchanges, oldest first; running answers to none of them stand in the last one if it is the end."""
         shown = [self._exchange(group) for group in groups]
         shown_runs = {answer.run for exchange in shown for answer in exchange.answers}
         where = {each.turn.id: at for at, group in enumerate(groups) for each in group}
         bases = {run.id: run.base for run in self._details.runs}
         for run, answer in self._live.items():
-            if run not in shown_runs and shown:
-                at = where.get(bases.get(run), len(shown) - 1)
+            at = where.get(bases.get(run), len(shown) - 1 if is_end else -1)
+            if run not in shown_runs and at >= 0:
                 exchange = shown[at]
-                shown[at] = replace(exchange, answers=(*exchange.answers, answer))
+                message = groups[at][0].turn
+                answers = in_order((*exchange.answers, answer), addressed_by(message))
+                shown[at] = replace(exchange, answers=answers)
         return shown
 
     def answer(self, run: str, turns: Sequence[Turn]) -> PageAnswer:
@@ -141,11 +192,27 @@ class HistoryRenderer:
         message = self.message(first) if first.role == "user" else None
         rest = [each for each in group if each.turn.role not in ("user", "system")]
         answers = [
-            self._live.get(run) or self.answer(run, turns) for run, turns in _by_run(rest).items()
+            self._live.get(run) or self.answer(run, turns)
+            for run, turns in turns_by_run(rest).items()
         ]
         answers += self._failed(first.id, answers)
-        switch = self._switch(rest[0].turn.id or "") if rest else None
-        return PageExchange(first.id or "", message, tuple(answers), switch)
+        answers = self._with_switches(first.id or "", answers)
+        return PageExchange(first.id or "", message, in_order(answers, addressed_by(first)))
+
+    def _with_switches(self, message: str, answers: Sequence[PageAnswer]) -> list[PageAnswer]:
+        """Add to each answer the switch to its speaker's other answers."""
+        branches = self._details.branches.get(message, ())
+        if len(branches) < 2:
+            return list(answers)
+        keys: dict[tuple[str, int], PageAnswer] = {}
+        for answer in answers:
+            number = sum(speaker == answer.speaker for speaker, _ in keys)
+            keys[answer.speaker, number] = answer
+        shown = {key: answer.run for key, answer in keys.items()}
+        return [
+            replace(answer, switch=_answer_switch(branches, key, shown))
+            for key, answer in keys.items()
+        ]
 
     def _failed(self, base: str | None, answers: Sequence[PageAnswer]) -> list[PageAnswer]:
         """The runs that failed without an answer and whose speaker was not asked again."""
@@ -205,7 +272,7 @@ class HistoryRenderer:
         found = next((each for each in results if each[2].tool_call_id == call.tool_call_id), None)
         seconds = seconds_by_call.get(call.tool_call_id)
         if found is None:
-            return tool_view(identifier, call, None, seconds)
+            return tool_view(identifier, call, None, seconds, self._origin)
         results.remove(found)
         turn, position, result = found
         source = media_source(self._conversation, turn, position)
@@ -213,7 +280,8 @@ class HistoryRenderer:
             attachment(media, f"{identifier}-{number}", f"{source}/{number}")
             for number, media in enumerate(result_text(result)[1])
         )
-        return replace(tool_view(identifier, call, result, seconds), attachments=files)
+        view = tool_view(identifier, call, result, seconds, self._origin)
+        return replace(view, attachments=files)
 
     def _footer(self, run: str, turns: Sequence[Turn]) -> Footer:
         if run in self._footers:
@@ -244,25 +312,64 @@ class HistoryRenderer:
         branches = self._details.siblings.get(turn, ())
         if len(branches) < 2 or turn not in branches:
             return None
-        at = branches.index(turn)
-        return Switch(
-            at + 1,
-            len(branches),
-            branches[at - 1] if at else None,
-            branches[at + 1] if at + 1 < len(branches) else None,
-        )
+        return _switch_at(branches, branches.index(turn))
+
+
+def _switch_at(branches: Sequence[str], at: int) -> Switch:
+    return Switch(
+        at + 1,
+        len(branches),
+        branches[at - 1] if at else None,
+        branches[at + 1] if at + 1 < len(branches) else None,
+    )
+
+
+def _answer_switch(
+    branches: Sequence[AnswerBranch],
+    key: tuple[str, int],
+    shown: Mapping[tuple[str, int], str],
+) -> Switch | None:
+    """The switch of an answer: each of its speaker's runs by the branch that is most like the shown one."""
+    best: dict[str, AnswerBranch] = {}
+    for branch in branches:
+        run = branch.runs.get(key)
+        if run is None:
+            continue
+        if run not in best or _in_common(branch, shown) >= _in_common(best[run], shown):
+            best[run] = branch
+    if len(best) < 2 or shown[key] not in best:
+        return None
+    return _switch_at([branch.first for branch in best.values()], list(best).index(shown[key]))
+
+
+def _in_common(branch: AnswerBranch, shown: Mapping[tuple[str, int], str]) -> int:
+    return sum(shown.get(key) == run for key, run in branch.runs.items())
+
+
+def in_order(answers: Sequence[PageAnswer], addressed: Sequence[str]) -> tuple[PageAnswer, ...]:
+    """The answers in the order in which the message addresses their speakers; verdicts come last."""
+    places = {name: at for at, name in enumerate(addressed)}
+    return tuple(
+        sorted(answers, key=lambda each: (each.is_council, places.get(each.speaker, len(places))))
+    )
 
 
 def tool_view(
-    identifier: str, call: ToolCall, result: ToolResult | None, seconds: float | None = None
+    identifier: str,
+    call: ToolCall,
+    result: ToolResult | None,
+    seconds: float | None = None,
+    origin: ToolOrigin = lambda name: ("", name),
 ) -> ToolSegment:
     """A call and its result, if it has one."""
     text = result_text(result)[0] if result else ""
     state = "running" if result is None else "failed" if result.is_error else "done"
+    source, name = origin(call.name)
     return ToolSegment(
         identifier,
-        call.name,
+        name,
         state,
+        source,
         rows=format_arguments(call),
         raw=call.raw_arguments or "" if call.error else "",
         result=text,
@@ -275,27 +382,12 @@ def media_source(conversation: str, turn: str, position: int) -> str:
     return f"/c/{address_of(conversation)}/media/{address_of(turn)}/{position}"
 
 
-def format_money(cost: Decimal) -> str:
+def format_money(cost: Decimal, digits: int = 4) -> str:
     """Format US dollars with the significant digits."""
     if not cost:
         return "$0"
-    return (
-        f"${cost:.2f}" if cost >= 1 else f"${cost:.4f}" if cost >= Decimal("0.0001") else "<$0.0001"
-    )
-
-
-def _by_run(placed: Iterable[Placed]) -> dict[str, list[Turn]]:
-    """The turns of each answer; turns without a run belong to the speaker before them."""
-    answers: dict[str, list[Turn]] = {}
-    speaker, key = "", ""
-    for each in placed:
-        if each.run_id is not None:
-            key = each.run_id
-        elif each.turn.role not in ("tool", speaker) or not key:
-            key = f"turn-{each.turn.id}"
-        speaker = speaker if each.turn.role == "tool" else each.turn.role
-        answers.setdefault(key, []).append(each.turn)
-    return answers
+    least = Decimal(1).scaleb(-digits)
+    return f"${cost:.2f}" if cost >= 1 else f"${cost:.{digits}f}" if cost >= least else f"<${least}"
 
 
 def _call_seconds(turn: Turn) -> dict[str, float]:

@@ -11,7 +11,7 @@ Rules:
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from multi_llm_chat.chat.chat_service import ChatService
@@ -32,6 +32,9 @@ from multi_llm_chat.web.views import hue_of
 
 #: How many conversations may be open before idle ones are closed.
 MOST_OPEN: Final = 200
+
+#: The setting of a conversation that keeps the speakers whom its last message addressed.
+ADDRESSEES: Final = "addressees"
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -133,7 +136,7 @@ class Hub:
             )
             service.conversation = conversation
             self._conversations[scope] = LiveConversation(
-                service, lambda: self._on_list_changed(user), self._resume
+                service, lambda: self._on_list_changed(user), self._resume, self.origin
             )
         return self._conversations[scope]
 
@@ -197,12 +200,26 @@ class Hub:
             del self._conversations[scope]
             live.log.close()
 
-    def list_speakers(self) -> list[dict[str, Any]]:
-        """All speakers, as pages show them."""
+    def list_speakers(self, addressed: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """All speakers, as pages show them, and whether the next message goes to them."""
+        names = self.workspace.speakers
         return [
-            {"name": name, "model": self._model(name), "hue": hue_of(name, self.workspace.speakers)}
-            for name in self.workspace.speakers
+            {
+                "name": name,
+                "model": self._model(name),
+                "hue": hue_of(name, names),
+                "is_addressed": name in addressed,
+            }
+            for name in names
         ]
+
+    def addressees(self, own: Mapping[str, Any]) -> list[str]:
+        """The speakers to whom the next message goes in a conversation with these settings; at least one, if there is any."""
+        kept: Any = own.get(ADDRESSEES)
+        names = list(self.workspace.speakers)
+        found = [name for name in names if isinstance(kept, list) and name in kept]
+        default: Any = own.get("default_speaker") or self.workspace.settings.default_speaker
+        return found or [name for name in names if name == default] or names[:1]
 
     def _model(self, name: str) -> str:
         try:
@@ -239,7 +256,23 @@ class Hub:
         return next(iter(done)).result()
 
     def _uses(self, live: LiveConversation, server: str) -> bool:
-        return any(self.workspace.tools.origin(name)[0] == server for name in live.running_tools)
+        return any(self.origin(name)[0] == server for name in live.running_tools)
+
+    def origin(self, name: str) -> tuple[str, str]:
+        """The server and the own name of a tool; of a tool that does not exist any more only the name."""
+        try:
+            return self.workspace.tools.origin(name)
+        except MultiLLMChatError:
+            return "", name
+
+    def count_waiting(self, user: str) -> dict[str, int]:
+        """How many questions wait in each open conversation of a user."""
+        start = scope_of(user, "")
+        return {
+            scope.removeprefix(start): live.waiting_count
+            for scope, live in self._conversations.items()
+            if scope.startswith(start) and live.waiting_count
+        }
 
     def _on_tools_changed(self) -> None:
         self.publish_to_all({"op": "tools"})

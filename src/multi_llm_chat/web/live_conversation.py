@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import Struct
 
+from multi_llm_chat.chat.branch import addressed_by
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import (
@@ -36,20 +37,36 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Media, ToolCall
 from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.store import Placed
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
+from multi_llm_chat.web.exchange_groups import (
+    answer_source,
+    choose_window,
+    group_exchanges,
+    texts_of,
+)
 from multi_llm_chat.web.history_view import (
     HistoryDetails,
     HistoryRenderer,
-    find_forks,
+    ToolOrigin,
     format_money,
     read_history_details,
 )
+from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.oplog import Change, OpLog
+from multi_llm_chat.web.outbox import Outbox
 from multi_llm_chat.web.remote_runs import POLL_SECONDS, RemoteRuns
 from multi_llm_chat.web.tool_questions import ServerForms, ToolApprovals
-from multi_llm_chat.web.views import Footer, PageAnswer, PageExchange, Phrase, ServerForm, hue_of
+from multi_llm_chat.web.views import (
+    Footer,
+    PageAnswer,
+    PageExchange,
+    PageOutbox,
+    ServerForm,
+    hue_of,
+)
 
 #: Seconds between two changes of a page by one answer.
 FLUSH_SECONDS: Final = 0.05
@@ -58,21 +75,20 @@ FLUSH_SECONDS: Final = 0.05
 HEAVY_TAIL: Final = 8_000
 LONGEST_DELAY: Final = 6.0
 
-#: How many exchanges a page shows at first.
-EXCHANGES_PER_PAGE: Final = 60
-
 _LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class PageSnapshot(Struct, frozen=True):
-    """What a page shows, and the position of the log at that moment."""
+    """What a page shows, and the position of the log at that moment; there may be earlier and later exchanges."""
 
     exchanges: tuple[PageExchange, ...]
     has_more: bool
+    has_later: bool
     position: str
     is_busy: bool
     forms: tuple[ServerForm, ...]
+    outbox: PageOutbox
 
 
 class LiveConversation:
@@ -83,11 +99,14 @@ class LiveConversation:
         service: ChatService,
         on_change: Callable[[], object],
         on_orphan: Callable[[], object] = lambda: None,
+        origin: ToolOrigin = lambda name: ("", name),
     ) -> None:
         self.service = service
         self.remote = RemoteRuns(service, self, on_orphan)
         self.log = OpLog(self.remote.start_polling)
-        self.forms = ServerForms(self.log)
+        self.outbox = Outbox(service, self.log)
+        self.forms = ServerForms(self.log, lambda: self._answers.values())
+        self._origin = origin
         self.approvals = ToolApprovals(service, lambda: self._answers.values(), self._publish)
         self._on_change = on_change
         self._answers: dict[str, LiveAnswer] = {}
@@ -98,6 +117,8 @@ class LiveConversation:
         self._flush: asyncio.TimerHandle | None = None
         self._tool_started = asyncio.Event()
         self._exchange_id = ""
+        self._columns: dict[str, str] = {}
+        self._addressed: tuple[str, ...] = ()
         self._is_sending = False
         self._is_closing = False
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
@@ -128,30 +149,51 @@ class LiveConversation:
 
     # Pages.
 
-    async def snapshot(self, before: str | None = None) -> PageSnapshot:
-        """The newest exchanges, or those before one."""
+    async def snapshot(
+        self, *, before: str | None = None, after: str | None = None, around: str | None = None
+    ) -> PageSnapshot:
+        """The newest exchanges, or those before or after an exchange, or those around a turn."""
         await self.remote.sync()
-        details = await self._read_details()
+        await self.outbox.refresh()
+        groups = group_exchanges(self.service.placed)
+        first, last = choose_window(groups, before, after, around)
+        details = await self._read_details(groups[first:last])
+        # Rendered texts are cached: what a thread renders here takes no time of the event loop below.
+        await asyncio.to_thread(_render_all, texts_of(groups[first:last]))
         # No await from here on: turns, answers and position belong together.
         self._publish(self._flush_answers())
-        shown = self._renderer(details).exchanges(self.service.placed)
-        if before is not None:
-            ids = [exchange.id for exchange in shown]
-            shown = shown[: ids.index(before)] if before in ids else []
+        groups = group_exchanges(self.service.placed)
+        first, last = choose_window(groups, before, after, around)
+        is_end = last == len(groups)
         return PageSnapshot(
-            tuple(shown[-EXCHANGES_PER_PAGE:]),
-            len(shown) > EXCHANGES_PER_PAGE,
+            tuple(self._renderer(details).exchanges(groups[first:last], is_end=is_end)),
+            first > 0,
+            not is_end,
             self.log.position,
             self.is_busy,
-            self.forms.open,
+            self.forms.outside_cards,
+            self.outbox.view,
         )
 
-    async def _read_details(self) -> HistoryDetails:
-        placed = self.service.placed
-        if not placed:
+    def has_turn(self, turn: str) -> bool:
+        """Whether the shown branch has a turn."""
+        return any(each.turn.id == turn for each in self.service.placed)
+
+    def source(self, turn: str) -> str | None:
+        """The Markdown of the answer or message that a turn belongs to."""
+        return answer_source(self.service.placed, turn)
+
+    @property
+    def waiting_count(self) -> int:
+        """How many questions wait for the user."""
+        answers = sum(answer.waiting_count for answer in self._answers.values())
+        return answers + len(self.forms.outside_cards)
+
+    async def _read_details(self, groups: Sequence[Sequence[Placed]]) -> HistoryDetails:
+        if not groups:
             return HistoryDetails()
         return await self.service.store.arun(
-            read_history_details, self.service.conversation, find_forks(placed)
+            read_history_details, self.service.conversation, groups
         )
 
     def _renderer(self, details: HistoryDetails) -> HistoryRenderer:
@@ -161,6 +203,7 @@ class LiveConversation:
             details,
             live={run: answer.view for run, answer in self._answers.items()},
             footers=self._footers,
+            origin=self._origin,
         )
 
     # Actions.
@@ -189,9 +232,16 @@ class LiveConversation:
         """Send a message now, or put it into the outbox while answers are running."""
         if self.is_busy:
             await self.service.aqueue(text, media=media, to=to)
+            await self.outbox.refresh()
             self.send_queued()
             return
         await self.start(self.service.process_message(text, media=media, to=to), resets=False)
+
+    def send_now(self, identifier: str) -> None:
+        """Stop the running answers, and send this message before the others."""
+        self.outbox.wanted_next = identifier
+        self.stop()
+        self.send_queued()
 
     def send_queued(self) -> None:
         """Send the messages of the outbox one after the other, each when the answers before it are complete."""
@@ -207,21 +257,19 @@ class LiveConversation:
                 await self.remote.wait_until_settled()
                 if self._is_closing:
                     return
+                message = self.outbox.choose_next(waiting)
                 started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
                 self._rounds += 1
-                await self._run(self.service.send_queued(waiting[0]), started, resets=False)
+                await self._run(self.service.send_queued(message), started, resets=False)
+                await self.outbox.refresh()
                 error = started.exception()
-                if error is not None and await self._is_in_outbox(waiting[0].id):
+                if error is not None and await self.outbox.has(message.id):
                     self.log.publish({"op": "notice", "text": str(error)})
                     return  # the message stays in the outbox, to be edited or withdrawn
         except MultiLLMChatError as error:
             self.log.publish({"op": "notice", "text": str(error)})
         finally:
             self._is_sending = False
-
-    async def _is_in_outbox(self, message: str) -> bool:
-        """Whether a message still waits: another server may have sent it."""
-        return any(each.id == message for each in await self.service.aoutbox())
 
     async def change_branch(self, action: Callable[[], Awaitable[T]]) -> T:
         """Stop all answers, then show another branch."""
@@ -286,20 +334,24 @@ class LiveConversation:
 
     def on_history_changed(self) -> None:
         """Make all pages load the turns again."""
-        self._exchange_id = self._last_message()
+        self._begin_exchange()
         self.log.publish({"op": "reset"})
 
-    def _last_message(self) -> str:
+    def _begin_exchange(self) -> None:
+        """Let new answers stand below the last message."""
         turns = [each.turn for each in self.service.placed]
         last = next((turn for turn in reversed(turns) if turn.role == "user"), None)
-        return (last or turns[0]).id or "" if turns else ""
+        self._exchange_id = (last or turns[0]).id or "" if turns else ""
+        self._addressed = addressed_by(last) if last else ()
+        self._columns = {run: answer.view.speaker for run, answer in self._answers.items()}
 
     # Runs of other processes.
 
     def on_follow_started(self, run: str, speaker: str) -> None:
         """Show a run of another process while it streams."""
         hue = hue_of(speaker, self.service.names)
-        self._answers[run] = LiveAnswer(PageAnswer(run, speaker, hue, is_live=True))
+        view = PageAnswer(run, speaker, hue, is_live=True)
+        self._answers[run] = LiveAnswer(view, self._origin)
 
     def on_event(self, event: Event) -> None:
         """Publish what an event of another process changes."""
@@ -354,11 +406,13 @@ class LiveConversation:
         return self._end_answer(event.run, footer)
 
     def _run_failed(self, event: RunFailed) -> list[Change]:
-        footer = Footer(event.usage, _format_cost(event.cost), event.seconds, error=event.error)
+        usage = event.usage if any(event.usage.counts) else None
+        footer = Footer(usage, _format_cost(event.cost), event.seconds, error=event.error)
         return self._end_answer(event.run, footer)
 
     def _message_saved(self, event: MessageSaved) -> list[Change]:
         self._exchange_id = event.turn.id or ""
+        self._addressed, self._columns = event.addressed, {}
         self._on_change()
         renderer = self._renderer(HistoryDetails())
         exchange = PageExchange(self._exchange_id, renderer.message(event.turn))
@@ -366,8 +420,6 @@ class LiveConversation:
             {"op": "append", "to": "messages", "html": exchange},
             {"op": "list"},
         ]
-        if not event.addressed:
-            changes.append({"op": "notice", "text": Phrase("memo_hint")})
         return changes
 
     def _run_started(self, event: RunStarted) -> list[Change]:
@@ -376,11 +428,25 @@ class LiveConversation:
             answer.set_model(event.model)
             return [{"op": "replace", "id": event.run, "html": answer.view}]
         if not self._exchange_id:
-            self._exchange_id = self._last_message()
+            self._begin_exchange()
         hue = hue_of(event.speaker, self.service.names)
         view = PageAnswer(event.run, event.speaker, hue, event.model, is_live=True)
-        self._answers[event.run] = LiveAnswer(view)
-        return [{"op": "append", "to": f"{self._exchange_id}-answers", "html": view}]
+        self._answers[event.run] = LiveAnswer(view, self._origin)
+        change: Change = {"op": "append", "to": f"{self._exchange_id}-answers", "html": view}
+        right = self._column_after(event.speaker)
+        self._columns[event.run] = event.speaker
+        return [change | {"before": right} if right else change]
+
+    def _column_after(self, speaker: str) -> str | None:
+        """The first shown answer of the exchange whose speaker is addressed after this one."""
+        later = (
+            self._addressed[self._addressed.index(speaker) + 1 :]
+            if speaker in self._addressed
+            else ()
+        )
+        return next(
+            (run for name in later for run, each in self._columns.items() if each == name), None
+        )
 
     def _end_answer(self, run: str, footer: Footer) -> list[Change]:
         answer = self._answers.pop(run)
@@ -432,6 +498,11 @@ class LiveConversation:
     def running_tools(self) -> list[str]:
         """The names of the running tools."""
         return [name for answer in self._answers.values() for name in answer.running]
+
+
+def _render_all(texts: Sequence[str]) -> None:
+    for text in texts:
+        render_markdown(text)
 
 
 def _format_cost(cost: Decimal | None) -> str | None:

@@ -3,8 +3,10 @@
 Rules:
 1. Without a password or a proxy that knows its users, the server listens on the loopback interface only.
 2. At shutdown streams end first, so that no open page delays it.
+3. The component page exists only with ``ServerOptions.shows_components`` or ``MULTI_LLM_CHAT_COMPONENTS=1``.
 """
 
+import os
 import socket
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -15,6 +17,7 @@ import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
@@ -35,7 +38,7 @@ if TYPE_CHECKING:
 _ASSETS: Final = Path(__file__).parent / "assets"
 
 
-def make_app(hub: "Hub", access: AccessPolicy) -> Starlette:
+def make_app(hub: "Hub", access: AccessPolicy, *, shows_components: bool = False) -> Starlette:
     """Make the application that shows the conversations of a hub to the users that ``access`` lets in."""
 
     @asynccontextmanager
@@ -45,7 +48,7 @@ def make_app(hub: "Hub", access: AccessPolicy) -> Starlette:
         await hub.close()
 
     app = Starlette(
-        routes=_routes(),
+        routes=[*_routes(), *(_DEVELOPMENT if shows_components else ())],
         middleware=[Middleware(Guard, access=access)],
         exception_handlers={MultiLLMChatError: _render_error, ValueError: _render_error},
         lifespan=lifespan,
@@ -64,6 +67,8 @@ def _routes() -> list[Route | Mount]:
         Route(f"{conversation}/view", pages.view, methods=get),
         Route(f"{conversation}/total", pages.spent_total, methods=get),
         Route(f"{conversation}/earlier", pages.earlier, methods=get),
+        Route(f"{conversation}/source", pages.source, methods=get),
+        Route(f"{conversation}/estimate", pages.estimate, methods=get),
         Route(f"{conversation}/events", pages.events, methods=get),
         Route(f"{conversation}/export", conversations.export, methods=get),
         Route(f"{media}/{{position:int}}", conversations.media, methods=get),
@@ -92,8 +97,11 @@ def _routes() -> list[Route | Mount]:
         Route("/link", pages.new_link, methods=post),
         Route("/health", pages.health, methods=get),
         *(Route(path, pages.probe, methods=get) for path in ("/healthz", "/readyz", "/metrics")),
-        Mount("/assets", StaticFiles(directory=_ASSETS)),
+        Mount("/assets", GZipMiddleware(StaticFiles(directory=_ASSETS))),
     ]
+
+
+_DEVELOPMENT: Final = (Route("/components", pages.components, methods=["GET"]),)
 
 
 async def _render_error(_request: Request, error: Exception) -> Response:
@@ -127,6 +135,7 @@ class ServerOptions(Struct, frozen=True):
     proxy: Proxy | None = None
     is_encrypted: bool = False
     metrics_token: str = ""
+    shows_components: bool = False
 
 
 class WebServer(uvicorn.Server):
@@ -171,8 +180,11 @@ def open_access(options: ServerOptions, secret_store: SecretStore) -> AccessPoli
 
 def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> WebServer:
     """Make the server, ready to run."""
+    shows_components = (
+        options.shows_components or os.environ.get("MULTI_LLM_CHAT_COMPONENTS") == "1"
+    )
     config = uvicorn.Config(
-        make_app(hub, access),
+        make_app(hub, access, shows_components=shows_components),
         host=options.host,
         port=options.port,
         log_level="warning",

@@ -7,7 +7,7 @@ Rules:
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -19,6 +19,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from multi_llm_chat.web.views import (
     PageAnswer,
     PageExchange,
+    PageOutbox,
     Phrase,
     Renderable,
     ServerForm,
@@ -45,9 +46,9 @@ class Translations:
         """The text for a key."""
         return self._catalogue[key]
 
-    def get(self, key: str) -> str:
-        """The text for a key, or the key itself if the catalogue has none, such as a month."""
-        return self._catalogue.get(key, key)
+    def get(self, key: str, other: str = "") -> str:
+        """The text for a key, or for another key, or the key itself if the catalogue has none, such as a month."""
+        return self._catalogue.get(key) or self._catalogue.get(other, key)
 
     @property
     def for_scripts(self) -> str:
@@ -90,14 +91,54 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["number"] = lambda value: f"{value:,}"
-    environment.filters["seconds"] = _seconds
-    environment.filters["address"] = address_of
+    filters: dict[str, Any] = environment.filters
+    filters["number"] = _number
+    filters["seconds"] = _seconds
+    filters["address"] = address_of
+    filters["as_words"] = _as_words
+    filters["tool_icon"] = _tool_icon
+    filters["merge"] = _merge
     return environment
+
+
+def _number(value: int) -> str:
+    return f"{value:,}"
 
 
 def _seconds(value: float) -> str:
     return f"{value:.1f} s" if value < 100 else f"{value / 60:.0f} min"
+
+
+def read_template(name: str) -> str:
+    """The source of a template."""
+    return (_TEMPLATES / name).read_text(encoding="utf-8")
+
+
+def _as_words(name: str) -> str:
+    """The name of a tool as words: ``create_issue`` is "Create issue"."""
+    words = re.sub(r"(?<=[a-z])(?=[A-Z])|[_./-]+", " ", name).strip().lower()
+    return words[:1].upper() + words[1:]
+
+
+#: The icon of a tool, by what its name contains; the first that fits.
+_TOOL_ICONS: Final = (
+    ("search|find|grep|lookup", "search"),
+    ("sql|query|table|database", "data"),
+    ("image|picture|photo|draw|paint|screenshot", "image"),
+    ("file|folder|read|write|directory", "file"),
+    ("http|url|web|fetch|browse|weather", "globe"),
+    ("python|code|run|shell|exec", "code"),
+    ("time|date|calendar|schedule", "clock"),
+)
+
+
+def _tool_icon(name: str) -> str:
+    return next((icon for words, icon in _TOOL_ICONS if re.search(words, name.lower())), "tools")
+
+
+def _merge(first: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
+    """The options of a menu, and more whose text is their value."""
+    return {**first, **{name: name for name in names}}
 
 
 class HtmlRenderer:
@@ -117,11 +158,13 @@ class HtmlRenderer:
             case Phrase():
                 return f"{self.translations.text(view.key)} {view.names}".rstrip()
             case PageAnswer():
-                return self._macro("answer", view, None)
+                return self._macro("answer", view)
             case PageExchange():
                 return self._macro("exchange", view)
             case ServerForm():
                 return self._macro("question", view)
+            case PageOutbox():
+                return self._macro("outbox", view)
             case _:
                 return self._macro("segment", view)
 

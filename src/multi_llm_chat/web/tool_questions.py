@@ -3,16 +3,21 @@
 Rules:
 1. Whether a call may run is asked in the card of the call, in every page that shows it. The call may be made in this process or
    in another one (another server, a worker); the first decision counts, wherever it is made.
-2. What a tool server wants to know is asked in a form below the messages, on every page and after a reload.
+2. What a tool server wants to know is asked in a form in the card of the call that it answers, or below the messages if it
+   answers none; on every page, and after a reload.
 3. A question is shown as long as a call or a server waits for it. A later answer is refused.
+4. The answers in a form are checked against its schema here too, whatever the page has checked.
 """
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
+
+import jsonschema_rs
 
 from multi_llm_chat.chat.approvals import decide_in_store, read_request, write_decision
 from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.questions import Question, answer_question
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
@@ -30,6 +35,7 @@ if TYPE_CHECKING:
 DECISIONS: Final[dict[str, Decision]] = {
     "once": Allow(),
     "chat": Allow("conversation"),
+    "always": Allow("conversation"),
     "deny": Deny(),
 }
 
@@ -48,6 +54,12 @@ class ToolApprovals:
         self._publish = publish
         self._local: dict[str, asyncio.Future[Decision]] = {}
         self._remote: set[str] = set()
+        self._tools: dict[str, str] = {}
+
+    @property
+    def tools(self) -> dict[str, str]:
+        """The tools of the open requests, by the keys of the requests."""
+        return dict(self._tools)
 
     async def ask(self, answer: LiveAnswer, request: ApprovalRequest) -> Decision:
         """Ask about a call of this process, and wait for the decision."""
@@ -57,7 +69,7 @@ class ToolApprovals:
             decide_in_store(service.store, service.host.owner, service.conversation, key, request)
         )
         try:
-            self._publish(answer.ask_approval(request, key))
+            self._show(answer, request, key)
             await asyncio.wait((local, remote), return_when=asyncio.FIRST_COMPLETED)
             return (local if local.done() else remote).result()
         finally:
@@ -78,7 +90,7 @@ class ToolApprovals:
             # Without an answer its first events are still to come: the next sync shows the question.
             if answer is not None:
                 self._remote.add(key)
-                self._publish(answer.ask_approval(request, key))
+                self._show(answer, request, key)
 
     async def decide(self, key: str, decision: Decision) -> bool:
         """Apply the user's decision; return whether the question was open."""
@@ -95,9 +107,15 @@ class ToolApprovals:
             self._end_question(key)
         return is_first
 
+    def _show(self, answer: LiveAnswer, request: ApprovalRequest, key: str) -> None:
+        self._tools[key] = request.call.name
+        self._publish([*answer.ask_approval(request, key), {"op": "list"}])
+
     def _end_question(self, key: str) -> None:
+        self._tools.pop(key, None)
         for answer in self._answers():
             self._publish(answer.end_approval(key))
+        self._publish([{"op": "list"}])
 
 
 # Forms of tool servers.
@@ -108,32 +126,77 @@ _NO: Final = {"decline": ElicitationAnswer("decline"), "cancel": ElicitationAnsw
 class ServerForms:
     """The open forms of tool servers in one conversation."""
 
-    def __init__(self, log: OpLog) -> None:
+    def __init__(self, log: OpLog, answers: Callable[[], Iterable[LiveAnswer]]) -> None:
         self._log = log
+        self._answers = answers
         self._open: dict[str, tuple[Elicitation, asyncio.Future[ElicitationAnswer]]] = {}
+        self._in_cards: set[str] = set()
 
     @property
-    def open(self) -> tuple[ServerForm, ...]:
-        """The forms that are not answered yet."""
-        return tuple(ServerForm(key, question) for key, (question, _) in self._open.items())
+    def count(self) -> int:
+        """How many forms are not answered yet."""
+        return len(self._open)
+
+    @property
+    def outside_cards(self) -> tuple[ServerForm, ...]:
+        """The forms that are not answered yet and stand in no card."""
+        return tuple(
+            ServerForm(key, question)
+            for key, (question, _) in self._open.items()
+            if key not in self._in_cards
+        )
 
     async def ask(self, question: Elicitation) -> ElicitationAnswer:
         """Show a form, and wait for the user's answer."""
         key = new_id()
         waiting: asyncio.Future[ElicitationAnswer] = asyncio.get_running_loop().create_future()
         self._open[key] = (question, waiting)
-        self._log.publish({"op": "append", "to": "questions", "html": ServerForm(key, question)})
+        self._show(ServerForm(key, question))
         try:
             return await waiting
         finally:
             del self._open[key]
-            self._log.publish({"op": "remove", "id": f"question-{key}"})
+            self._in_cards.discard(key)
+            for answer in self._answers():
+                self._log.publish(*answer.end_form(key))
+            self._log.publish({"op": "remove", "id": f"question-{key}"}, {"op": "list"})
+
+    def _show(self, form: ServerForm) -> None:
+        for answer in self._answers():
+            changes = answer.show_form(form)
+            if changes is not None:
+                self._in_cards.add(form.key)
+                self._log.publish(*changes, {"op": "list"})
+                return
+        self._log.publish({"op": "append", "to": "questions", "html": form}, {"op": "list"})
 
     def answer(self, key: str, action: str, content: JsonObject) -> bool:
-        """Apply the user's answer; return whether the form was open."""
+        """Apply the user's answer; return whether the form was open.
+
+        Raises:
+            UsageError: The answers do not fit the form.
+        """
         found = self._open.get(key)
         if found is None or found[1].done():
             return False
+        if action == "accept" and found[0].mode == "form":
+            _check_content(found[0].schema, content)
         accepted = ElicitationAnswer("accept", content)
         found[1].set_result(accepted if action == "accept" else _NO.get(action, _NO["cancel"]))
         return True
+
+
+def _check_content(schema: JsonObject, content: JsonObject) -> None:
+    """Check the answers in a form; a schema that cannot be used is left to the server that wrote it."""
+    try:
+        validator = jsonschema_rs.Draft202012Validator(schema, retriever=_refuse)
+    except (ValueError, TypeError, RecursionError):
+        return
+    for error in validator.iter_errors(content):
+        place = ".".join(map(str, error.instance_path))
+        raise UsageError(f"{place}: {error.message}"[:300] if place else error.message[:300])
+
+
+def _refuse(address: str) -> Any:
+    """Fetch nothing for a schema."""
+    raise ValueError(f"{address} is not fetched")

@@ -11,9 +11,11 @@ Rules:
 import base64
 import binascii
 import re
-from typing import Any, Final, Literal, TypeAlias
-from urllib.parse import quote
+from collections.abc import Sequence
+from typing import Any, Final, Literal, TypeAlias, cast
+from urllib.parse import quote, urlsplit
 
+import msgspec
 from msgspec import Struct, field
 
 from multi_llm_chat.events import Usage
@@ -73,11 +75,48 @@ class ThinkingSegment(Struct, frozen=True):
 
 
 class NoteSegment(Struct, frozen=True):
-    """A note of the run, such as a compression or a wait."""
+    """A note of the run, such as a compression or a wait.
+
+    ``wait`` is what the run waits for (a ``WaitReason``), ``until`` the Unix time at which the wait ends, if it is known.
+    """
 
     id: str
     text: str
+    wait: str = ""
+    until: float | None = None
     kind: Literal["note"] = "note"
+
+
+class Source(Struct, frozen=True):
+    """A page that an answer cites; ``passage`` is the cited text."""
+
+    number: int
+    title: str
+    url: str
+    passage: str = ""
+
+    @property
+    def host(self) -> str:
+        """The name of the site."""
+        return (urlsplit(self.url).hostname or "").removeprefix("www.")
+
+
+class SourcesSegment(Struct, frozen=True):
+    """The pages that an answer cites."""
+
+    id: str
+    sources: tuple[Source, ...]
+    kind: Literal["sources"] = "sources"
+
+
+class ArtifactSegment(Struct, frozen=True):
+    """A page or a drawing that an answer made."""
+
+    id: str
+    title: str
+    language: str
+    version: int = 1
+    kind: Literal["artifact"] = "artifact"
 
 
 class PageAttachment(Struct, frozen=True):
@@ -91,17 +130,26 @@ class PageAttachment(Struct, frozen=True):
     kind: Literal["attachment"] = "attachment"
 
 
+class ServerForm(Struct, frozen=True):
+    """A form of a tool server; ``key`` is the id to answer it with."""
+
+    key: str
+    question: Elicitation
+
+
 class ToolSegment(Struct, frozen=True):
     """A tool call and its outcome.
 
-    ``question`` is the id of an open approval request; ``interrupted`` says that the call was started before
-    and may have done its work.
+    ``name`` is the tool's own name and ``source`` its server; ``question`` is the id of an open approval request;
+    ``interrupted`` says that the call was started before and may have done its work. ``form`` is what the server asks
+    while the call runs.
     """
 
     id: str
     name: str
     state: ToolState
     source: str = ""
+    description: str = ""
     rows: tuple[tuple[str, str], ...] = ()
     raw: str = ""
     result: str = ""
@@ -109,10 +157,29 @@ class ToolSegment(Struct, frozen=True):
     seconds: float | None = None
     question: str = ""
     interrupted: bool = False
+    form: ServerForm | None = None
     kind: Literal["tool"] = "tool"
 
+    @property
+    def lines(self) -> list[str]:
+        """The lines of the result."""
+        return self.result.splitlines()
 
-Segment: TypeAlias = TextSegment | ThinkingSegment | NoteSegment | PageAttachment | ToolSegment
+    @property
+    def table(self) -> "ResultTable | None":
+        """The result as a table, if it is one."""
+        return read_table(self.result)
+
+
+Segment: TypeAlias = (
+    TextSegment
+    | ThinkingSegment
+    | NoteSegment
+    | PageAttachment
+    | SourcesSegment
+    | ArtifactSegment
+    | ToolSegment
+)
 
 
 class Footer(Struct, frozen=True):
@@ -135,7 +202,7 @@ class Switch(Struct, frozen=True):
 
 
 class PageAnswer(Struct, frozen=True):
-    """One speaker's answer; ``turn`` is its last turn."""
+    """One speaker's answer; ``turn`` is its last turn, ``switch`` its place among the speaker's answers to the message."""
 
     run: str
     speaker: str
@@ -144,9 +211,15 @@ class PageAnswer(Struct, frozen=True):
     segments: tuple[Segment, ...] = ()
     footer: Footer = Footer()
     turn: str | None = None
+    switch: Switch | None = None
     is_live: bool = False
     is_council: bool = False
     is_partial: bool = False
+
+    @property
+    def has_words(self) -> bool:
+        """Whether there is anything to copy."""
+        return any(isinstance(segment, TextSegment) for segment in self.segments)
 
 
 class PageMessage(Struct, frozen=True):
@@ -167,15 +240,21 @@ class PageExchange(Struct, frozen=True):
     id: str
     message: PageMessage | None = None
     answers: tuple[PageAnswer, ...] = ()
-    switch: Switch | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
 
 
-class ServerForm(Struct, frozen=True):
-    """A form of a tool server; ``key`` is the id to answer it with."""
+class WaitingMessage(Struct, frozen=True):
+    """A message of the outbox; ``addressed`` are those who will answer, none for a memo."""
 
-    key: str
-    question: Elicitation
+    id: str
+    text: str
+    addressed: tuple[str, ...] = ()
+
+
+class PageOutbox(Struct, frozen=True):
+    """The messages that wait until the answers are complete."""
+
+    messages: tuple[WaitingMessage, ...] = ()
 
 
 class Phrase(Struct, frozen=True):
@@ -186,7 +265,7 @@ class Phrase(Struct, frozen=True):
 
 
 #: What a change of a page may hold; it is rendered in each reader's language.
-Renderable: TypeAlias = Segment | PageAnswer | PageExchange | ServerForm | Phrase
+Renderable: TypeAlias = Segment | PageAnswer | PageExchange | ServerForm | PageOutbox | Phrase
 
 
 def attachment(media: Media, identifier: str, source: str) -> PageAttachment:
@@ -201,8 +280,11 @@ PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image
 
 
 def format_arguments(call: ToolCall) -> tuple[tuple[str, str], ...]:
-    """The arguments, each with its value as JSON."""
-    return tuple((name, truncate(compact_json(value))) for name, value in call.arguments.items())
+    """The arguments, each with its value: text as it is, everything else as JSON."""
+    return tuple(
+        (name, truncate(value if isinstance(value, str) else compact_json(value)))
+        for name, value in call.arguments.items()
+    )
 
 
 def result_text(result: ToolResult) -> tuple[str, tuple[Media, ...]]:
@@ -216,14 +298,84 @@ def truncate(text: str) -> str:
     return text if len(text) <= MOST_CHARACTERS else f"{text[:MOST_CHARACTERS]}…"
 
 
-def hue_of(speaker: str, names: Any) -> int:
-    """The colour of a speaker: fixed for the well-known ones, by position for the others."""
-    known = _HUES.get(speaker)
-    if known is not None:
-        return known
-    others = [name for name in names if name not in _HUES]
-    place = others.index(speaker) if speaker in others else sum(map(ord, speaker))
-    return len(_HUES) + place % 5
+# Tables.
+
+#: A result with more columns is shown as text; of a longer one the first rows are shown.
+_MOST_COLUMNS: Final = 8
+_MOST_ROWS: Final = 200
+_LONGEST_CELL: Final = 200
 
 
+class ResultTable(Struct, frozen=True):
+    """A result in rows; ``count`` is how many it has in all."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    count: int
+
+    @property
+    def numeric(self) -> tuple[bool, ...]:
+        """Which columns hold only numbers."""
+        return tuple(
+            all(_is_number(row[at]) for row in self.rows) for at in range(len(self.columns))
+        )
+
+
+def read_table(text: str) -> ResultTable | None:
+    """The table that a JSON list of flat objects with the same names describes; None for any other text."""
+    if not text.lstrip().startswith("["):
+        return None
+    try:
+        found: Any = msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return None
+    if not isinstance(found, list) or not found:
+        return None
+    rows = cast("list[Any]", found)
+    columns = _columns(rows)
+    if columns is None:
+        return None
+    cells = tuple(tuple(_cell(row[name]) for name in columns) for row in rows[:_MOST_ROWS])
+    return ResultTable(columns, cells, len(rows))
+
+
+def _columns(rows: Sequence[Any]) -> tuple[str, ...] | None:
+    first: Any = rows[0]
+    if not isinstance(first, dict) or not 0 < len(cast("dict[str, Any]", first)) <= _MOST_COLUMNS:
+        return None
+    columns = tuple(cast("dict[str, Any]", first))
+    for row in rows:
+        if not isinstance(row, dict) or set(cast("dict[str, Any]", row)) != set(columns):
+            return None
+        if any(isinstance(value, dict | list) for value in cast("dict[str, Any]", row).values()):
+            return None
+    return columns
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, str):
+        return value if len(value) <= _LONGEST_CELL else f"{value[:_LONGEST_CELL]}…"
+    return "" if value is None else compact_json(value)
+
+
+def _is_number(text: str) -> bool:
+    return bool(text) and text.lstrip("-").replace(".", "", 1).isdecimal()
+
+
+# Speakers.
+
+#: Hues are given in this order; the last one is for models on this machine.
 _HUES: Final = {"gemini": 0, "chatgpt": 1, "claude": 2}
+_THIS_MACHINE: Final = 7
+_LOCAL_NAMES: Final = frozenset({"local", "ollama", "llamacpp", "lmstudio"})
+
+
+def hue_of(speaker: str, names: Any) -> int:
+    """The hue of a speaker: fixed for the well-known ones, in order for the others."""
+    if speaker in _HUES:
+        return _HUES[speaker]
+    if speaker in _LOCAL_NAMES:
+        return _THIS_MACHINE
+    others = [name for name in names if name not in _HUES and name not in _LOCAL_NAMES]
+    place = others.index(speaker) if speaker in others else sum(map(ord, speaker))
+    return len(_HUES) + place % (_THIS_MACHINE - len(_HUES))

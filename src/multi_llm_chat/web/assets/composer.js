@@ -1,12 +1,15 @@
-// The composer: text, draft, files, and the menus of @ and /.
+// The composer: addressees, text, draft, files, price, and the menus of @ and /.
 // @ts-check
-import { attempt, byId, get, notice, postAction, post, state, word } from "./page.js";
+import { attempt, button, byId, element, get, icon, notice, postAction, post, state, trusted, word } from "./page.js";
+import { ask, openMenu } from "./menus.js";
 import { toEnd } from "./stream.js";
 
 /** @type {HTMLTextAreaElement} */
 const text = byId("text");
 const form = byId("composer");
 const menu = byId("menu");
+const people = form.querySelector(".people");
+const memo = form.querySelector(".memo");
 /** @type {File[]} */
 let files = [];
 const draft = () => `draft:${state.conversation}`;
@@ -14,24 +17,111 @@ const draft = () => `draft:${state.conversation}`;
 const draftKey = () => (location.pathname === "/" ? "draft:new" : draft());
 
 function grow() {
+  byId("send").classList.toggle("idle", !text.value.trim() && !files.length);
   if (CSS.supports("field-sizing", "content")) return;
   text.style.height = "auto";
   text.style.height = `${text.scrollHeight}px`;
 }
-export function restore() { text.value = localStorage.getItem(draftKey()) ?? ""; grow(); }
+export function restore() { text.value = localStorage.getItem(draftKey()) ?? ""; grow(); describeText(); addressMentioned(); }
 /** @param {string} value */
 export function write(value) { text.value = value; text.dispatchEvent(new Event("input")); text.focus(); }
-/** @param {string} name */
-export function mention(name) {
-  const gap = text.value && !/\s$/.test(text.value) ? " " : "";
-  write(`${text.value}${gap}@${name} `);
+
+// Addressees. The chat remembers them on the server; `@name` in the text sets the same chips.
+
+/** @returns {HTMLElement[]} */
+const chips = () => [...people.querySelectorAll(".chip")];
+/** @param {Element} chip */
+const isOn = (chip) => chip.getAttribute("aria-pressed") === "true";
+const isMemo = () => !memo.hidden && isOn(memo);
+/** @returns {string[]} */
+export const addressed = () => (isMemo() ? [] : chips().filter(isOn).map((chip) => chip.dataset.name ?? ""));
+
+/** Address exactly these speakers. @param {string[]} names */
+export function address(names) {
+  if (!names.length) return;
+  setMemo(false);
+  for (const chip of chips()) chip.setAttribute("aria-pressed", String(names.includes(chip.dataset.name ?? "")));
+  describe();
 }
+/** Switch one addressee on or off; at least one stays on. @param {HTMLElement} chip */
+export function toggle(chip) {
+  const on = isOn(chip);
+  if (on && !isMemo() && addressed().length === 1) { notice(word("one_stays")); return; }
+  if (isMemo()) { setMemo(false); for (const each of chips()) each.setAttribute("aria-pressed", "false"); }
+  chip.setAttribute("aria-pressed", String(!on || addressed().length === 0));
+  describe();
+}
+/** @param {boolean} on */
+function setMemo(on) {
+  memo.hidden = !on;
+  memo.setAttribute("aria-pressed", String(on));
+  people.classList.toggle("off", on);
+}
+export function toggleMemo() { setMemo(!isMemo()); describe(); text.focus(); }
+
+let described = 0;
+/** Say in the field to whom the message goes. */
+function describeText() {
+  const names = addressed();
+  const all = names.length > 1 && names.length === chips().length;
+  const kind = isMemo() ? "memo" : names.length === 1 ? "one" : all ? "all" : "some";
+  text.placeholder = (text.dataset[kind] ?? "").replace("{name}", names[0] ?? "").replace("{count}", String(names.length)).replace("{names}", names.join(", "));
+}
+/** The same, and what the message costs. */
+function describe() {
+  describeText();
+  const names = addressed();
+  const number = ++described;
+  void attempt(async () => {
+    const query = names.map((name) => `to=${encodeURIComponent(name)}`).join("&");
+    const price = names.length ? (await (await get(`${state.path}/estimate?${query}`)).json()).text : "";
+    if (number === described) byId("price").textContent = price;
+  });
+}
+export const refreshPrice = describe;
+
+/** @returns {Record<string, string[]>} */
+const groups = () => Object.fromEntries(byId("groups").content.textContent.split("\n").filter(Boolean).map((/** @type {string} */ line) => [line.split("=")[0].trim(), line.split("=")[1].split(",")]));
+/** Set the chips to the speakers that the text mentions, if it mentions any. */
+function addressMentioned() {
+  const names = chips().map((chip) => chip.dataset.name ?? "");
+  /** @type {Record<string, string[]>} */
+  const known = { all: names, ...Object.fromEntries(names.map((name) => [name.toLowerCase(), [name]])), ...groups() };
+  const found = [...text.value.matchAll(/(?<![\w@./-])@([\p{L}\p{N}_.-]+)/gu)].flatMap((match) => known[match[1].toLowerCase().replace(/[.-]+$/, "")] ?? []);
+  if (found.length && found.join() !== addressed().join()) address(found);
+}
+/** More ways to address. @param {HTMLElement} at */
+export function openAdd(at) {
+  const names = chips().map((chip) => chip.dataset.name ?? "");
+  const on = addressed();
+  openMenu(at, [
+    ...chips().map((chip) => ({ text: chip.dataset.name ?? "", note: chip.dataset.model, sign: Number(chip.dataset.hue), checked: on.includes(chip.dataset.name ?? ""), act: () => toggle(chip) })),
+    null,
+    ...(names.length > 1 ? [{ text: word("everyone"), icon: "people", key: "@all", act: () => address(names) }] : []),
+    ...Object.entries(groups()).map(([name, members]) => ({ text: name, note: members.join(", "), icon: "people", key: `@${name}`, act: () => address(members) })),
+    { text: word("memo_only"), note: word("memo_note"), icon: "memo", checked: isMemo(), act: toggleMemo },
+    null,
+    { text: word("new_speaker"), icon: "plus", act: () => /** @type {any} */ (document.querySelector('[data-action="settings"]'))?.click() },
+  ]);
+}
+/** The speakers have changed. */
+export const refreshPeople = () => attempt(async () => {
+  const query = addressed().map((name) => `to=${encodeURIComponent(name)}`).join("&");
+  people.innerHTML = trusted(await (await get(`/people?${query}`)).text());
+  describe();
+});
+people.addEventListener("keydown", (/** @type {any} */ event) => {
+  const step = { ArrowRight: "nextElementSibling", ArrowLeft: "previousElementSibling" }[/** @type {string} */ (event.key)];
+  if (step) { event.preventDefault(); event.target[step]?.focus(); }
+});
 
 async function send() {
   const written = text.value;
   if (!written.trim() && !files.length) return;
   const body = new FormData();
   body.append("text", written);
+  if (isMemo()) body.append("memo", "1");
+  for (const name of addressed()) body.append("to", name);
   for (const file of files) body.append("files", file, file.name);
   const sent = files;
   const key = draftKey();
@@ -41,15 +131,15 @@ async function send() {
   grow();
   toEnd();
   try {
-    const queued = state.busy;
     await post(`${state.path}/messages`, body);
     localStorage.removeItem(key);
+    if (isMemo()) toggleMemo();
     if (location.pathname === "/") history.replaceState(null, "", state.path);
-    if (queued) notice(word("queued"));
   } catch (error) {
     text.value = written; // keep the text and the files
     files = sent;
     showFiles();
+    grow();
     notice(error instanceof Error ? error.message : String(error));
   }
 }
@@ -62,25 +152,25 @@ function attach(added) {
   if (files.length > 10) { files = files.slice(0, 10); notice(word("too_many_files")); }
   showFiles();
 }
+/** @param {number} bytes */
+const sizeOf = (bytes) => (bytes < 1000 ? `${bytes} B` : bytes < 1e6 ? `${Math.round(bytes / 1000)} KB` : `${(bytes / 1e6).toFixed(1)} MB`);
 function showFiles() {
   byId("files").replaceChildren(...files.map((file, at) => {
-    const box = document.createElement("span");
+    const box = element("span", "attached-file");
     if (file.type.startsWith("image/")) {
-      const image = document.createElement("img");
+      const image = element("img");
       image.src = URL.createObjectURL(file);
       image.onload = () => URL.revokeObjectURL(image.src);
       image.alt = "";
       box.append(image);
-    }
-    const remove = document.createElement("button");
-    remove.type = "button";
-    remove.className = "quiet";
-    remove.textContent = "✕";
+    } else box.append(icon("file"));
+    const remove = button("", () => { files.splice(at, 1); showFiles(); }, "quiet small");
+    remove.append(icon("close", 14));
     remove.setAttribute("aria-label", `${word("remove")} ${file.name}`);
-    remove.onclick = () => { files.splice(at, 1); showFiles(); };
-    box.append(file.name, remove);
+    box.append(element("b", "", file.name), element("small", "", sizeOf(file.size)), remove);
     return box;
   }));
+  grow();
 }
 export const pick = () => byId("file").click();
 byId("file").addEventListener("change", (/** @type {any} */ event) => { attach(event.target.files); event.target.value = ""; });
@@ -97,17 +187,14 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
   });
 }
 
-// The menus.
+// The menus of @ and /.
 
-/** @typedef {{ label: string, note?: string, choose: () => void }} Choice */
+/** @typedef {{ label: string, note?: string, hue?: string, choose: () => void }} Choice */
 /** @type {Choice[]} */
 let choices = [];
 let chosen = 0;
 /** @type {any[] | null} */
 let prompts = null;
-
-const people = () => [...document.querySelectorAll(".chip")].map((chip) => ({ name: /** @type {HTMLElement} */ (chip).dataset.name ?? "", note: chip.querySelector("small")?.textContent ?? "" }));
-const groups = () => byId("groups").content.textContent.split(/\s+/).filter(Boolean);
 
 /** @param {RegExp} typed @param {string} put */
 function complete(typed, put) {
@@ -125,30 +212,32 @@ const COMMANDS = {
   retry: () => void attempt(() => postAction("retry")),
   continue: () => void attempt(() => postAction("continue")),
   stop: () => void attempt(() => postAction("stop")),
+  memo: toggleMemo,
   export: () => location.assign(`${state.path}/export?form=markdown`),
   settings: () => /** @type {any} */ (document.querySelector('[data-action="settings"]'))?.click(),
-  search: () => byId("search").focus(),
+  search: () => /** @type {any} */ (document.querySelector('[data-action="search"]'))?.click(),
 };
 
 /** @param {any} prompt */
 async function fill(prompt) {
-  /** @type {Record<string, string>} */
-  const values = {};
-  for (const name of prompt.arguments) {
-    const value = window.prompt(`${prompt.name}: ${name}`);
-    if (value === null) return;
-    if (value) values[name] = value;
-  }
-  await attempt(async () => write((await (await post("/prompts", { server: prompt.server, name: prompt.name, arguments: values })).json()).text));
+  const values = prompt.arguments.length ? await ask(prompt.description || prompt.name, prompt.arguments.map((/** @type {string} */ name) => ({ name, label: name }))) : {};
+  if (values === null) return;
+  const given = Object.fromEntries(Object.entries(values).filter(([, value]) => value));
+  await attempt(async () => write((await (await post("/prompts", { server: prompt.server, name: prompt.name, arguments: given })).json()).text));
 }
 
+/** @returns {Choice[]} */
 function findChoices() {
   const before = text.value.slice(0, text.selectionStart);
   const name = /(?:^|\s)@([\p{L}\p{N}_.-]*)$/u.exec(before);
   if (name) {
-    const all = [{ name: "all", note: word("all_speakers") }, ...people(), ...groups().map((/** @type {string} */ group) => ({ name: group, note: word("group") }))];
+    const all = [
+      ...chips().map((chip) => ({ name: chip.dataset.name ?? "", note: chip.dataset.model ?? "", hue: chip.dataset.hue })),
+      { name: "all", note: word("everyone"), hue: undefined },
+      ...Object.entries(groups()).map(([group, members]) => ({ name: group, note: members.join(", "), hue: undefined })),
+    ];
     return all.filter((each) => each.name.toLowerCase().startsWith(name[1].toLowerCase()))
-      .map((each) => ({ label: `@${each.name}`, note: each.note, choose: () => complete(/@[\p{L}\p{N}_.-]*$/u, `@${each.name} `) }));
+      .map((each) => ({ label: `@${each.name}`, note: each.note, hue: each.hue, choose: () => complete(/@[\p{L}\p{N}_.-]*$/u, `@${each.name} `) }));
   }
   const command = /^\/([\w-]*)$/.exec(before);
   if (!command) return [];
@@ -166,14 +255,13 @@ function showMenu() {
 function drawMenu() {
   menu.hidden = choices.length === 0;
   menu.replaceChildren(...choices.map((choice, at) => {
-    const item = document.createElement("li");
+    const item = element("li");
     item.id = `choice-${at}`;
     item.setAttribute("role", "option");
     item.setAttribute("aria-selected", String(at === chosen));
-    const note = document.createElement("small");
-    note.textContent = choice.note ?? "";
-    item.append(choice.label, note);
-    item.onmousedown = (event) => { event.preventDefault(); choose(at); };
+    if (choice.hue !== undefined) item.append(element("span", `sign tiny hue-${choice.hue}`, icon(choice.hue, 14, "sign")));
+    item.append(element("b", "", choice.label), element("small", "", choice.note ?? ""));
+    item.onmousedown = (/** @type {Event} */ event) => { event.preventDefault(); choose(at); };
     return item;
   }));
   if (menu.hidden) text.removeAttribute("aria-activedescendant");
@@ -192,6 +280,7 @@ text.addEventListener("input", () => {
   if (text.value) localStorage.setItem(draftKey(), text.value);
   else localStorage.removeItem(draftKey());
   grow();
+  addressMentioned();
   showMenu();
 });
 text.addEventListener("blur", () => { choices = []; drawMenu(); });
@@ -213,3 +302,4 @@ text.addEventListener("keydown", (event) => {
   }
 });
 form.addEventListener("submit", (/** @type {Event} */ event) => { event.preventDefault(); void send(); });
+form.addEventListener("pointerdown", (/** @type {any} */ event) => { if (event.target === form) { event.preventDefault(); text.focus(); } });

@@ -1,158 +1,227 @@
 // Actions of buttons and keys.
 // @ts-check
-import { attempt, byId, copy, get, label, postAction, post, state, trusted, word } from "./page.js";
-import { earlier, listen, listeners, load, toEnd } from "./stream.js";
+import { attempt, button, byId, copy, element, get, label, notice, postAction, post, state, word } from "./page.js";
+import { earlier, later, listen, listeners, load, toEnd, visit } from "./stream.js";
+import * as answers from "./answers.js";
 import * as composer from "./composer.js";
+import * as menus from "./menus.js";
 import * as sidebar from "./sidebar.js";
 import * as panels from "./panels.js";
 
-/** The text of an article. @param {HTMLElement} button */
-function wordsOf(button) {
-  const article = button.closest("article");
-  const typed = article?.querySelector("template.typed");
+/** The Markdown of a message or an answer. @param {HTMLElement} at @returns {string | Promise<string>} */
+function sourceOf(at) {
+  const typed = at.closest("article, .queued")?.querySelector("template.typed");
   if (typed) return /** @type {HTMLTemplateElement} */ (typed).content.textContent ?? "";
-  return [...(article?.querySelectorAll(".body > .words") ?? [])].map((each) => /** @type {HTMLElement} */ (each).innerText.trim()).join("\n\n");
+  return get(`${state.path}/source?turn=${encodeURIComponent(at.dataset.turn ?? "")}`).then((found) => found.json()).then((found) => found.text);
 }
 
-/** Edit a message in place. @param {HTMLElement} button */
-function edit(button) {
-  const article = /** @type {HTMLElement} */ (button.closest("article"));
-  if (article.querySelector("form")) return;
-  const form = document.createElement("form");
-  const field = document.createElement("textarea");
-  field.value = wordsOf(button);
+/** Edit a text in place. @param {HTMLElement} at @param {HTMLElement} shown @param {(text: string) => void} send */
+async function editIn(at, shown, send) {
+  if (shown.parentElement?.querySelector("form.editing")) return;
+  const form = element("form", "editing");
+  const field = element("textarea", "field");
+  field.value = await sourceOf(at);
   field.setAttribute("aria-label", word("edit"));
-  const send = document.createElement("button");
-  send.className = "primary";
-  send.textContent = word("send");
-  const cancel = document.createElement("button");
-  cancel.type = "button";
-  cancel.textContent = word("cancel");
-  const end = () => { form.remove(); words.hidden = false; };
-  cancel.onclick = end;
-  field.onkeydown = (event) => {
+  const end = () => { form.remove(); shown.hidden = false; };
+  field.onkeydown = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") { event.stopPropagation(); end(); byId("text").focus(); }
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   };
-  form.onsubmit = (event) => { event.preventDefault(); const text = field.value; end(); void attempt(() => postAction("edit", { turn: button.dataset.turn, text })); };
-  form.append(field, send, " ", cancel);
-  const words = /** @type {HTMLElement} */ (article.querySelector(".words"));
-  words.hidden = true;
-  words.before(form);
+  form.onsubmit = (/** @type {Event} */ event) => { event.preventDefault(); const text = field.value; end(); send(text); };
+  const accept = element("button", "primary", word("send"));
+  form.append(field, element("div", "decision", accept, button(word("cancel"), end)));
+  shown.hidden = true;
+  shown.before(form);
   field.focus();
 }
+/** @param {HTMLElement} at */
+const edit = (at) => editIn(at, /** @type {HTMLElement} */ (at.closest("article")?.querySelector(".words")), (text) => void attempt(() => postAction("edit", { turn: at.dataset.turn, text })));
+/** @param {HTMLElement} at */
+const queuedId = (at) => /** @type {HTMLElement} */ (at.closest(".queued")).dataset.id;
+/** @param {HTMLElement} at */
+const editQueued = (at) => editIn(at, /** @type {HTMLElement} */ (at.closest(".queued")?.querySelector(".words")), (text) => void attempt(() => postAction("edit-queued", { question: queuedId(at), text })));
 
-/** @param {string} name */
-const toggle = (name) => document.body.classList.toggle(name);
-function toggleTools() { toggle(matchMedia("(width <= 1180px)").matches ? "with-tools" : "no-tools"); }
+/** @param {HTMLElement} at */
+const copyLink = (at) => copy(`${location.origin}${state.path}#${encodeURIComponent(at.dataset.turn ?? "")}`, word("link_done"));
+/** @param {HTMLElement} at */
+const again = (at) => attempt(() => postAction("regenerate", { turn: at.dataset.turn }));
+/** @param {HTMLElement} at */
+const branch = (at) => attempt(async () => { await postAction("branch", { turn: at.dataset.turn }); byId("text").focus(); });
+
+/** @param {HTMLElement} at */
+const answerMenu = (at) => menus.openMenu(at, [
+  { text: word("copy_markdown"), icon: "copy", act: () => void copy(sourceOf(at)) },
+  { text: word("answer_again"), icon: "again", act: () => void again(at) },
+  { text: word("branch_here"), icon: "branch", act: () => void branch(at) },
+  { text: word("link_to_answer"), icon: "link", act: () => void copyLink(at) },
+]);
+
+/** @param {HTMLElement} at */
+const mainMenu = (at) => menus.openMenu(at, [
+  { text: word(sidebar.isArchive() ? "open_chats" : "archived"), icon: "archive", act: sidebar.toggleArchived },
+  { text: word("import"), icon: "import", act: sidebar.pickImport },
+  { text: word("export_all"), icon: "download", act: () => location.assign("/export?form=json") },
+  null,
+  ...menus.themes((theme) => void panels.setTheme(theme)),
+  null,
+  { text: word("all_commands"), icon: "command", key: "Ctrl K", act: () => panels.openFinder(COMMANDS(), "> ") },
+  { text: word("settings"), icon: "settings", key: "Ctrl ,", act: () => void panels.openSettings() },
+]);
+
+const isNarrow = () => matchMedia("(width < 900px)").matches;
+function toggleSidebar() {
+  const open = document.body.classList.toggle(isNarrow() ? "with-sidebar" : "folded");
+  byId("curtain").hidden = !(isNarrow() && open);
+  if (isNarrow() && open) byId("sidebar").querySelector("a")?.focus();
+  if (!isNarrow() && !rail.matches) localStorage.setItem("folded", open ? "1" : "");
+}
+/** @param {any} at */
+function setView(at) {
+  document.body.dataset.view = at.dataset.view;
+  for (const each of at.parentElement.children) each.setAttribute("aria-pressed", String(each === at));
+  void attempt(() => post("/preferences", { view: at.dataset.view }));
+}
 function lastAnswer() {
   const last = /** @type {HTMLElement | undefined} */ ([...document.querySelectorAll(".answer")].at(-1));
-  if (!last) return;
-  last.tabIndex = -1;
-  last.focus();
-  last.scrollIntoView({ block: "start" });
+  last?.focus();
+  last?.scrollIntoView({ block: "nearest" });
+}
+/** Try an example. @param {any} at */
+function tryIt(at) {
+  if ("everyone" in at.dataset) composer.address([...document.querySelectorAll(".people .chip")].map((/** @type {any} */ chip) => chip.dataset.name));
+  composer.write(at.dataset.text);
 }
 
-/** @type {Record<string, (button: any, event: Event) => any>} */
+/** @type {Record<string, (at: any, event: Event) => any>} */
 const ACTIONS = {
-  copy: (button) => copy(wordsOf(button)),
-  "copy-code": (button) => copy(button.closest("figure").querySelector("code").textContent),
-  regenerate: (button) => attempt(() => postAction("regenerate", { turn: button.dataset.turn })),
+  copy: (at) => copy(sourceOf(at)),
+  "copy-code": (at) => copy(at.closest("figure").querySelector("code").textContent),
+  link: copyLink,
+  regenerate: again,
   retry: () => attempt(() => postAction("retry")),
-  branch: (button) => attempt(async () => { await postAction("branch", { turn: button.dataset.turn }); byId("text").focus(); }),
-  switch: (button) => attempt(() => postAction("switch", { turn: button.dataset.turn })),
+  continue: (at) => attempt(() => postAction("continue", { speaker: at.dataset.speaker })),
+  branch,
+  switch: (at) => attempt(() => postAction("switch", { turn: at.dataset.turn })),
   edit,
-  stop: (button) => attempt(() => postAction("stop", button.dataset.speaker ? { speaker: button.dataset.speaker } : {})),
-  decide: (button) => {
-    for (const each of button.parentElement.children) each.disabled = true;
-    return attempt(() => postAction("decide", { question: button.dataset.question, decision: button.dataset.decision }));
+  "answer-menu": answerMenu,
+  widen: answers.widen,
+  tab: answers.chooseTab,
+  step: answers.step,
+  select: menus.select,
+  stop: (at) => attempt(() => postAction("stop", at.dataset.speaker ? { speaker: at.dataset.speaker } : {})),
+  decide: (at) => {
+    for (const each of at.parentElement.children) each.disabled = true;
+    return attempt(async () => {
+      try { await postAction("decide", { question: at.dataset.question, decision: at.dataset.decision }); }
+      catch (error) { for (const each of at.parentElement.children) each.disabled = false; throw error; }
+    });
   },
-  mention: (button) => composer.mention(button.dataset.name),
+  "edit-queued": editQueued,
+  "send-now": (at) => attempt(() => postAction("send-now", { question: queuedId(at) })),
+  withdraw: (at) => attempt(async () => {
+    const text = await sourceOf(at);
+    await postAction("withdraw", { question: queuedId(at) });
+    notice(word("withdrawn"), word("back_to_field"), () => composer.write(text));
+  }),
+  address: composer.toggle,
+  memo: composer.toggleMemo,
+  "add-menu": composer.openAdd,
   attach: composer.pick,
+  try: tryIt,
   earlier,
+  later,
   latest: toEnd,
-  "entry-menu": sidebar.openMenu,
+  search: () => panels.openFinder(COMMANDS()),
+  "entry-menu": sidebar.openEntryMenu,
+  "chat-menu": sidebar.openChatMenu,
+  "share-menu": (at) => menus.openMenu(at, sidebar.exports(state.path)),
+  "main-menu": mainMenu,
   "more-conversations": sidebar.more,
-  "toggle-archived": sidebar.toggleArchived,
   import: sidebar.pickImport,
-  "toggle-sidebar": () => toggle("with-sidebar"),
-  "toggle-tools": toggleTools,
+  "toggle-sidebar": toggleSidebar,
+  view: setView,
+  tools: panels.openTools,
   settings: panels.openSettings,
-  "close-dialog": (button) => button.closest("dialog").close(),
+  "close-dialog": (at) => at.closest("dialog").close(),
   "toggle-tool": panels.toggleTool,
   "restart-server": panels.restartServer,
   "new-link": panels.newLink,
   logout: panels.logout,
 };
 document.addEventListener("click", (event) => {
-  const button = /** @type {HTMLElement} */ (event.target).closest?.("[data-action]");
-  const action = button && ACTIONS[/** @type {HTMLElement} */ (button).dataset.action ?? ""];
-  if (action) void action(button, event);
-});
-
-// Forms of tool servers.
-document.addEventListener("submit", (/** @type {any} */ event) => {
-  const question = event.target.dataset.question;
-  if (!question) return;
-  event.preventDefault();
-  /** @type {Record<string, unknown>} */
-  const content = {};
-  for (const field of event.target.querySelectorAll("[data-kind]")) {
-    if (field.dataset.kind === "boolean") content[field.name] = field.checked;
-    else if (field.value !== "") content[field.name] = field.dataset.kind === "number" ? Number(field.value) : field.value;
-  }
-  void attempt(() => postAction("answer", { question, decision: event.submitter?.value ?? "accept", content }));
+  const at = /** @type {HTMLElement} */ (event.target).closest?.("[data-action]");
+  const action = at && ACTIONS[/** @type {HTMLElement} */ (at).dataset.action ?? ""];
+  if (action) void action(at, event);
 });
 
 const COMMANDS = () => [
-  { label: word("new_chat"), note: "Alt N", act: () => location.assign("/") },
-  { label: word("search"), note: "Ctrl Shift F", act: () => byId("search").focus() },
-  { label: word("focus_composer"), note: "Ctrl J", act: () => byId("text").focus() },
-  { label: word("last_answer"), note: "Alt ↑", act: lastAnswer },
-  { label: word("command_stop"), note: "Esc", act: () => void attempt(() => postAction("stop")) },
-  { label: word("command_retry"), note: "", act: () => void attempt(() => postAction("retry")) },
-  { label: word("tools"), note: "", act: toggleTools },
-  { label: word("settings"), note: "Ctrl ,", act: () => void panels.openSettings() },
-  { label: word("import"), note: "", act: sidebar.pickImport },
-  { label: `${word("export")} (Markdown)`, note: "", act: () => location.assign(`${state.path}/export?form=markdown`) },
-  ...["auto", "light", "dark"].map((theme) => ({ label: `${word("theme")}: ${word(`theme_${theme}`)}`, note: "", act: () => void attempt(async () => { await post("/preferences", { theme }); document.documentElement.dataset.theme = theme; }) })),
+  { label: word("new_chat"), note: "Alt N", icon: "new", act: () => location.assign("/") },
+  { label: word("focus_composer"), note: "Ctrl J", icon: "edit", act: () => byId("text").focus() },
+  { label: word("last_answer"), note: "Alt ↑", icon: "up", act: lastAnswer },
+  { label: word("command_stop"), note: "Esc", icon: "stop", act: () => void attempt(() => postAction("stop")) },
+  { label: word("command_retry"), note: "", icon: "again", act: () => void attempt(() => postAction("retry")) },
+  { label: word("memo_only"), note: "", icon: "memo", act: composer.toggleMemo },
+  { label: word("tools"), note: "", icon: "tools", act: panels.openTools },
+  { label: word("settings"), note: "Ctrl ,", icon: "settings", act: () => void panels.openSettings() },
+  { label: word("import"), note: "", icon: "import", act: sidebar.pickImport },
+  ...sidebar.exports(state.path).slice(0, 1).map(({ text, act }) => ({ label: text, note: "", icon: "download", act })),
+  ...menus.themes((theme) => void panels.setTheme(theme)).map(({ text, act }) => ({ label: `${word("theme")}: ${text}`, note: "", icon: "theme", act })),
 ];
 
 /** @type {Record<string, () => void>} */
 const KEYS = {
-  "ctrl+k": () => panels.openPalette(COMMANDS()),
+  "ctrl+k": () => panels.openFinder(COMMANDS()),
   "ctrl+j": () => byId("text").focus(),
-  "ctrl+shift+f": () => byId("search").focus(),
+  "ctrl+shift+f": () => panels.openFinder(COMMANDS()),
   "ctrl+,": () => void panels.openSettings(),
   "alt+n": () => location.assign("/"),
   "alt+arrowup": lastAnswer,
+  f6: () => answers.moveRegion(1),
 };
 document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
-    if (document.querySelector("dialog[open]") || composer.closeMenu() || sidebar.closePopup()) return;
+    if (document.querySelector("dialog[open]") || composer.closeMenu() || menus.closeMenu()) return;
+    if (document.body.classList.contains("with-sidebar")) { toggleSidebar(); return; }
     if (state.busy) void attempt(() => postAction("stop"));
     return;
   }
   const key = `${event.ctrlKey || event.metaKey ? "ctrl+" : ""}${event.altKey ? "alt+" : ""}${event.shiftKey && event.ctrlKey ? "shift+" : ""}${event.key.toLowerCase()}`;
   const act = KEYS[key];
-  if (act) { event.preventDefault(); act(); }
+  if (act) { event.preventDefault(); act(); return; }
+  const place = /** @type {HTMLElement} */ (event.target);
+  if ((key === "j" || key === "k") && place.closest?.(".answer, .message") && !place.matches("input, textarea")) { event.preventDefault(); answers.moveAnswer(key === "j" ? 1 : -1); }
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+  if (step && place.matches("[role=tab]")) {
+    event.preventDefault();
+    const next = step > 0 ? place.nextElementSibling : place.previousElementSibling;
+    if (next) answers.chooseTab(/** @type {HTMLElement} */ (next));
+  }
 });
 
 // Changes outside the messages.
 let planned = 0;
 listeners.list = () => { clearTimeout(planned); planned = setTimeout(() => void sidebar.refresh(), 100); };
 listeners.tools = () => void panels.refreshTools();
-listeners.people = () => void attempt(async () => { /** @type {Element} */ (document.querySelector(".people")).innerHTML = trusted(await (await get("/people")).text()); });
+listeners.people = () => void composer.refreshPeople();
 listeners.total = () => void attempt(async () => {
+  composer.refreshPrice();
   const view = await fetch(`${state.path}/total`);
   if (view.ok) byId("total").textContent = (await view.json()).total;
 });
 // A page from the back/forward cache is outdated.
 addEventListener("pageshow", (event) => { if (event.persisted) void load(); });
+const visitHash = () => { if (location.hash.length > 1) void visit(decodeURIComponent(location.hash.slice(1))); };
+addEventListener("hashchange", visitHash);
 
 label(document);
+// Between the widths of a phone and a desk the sidebar is a rail of icons.
+const rail = matchMedia("(900px <= width < 1200px)");
+const fold = () => document.body.classList.toggle("folded", rail.matches || !!localStorage.getItem("folded"));
+rail.addEventListener("change", fold);
+fold();
+answers.refreshTabs();
 composer.restore();
 toEnd();
 listen();
-if (location.hash.length > 1) sidebar.show(decodeURIComponent(location.hash.slice(1)));
+visitHash();
 document.body.dataset.ready = "true";

@@ -1,4 +1,4 @@
-// Helpers of all modules: elements, requests, notices.
+// Helpers of all modules: elements, icons, requests, notices.
 // @ts-check
 
 /** @param {string} id @returns {any} */
@@ -8,6 +8,8 @@ export const state = {
   path: document.body.dataset.path ?? "",
   position: document.body.dataset.position ?? "",
   busy: document.body.dataset.busy === "true",
+  /** Whether there are later messages that the page does not show. */
+  later: document.body.dataset.later === "true",
 };
 
 /** @param {string} name */
@@ -22,9 +24,37 @@ const policy = /** @type {any} */ (window).trustedTypes?.createPolicy("multi-llm
 /** @param {string} html @returns {any} */
 export const trusted = (html) => (policy ? policy.createHTML(html) : html);
 
+const SVG = document.querySelector("svg")?.namespaceURI ?? "";
+/** An icon or a sign of the page's set. @param {string} name @param {number} [size] @param {string} [kind] */
+export function icon(name, size = 16, kind = "icon") {
+  const picture = document.createElementNS(SVG, "svg");
+  picture.setAttribute("class", `icon i${size}`);
+  picture.setAttribute("viewBox", "0 0 20 20");
+  picture.setAttribute("aria-hidden", "true");
+  const use = document.createElementNS(SVG, "use");
+  use.setAttribute("href", `#${kind}-${name}`);
+  picture.append(use);
+  return picture;
+}
+
+/** An element with a class and children. @param {string} name @param {string} [css] @param {(Node | string)[]} children @returns {any} */
+export function element(name, css = "", ...children) {
+  const made = document.createElement(name);
+  if (css) made.className = css;
+  made.append(...children);
+  return made;
+}
+/** A button. @param {string} text @param {() => void} act @param {string} [css] */
+export function button(text, act, css = "") {
+  const made = element("button", css, text);
+  made.type = "button";
+  made.onclick = act;
+  return made;
+}
+
 /** Label the copy buttons of code in the reader's language. @param {ParentNode} root */
 export function label(root) {
-  for (const button of root.querySelectorAll('[data-action="copy-code"]:empty')) button.textContent = word("copy_code");
+  for (const each of root.querySelectorAll('[data-action="copy-code"]:empty')) each.textContent = word("copy_code");
 }
 
 /** @param {Response} response */
@@ -33,7 +63,7 @@ async function checked(response) {
   if (response.status === 401) location.assign("/login");
   let text = `${response.status}`;
   try { text = (await response.json()).error ?? text; } catch { /* the body is no JSON: show the status */ }
-  throw new Error(text);
+  throw Object.assign(new Error(text), { status: response.status });
 }
 
 /** @param {string} path */
@@ -54,25 +84,37 @@ export async function attempt(work) {
   try { return await work(); } catch (error) { notice(error instanceof Error ? error.message : String(error)); return undefined; }
 }
 
-/** Show a notice for some seconds. @param {string} text @param {string} [action] @param {() => void} [act] */
+/** @type {number | undefined} */
+let hiding;
+/** Show a notice in the header's band, one at a time. @param {string} text @param {string} [action] @param {() => void} [act] */
 export function notice(text, action, act) {
-  const box = document.createElement("div");
-  box.append(text);
-  if (action && act) {
-    const button = document.createElement("button");
-    button.type = "button";
-    button.textContent = action;
-    button.onclick = () => { box.remove(); act(); };
-    box.append(button);
-  }
-  byId("notices").append(box);
-  setTimeout(() => box.remove(), action ? 10000 : 6000);
+  const place = byId("notices");
+  if (!place) return;
+  clearTimeout(hiding);
+  const box = element("div", "toast", element("span", "", text));
+  const hide = () => {
+    if (!action || !box.contains(document.activeElement)) box.remove();
+    else hiding = setTimeout(hide, 2000);
+  };
+  if (action && act) box.append(button(action, () => { box.remove(); act(); }));
+  const close = button("", () => box.remove(), "close");
+  close.append(icon("close", 14));
+  close.setAttribute("aria-label", word("close"));
+  box.append(close);
+  place.replaceChildren(box);
+  hiding = setTimeout(hide, action ? 10000 : Math.max(4000, text.length * 60));
 }
 
 /** Announce a text to screen readers. @param {string} text */
 export const announce = (text) => { byId("spoken").textContent = text; };
 
-/** @param {string} text */
-export async function copy(text) {
-  await attempt(async () => { await navigator.clipboard.writeText(text); notice(word("copied")); });
-}
+/** Copy a text, or one that is still on its way. @param {string | Promise<string>} text @param {string} [done] */
+export const copy = (text, done = word("copied")) => attempt(async () => {
+  // A promise in the clipboard item keeps the permission that the click gave.
+  const blob = Promise.resolve(text).then((value) => new Blob([value], { type: "text/plain" }));
+  try {
+    if (typeof text === "string" || !window.ClipboardItem) throw new TypeError();
+    await navigator.clipboard.write([new ClipboardItem({ "text/plain": blob })]);
+  } catch { await navigator.clipboard.writeText(await text); }
+  notice(done);
+});

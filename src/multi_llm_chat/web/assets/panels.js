@@ -1,14 +1,17 @@
-// The tools, the settings and the palette.
+// The tools, the settings, and the finder: one field for chats, messages and commands.
 // @ts-check
-import { attempt, byId, get, notice, post, trusted, word } from "./page.js";
+import { attempt, byId, element, get, icon, notice, post, trusted, word } from "./page.js";
+import { visit } from "./stream.js";
 
 // Tools.
 
 const tools = byId("tools");
+export const openTools = () => { if (!tools.open) tools.showModal(); };
 export const refreshTools = () => attempt(async () => {
   const open = [...tools.querySelectorAll("details[open]")].map((/** @type {any} */ each) => each.dataset.server);
-  tools.innerHTML = trusted(await (await get("/tools")).text());
+  tools.querySelector(".inside").innerHTML = trusted(await (await get("/tools")).text());
   if (open.length) for (const each of tools.querySelectorAll("details[data-server]")) each.open = open.includes(each.dataset.server);
+  byId("tool-count").textContent = String(tools.querySelectorAll("[data-action=toggle-tool]:checked").length || "");
 });
 /** @param {any} box */
 export const toggleTool = (box) => attempt(() => post("/tools/toggle", { names: [box.dataset.name], enabled: box.checked }));
@@ -23,12 +26,16 @@ export const openSettings = () => attempt(async () => {
   await drawSettings();
   if (!settings.open) settings.showModal();
 });
+/** @param {string} theme */
+export const setTheme = (theme) => attempt(async () => {
+  await post("/preferences", { theme });
+  document.documentElement.dataset.theme = theme;
+  byId("contrast").media = { auto: "(prefers-contrast: more)", contrast: "all" }[theme] ?? "not all";
+});
 settings.addEventListener("change", (/** @type {any} */ event) => attempt(async () => {
   const name = event.target.dataset.preference;
-  if (!name) return;
-  await post("/preferences", { [name]: event.target.value });
-  if (name === "theme") document.documentElement.dataset.theme = event.target.value;
-  else location.reload();
+  if (name === "theme") await setTheme(event.target.value);
+  if (name === "language") { await post("/preferences", { language: event.target.value }); location.reload(); }
 }));
 
 /** @type {Record<string, string>} */
@@ -54,50 +61,84 @@ export const newLink = () => attempt(async () => {
 });
 export const logout = () => attempt(async () => { await post("/logout", {}); location.assign("/login"); });
 
-// The palette.
+// The finder. Text after ">" are commands only.
 
-const palette = byId("palette");
-const field = palette.querySelector("input");
-const choices = byId("choices");
-/** @typedef {{ label: string, note: string, act: () => void }} Entry */
+const finder = byId("finder");
+const field = byId("search");
+const hits = byId("hits");
+/** @typedef {{ label: string, note: string, icon: string, act: () => void }} Entry */
 /** @type {Entry[]} */
-let entries = [];
-/** @type {Entry[]} */
-let shown = [];
-let at = 0;
+let commands = [];
+let asked = 0;
 
-/** @param {Entry[]} commands */
-export function openPalette(commands) {
-  const conversations = [...document.querySelectorAll(".entry a")].map((/** @type {any} */ link) => ({ label: link.textContent, note: word("conversation"), act: () => location.assign(link.href) }));
-  entries = [...commands, ...conversations];
-  field.value = "";
-  filter();
-  palette.showModal();
+/** @param {Entry[]} known @param {string} [begin] */
+export function openFinder(known, begin = "") {
+  commands = known;
+  field.value = begin;
+  if (!finder.open) finder.showModal();
+  field.focus();
+  search();
 }
-function filter() {
-  const words = field.value.toLowerCase().split(/\s+/).filter(Boolean);
-  shown = entries.filter((entry) => words.every((/** @type {string} */ each) => entry.label.toLowerCase().includes(each))).slice(0, 50);
-  at = 0;
-  draw();
+/** @param {Entry} entry */
+function row(entry) {
+  const made = element("button", "command", icon(entry.icon), element("span", "", entry.label));
+  if (entry.note) made.append(element("kbd", "", entry.note));
+  made.type = "button";
+  made.tabIndex = -1;
+  made.setAttribute("role", "option");
+  made.setAttribute("aria-selected", "false");
+  made.onclick = () => { finder.close(); entry.act(); };
+  return made;
 }
-function draw() {
-  choices.replaceChildren(...shown.map((entry, number) => {
-    const item = document.createElement("li");
-    item.id = `palette-${number}`;
-    item.setAttribute("role", "option");
-    item.setAttribute("aria-selected", String(number === at));
-    const note = document.createElement("small");
-    note.textContent = entry.note;
-    item.append(entry.label, note);
-    item.onclick = () => { palette.close(); entry.act(); };
-    return item;
-  }));
-  field.setAttribute("aria-activedescendant", `palette-${at}`);
-  choices.children[at]?.scrollIntoView({ block: "nearest" });
+/** @param {Entry[]} entries @param {string[]} words */
+const matching = (entries, words) => entries.filter((entry) => words.every((each) => entry.label.toLowerCase().includes(each)));
+
+/** Show chats and commands at once, and the messages as soon as the server has found them. */
+function search() {
+  const text = field.value.trim();
+  const onlyCommands = text.startsWith(">");
+  const words = text.replace(/^>/, "").toLowerCase().split(/\s+/).filter(Boolean);
+  const chats = [...document.querySelectorAll(".entry a")].map((/** @type {any} */ link) => ({ label: link.querySelector(".title").textContent, note: "", icon: "memo", act: () => location.assign(link.href) }));
+  const shownChats = onlyCommands ? [] : matching(chats, words).slice(0, words.length ? 5 : 8);
+  const shownCommands = matching(commands, words).slice(0, onlyCommands || !words.length ? 20 : 4);
+  const messages = element("div", "messages-found");
+  hits.replaceChildren(
+    ...(shownChats.length ? [element("h3", "", word("chats")), ...shownChats.map(row)] : []),
+    ...(shownCommands.length ? [element("h3", "", word("commands")), ...shownCommands.map(row)] : []),
+    messages,
+  );
+  for (const each of hits.querySelectorAll("h3")) each.setAttribute("role", "presentation");
+  choose(0);
+  const number = ++asked;
+  if (onlyCommands || !words.length) return;
+  void attempt(async () => {
+    const html = await (await get(`/find?words=${encodeURIComponent(text)}`)).text();
+    if (number !== asked) return; // ignore outdated responses
+    messages.innerHTML = trusted(html);
+    if (!options().some((each) => each.matches("[aria-selected=true]"))) choose(0);
+  });
 }
-field.addEventListener("input", filter);
+/** @returns {HTMLElement[]} */
+const options = () => [...hits.querySelectorAll("[role=option]")];
+/** @param {number} at */
+function choose(at) {
+  const all = options();
+  all.forEach((each, number) => { each.id = `hit-${number}`; each.setAttribute("aria-selected", String(number === at)); });
+  if (all[at]) { field.setAttribute("aria-activedescendant", all[at].id); all[at].scrollIntoView({ block: "nearest" }); }
+}
+field.addEventListener("input", search);
+finder.addEventListener("close", () => hits.replaceChildren());
 field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  const all = options();
+  const now = all.findIndex((each) => each.getAttribute("aria-selected") === "true");
   const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-  if (step && shown.length) { event.preventDefault(); at = (at + step + shown.length) % shown.length; draw(); }
-  if (event.key === "Enter" && shown[at]) { event.preventDefault(); palette.close(); shown[at].act(); }
+  if (step && all.length) { event.preventDefault(); choose((now + step + all.length) % all.length); }
+  if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); all[now]?.click(); }
 });
+hits.addEventListener("click", (/** @type {any} */ event) => {
+  const link = event.target.closest("a");
+  if (!link) return;
+  finder.close();
+  if (new URL(link.href).pathname === location.pathname) { event.preventDefault(); void visit(link.dataset.turn); }
+});
+for (const each of /** @type {any} */ (document.querySelectorAll("dialog"))) each.addEventListener("pointerdown", (/** @type {any} */ event) => { if (event.target === each) each.close(); });

@@ -1,10 +1,9 @@
-// The list of conversations, search, and the menu of each conversation.
+// The list of conversations, and the menu of each.
 // @ts-check
-import { attempt, byId, get, notice, post, state, trusted, word } from "./page.js";
+import { attempt, byId, element, get, notice, post, state, trusted, word } from "./page.js";
+import { openMenu } from "./menus.js";
 
 const list = byId("list");
-const hits = byId("hits");
-const search = byId("search");
 
 let wanted = 0;
 let rendered = "";
@@ -13,11 +12,13 @@ export const refresh = () => attempt(async () => {
   const path = `/sidebar?which=${list.dataset.which}&current=${encodeURIComponent(state.conversation)}`;
   const html = await (await get(path)).text();
   // Ignore outdated responses. Leave an unchanged list alone: replacing it during a click would lose the target.
-  if (number !== wanted || html === rendered) return;
+  if (number !== wanted || html === rendered || list.querySelector("input")) return;
   rendered = html;
+  const top = list.scrollTop;
   list.innerHTML = trusted(html);
-  const title = list.querySelector(".current a")?.textContent;
-  if (title) { byId("title").textContent = title; document.title = `${title} · multi·llm·chat`; }
+  list.scrollTop = top;
+  const title = list.querySelector(".current .title")?.textContent;
+  if (title) { byId("title").textContent = title; byId("title-menu").hidden = false; document.title = `${title} · multi·llm·chat`; }
 });
 
 /** @param {HTMLElement} button */
@@ -26,108 +27,73 @@ export const more = (button) => attempt(async () => {
   button.outerHTML = trusted(await (await get(path)).text());
 });
 
-/** @param {HTMLElement} button */
-export function toggleArchived(button) {
-  const archived = list.dataset.which !== "archived";
-  list.dataset.which = archived ? "archived" : "open";
-  button.setAttribute("aria-pressed", String(archived));
+export function toggleArchived() {
+  list.dataset.which = list.dataset.which === "archived" ? "open" : "archived";
   void refresh();
 }
+export const isArchive = () => list.dataset.which === "archived";
 
-let asked = 0;
-search.addEventListener("input", () => attempt(async () => {
-  const number = ++asked;
-  const words = search.value.trim();
-  hits.hidden = !words;
-  list.hidden = !!words;
-  if (!words) return;
-  const html = await (await get(`/find?words=${encodeURIComponent(words)}`)).text();
-  if (number === asked) hits.innerHTML = trusted(html); // ignore outdated responses
+/** The ways to save a conversation. @param {string} path */
+export const exports = (path) => [["Markdown", "markdown"], ["JSON", "json"], [word("plain_text"), "text"]].map(([name, form]) => ({
+  text: `${word("export")} (${name})`, icon: "download", act: () => location.assign(`${path}/export?form=${form}`),
 }));
-search.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
-  if (event.key === "Escape") { search.value = ""; search.dispatchEvent(new Event("input")); event.stopPropagation(); }
-  if (event.key === "ArrowDown") hits.querySelector("a")?.focus();
-  if (event.key === "Enter") hits.querySelector("a")?.click();
-});
-hits.addEventListener("click", (/** @type {any} */ event) => {
-  const link = event.target.closest("a");
-  if (link && new URL(link.href).pathname === location.pathname) { event.preventDefault(); show(link.dataset.turn); }
-});
 
-/** Scroll a message into view. @param {string} turn */
-export function show(turn) {
-  const button = document.querySelector(`[data-turn="${CSS.escape(turn)}"]`);
-  const place = button?.closest("article") ?? byId(turn);
-  if (!place) return;
-  place.scrollIntoView({ block: "center" });
-  place.classList.add("flash");
-  setTimeout(() => place.classList.remove("flash"), 1500);
+/** The menu of a conversation. @param {HTMLElement} at @param {string} id @param {string} path @param {() => void} onRename */
+function openFor(at, id, path, onRename) {
+  const back = isArchive();
+  openMenu(at, [
+    { text: word("rename"), icon: "edit", key: "F2", act: onRename },
+    { text: word("copy_link"), icon: "link", act: () => void attempt(async () => { await navigator.clipboard.writeText(`${location.origin}${path}`); notice(word("copied")); }) },
+    ...exports(path).slice(0, 2),
+    { text: word(back ? "unarchive" : "archive"), icon: "archive", act: () => void attempt(async () => { await post(`${path}/archive`, { decision: back ? "back" : "" }); await refresh(); }) },
+    null,
+    { text: word("delete"), icon: "delete", danger: true, key: "Del", act: () => void remove(id, path) },
+  ]);
 }
-
-// The menu of a conversation.
-
-const popup = byId("popup");
-/** @type {HTMLElement | null} */
-let opener = null;
-export function closePopup() {
-  if (popup.hidden) return false;
-  popup.hidden = true;
-  opener?.focus();
-  return true;
-}
-
 /** @param {HTMLElement} button */
-export function openMenu(button) {
+export function openEntryMenu(button) {
   const entry = /** @type {HTMLElement} */ (button.closest(".entry"));
-  const id = entry.dataset.id ?? "";
-  const path = entry.dataset.path ?? "";
-  const back = list.dataset.which === "archived";
-  /** @type {[string, () => void][]} */
-  const items = [
-    [word("rename"), () => rename(entry, path)],
-    [word(back ? "unarchive" : "archive"), () => void attempt(async () => { await post(`${path}/archive`, { decision: back ? "back" : "" }); await refresh(); })],
-    [`${word("export")} (Markdown)`, () => location.assign(`${path}/export?form=markdown`)],
-    [`${word("export")} (JSON)`, () => location.assign(`${path}/export?form=json`)],
-    [word("delete"), () => void remove(id, path)],
-  ];
-  popup.replaceChildren(...items.map(([text, act]) => {
-    const item = document.createElement("button");
-    item.type = "button";
-    item.setAttribute("role", "menuitem");
-    item.textContent = text;
-    item.onclick = () => { popup.hidden = true; act(); };
-    return item;
-  }));
-  opener = button;
-  popup.hidden = false;
-  const place = button.getBoundingClientRect();
-  popup.style.left = `${Math.min(place.left, innerWidth - popup.offsetWidth - 8)}px`;
-  popup.style.top = `${Math.min(place.bottom, innerHeight - popup.offsetHeight - 8)}px`;
-  popup.firstElementChild.focus();
+  openFor(button, entry.dataset.id ?? "", entry.dataset.path ?? "", () => rename(entry));
 }
-popup.addEventListener("keydown", (/** @type {any} */ event) => {
-  const step = { ArrowDown: "nextElementSibling", ArrowUp: "previousElementSibling" }[/** @type {string} */ (event.key)];
-  if (step) { event.preventDefault(); event.target[step]?.focus(); }
-});
-document.addEventListener("pointerdown", (/** @type {any} */ event) => { if (!popup.contains(event.target)) popup.hidden = true; });
+/** The menu of the conversation that is shown. @param {HTMLElement} button */
+export function openChatMenu(button) { openFor(button, state.conversation, state.path, renameTitle); }
 
-/** @param {HTMLElement} entry @param {string} path */
-function rename(entry, path) {
-  const link = /** @type {HTMLElement} */ (entry.querySelector("a"));
-  const field = document.createElement("input");
-  field.value = link.textContent ?? "";
+list.addEventListener("keydown", (/** @type {any} */ event) => {
+  const entry = event.target.closest(".entry");
+  if (!entry || event.target.matches("input")) return;
+  if (event.key === "F2") { event.preventDefault(); rename(entry); }
+  if (event.key === "Delete") { event.preventDefault(); void remove(entry.dataset.id, entry.dataset.path); }
+  const step = { ArrowDown: 1, ArrowUp: -1 }[/** @type {string} */ (event.key)];
+  if (step) {
+    event.preventDefault();
+    const all = [...list.querySelectorAll(".entry a")];
+    all[all.indexOf(entry.querySelector("a")) + step]?.focus();
+  }
+});
+list.addEventListener("contextmenu", (/** @type {any} */ event) => {
+  const more = event.target.closest(".entry")?.querySelector("[data-action]");
+  if (more) { event.preventDefault(); openEntryMenu(more); }
+});
+
+/** Rename in place. @param {HTMLElement} shown @param {string} value @param {string} path */
+function edit(shown, value, path) {
+  const field = element("input", "field");
+  field.value = value;
   field.setAttribute("aria-label", word("rename"));
-  link.hidden = true;
-  entry.prepend(field);
+  shown.hidden = true;
+  shown.before(field);
   field.focus();
   field.select();
-  const end = () => { field.onblur = null; field.remove(); link.hidden = false; };
+  const end = () => { field.onblur = null; field.remove(); shown.hidden = false; };
   field.onblur = end;
-  field.onkeydown = (event) => {
+  field.onkeydown = (/** @type {KeyboardEvent} */ event) => {
     if (event.key === "Escape") { event.stopPropagation(); end(); }
     if (event.key === "Enter" && !event.isComposing) void attempt(async () => { const text = field.value; end(); await post(`${path}/rename`, { text }); await refresh(); });
   };
 }
+/** @param {HTMLElement} entry */
+const rename = (entry) => edit(/** @type {HTMLElement} */ (entry.querySelector("a")), entry.querySelector(".title")?.textContent ?? "", entry.dataset.path ?? "");
+const renameTitle = () => edit(byId("title"), byId("title").textContent, state.path);
 
 /** @param {string} id @param {string} path */
 const remove = (id, path) => attempt(async () => {

@@ -1,6 +1,7 @@
 // The stream of numbered changes of a conversation; every page applies them in the same order.
 // @ts-check
-import { attempt, byId, get, label, notice, announce, state, trusted, word } from "./page.js";
+import { attempt, byId, get, label, notice, announce, postAction, state, trusted, word } from "./page.js";
+import { refreshTabs } from "./answers.js";
 
 /** @type {EventSource | null} */
 let source = null;
@@ -15,8 +16,18 @@ const scroll = byId("scroll");
 let pinned = true;
 /** Whether the reader is at the end and wants to stay there. */
 const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
-scroll.addEventListener("scroll", () => { pinned = atEnd(); byId("latest").hidden = pinned; }, { passive: true });
-export function toEnd() { pinned = true; scroll.scrollTop = scroll.scrollHeight; byId("latest").hidden = true; }
+scroll.addEventListener("scroll", () => { pinned = atEnd() && !state.later; byId("latest").hidden = pinned; }, { passive: true });
+export function toEnd() {
+  if (state.later) { state.later = false; pinned = true; void load(); return; }
+  pinned = true;
+  scroll.scrollTop = scroll.scrollHeight;
+  byId("latest").hidden = true;
+}
+// The composer floats over the messages: they end above it.
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty("--dock", `${byId("dock").offsetHeight}px`);
+  if (pinned) scroll.scrollTop = scroll.scrollHeight;
+}).observe(byId("dock"));
 
 /** @param {Element | null} place @param {string} html */
 function add(place, html) {
@@ -41,6 +52,7 @@ const details = (root) => [...(root.matches("details") ? [root] : []), ...root.q
  * @param {Element | null} old @param {Element | null} fresh */
 function update(old, fresh) {
   if (!old || !fresh) { if (fresh === null) old?.remove(); return; }
+  for (const css of ["chosen", "wide"]) if (old.classList.contains(css)) fresh.classList.add(css);
   const open = new Map(details(old).map(({ key, each }) => [key, each.open]));
   for (const { key, each } of details(fresh)) each.open = open.get(key) ?? each.open;
   if (!old.isEqualNode(fresh)) old.replaceWith(fresh);
@@ -50,7 +62,7 @@ function update(old, fresh) {
 function updateMessages(place, wanted) {
   const exchanges = wanted.filter((each) => each.matches(".exchange"));
   // Earlier messages never change: those that were loaded stay.
-  let kept = exchanges.length ? place.querySelector(`#${CSS.escape(exchanges[0].id)}`) : null;
+  let kept = exchanges.length && !state.later && !place.querySelector(":scope > [data-last]") ? place.querySelector(`#${CSS.escape(exchanges[0].id)}`) : null;
   if (!kept) { place.replaceChildren(...wanted); return; }
   for (const fresh of exchanges) {
     if (kept?.id !== fresh.id) { kept ? kept.before(fresh) : place.append(fresh); continue; }
@@ -73,9 +85,14 @@ function updateExchange(old, fresh) {
 /** @type {Record<string, (change: any) => void>} */
 const APPLY = {
   append(change) {
-    byId("welcome")?.remove();
-    add(byId(change.to), change.html);
-    if (change.to === "messages") pinned = true;
+    if (change.to === "messages") {
+      if (state.later) return; // there is a gap: these messages are loaded with the later ones
+      leaveWelcome();
+      pinned = true;
+    }
+    const next = change.before && byId(change.before);
+    if (next) next.before(...elements(change.html));
+    else add(byId(change.to), change.html);
   },
   replace(change) {
     const old = byId(change.id);
@@ -83,7 +100,10 @@ const APPLY = {
     const [fresh] = /** @type {any} */ (elements(change.html));
     update(old, fresh);
     if (fresh.matches(".answer:not(.live)")) announce(`${fresh.dataset.speaker}: ${fresh.querySelector(".words")?.textContent?.slice(0, 500) ?? ""}`);
-    if (fresh.matches(".tool.waiting")) { announce(`${word("needs_approval")}: ${fresh.querySelector(".name")?.textContent}`); toEnd(); }
+    if (fresh.matches(".tool.waiting, .tool.asks")) {
+      announce(`${word("needs_approval")}: ${fresh.dataset.name}`);
+      if (pinned) toEnd();
+    }
   },
   stream(change) {
     const words = byId(change.id);
@@ -104,6 +124,13 @@ const APPLY = {
   reset() { void load(); },
 };
 
+/** The first message takes the place of what a new conversation shows. */
+function leaveWelcome() {
+  byId("welcome")?.remove();
+  byId("starters")?.remove();
+  document.body.classList.remove("is-new");
+}
+
 /** @param {boolean} value */
 function busy(value) {
   state.busy = value;
@@ -119,6 +146,7 @@ function flush() {
     APPLY[change.op]?.(change);
     if (loading) return; // the reload contains all changes after a reset
   }
+  if (changes.some((change) => change.op === "append" || change.op === "replace")) refreshTabs(byId("messages").lastElementChild ?? document);
   if (pinned) scroll.scrollTop = scroll.scrollHeight;
 }
 
@@ -151,8 +179,8 @@ document.addEventListener("visibilitychange", () => {
   else if (!source) listen();
 });
 
-/** Load all messages again, then continue the stream from there. */
-export async function load() {
+/** Load the messages again, the newest or those around a turn, then continue the stream from there. @param {string} [around] */
+export async function load(around) {
   if (loading) return;
   loading = true;
   source?.close();
@@ -160,24 +188,59 @@ export async function load() {
   try {
     for (let pause = 500; ; pause = Math.min(pause * 2, 8000)) {
       try {
-        show(await (await get(`${state.path}/view`)).json());
+        const path = around ? `${state.path}/view?around=${encodeURIComponent(around)}` : `${state.path}/view`;
+        show(await (await get(path)).json(), !!around);
         break;
-      } catch {
+      } catch (error) {
+        if (around) throw error;
         // The server may be restarting: wait and retry.
         await new Promise((resolve) => setTimeout(resolve, pause));
       }
     }
-  } finally { loading = false; }
-  listen();
+  } finally {
+    loading = false;
+    listen();
+  }
 }
 
-/** @param {any} view */
-function show(view) {
-  if (view.html) byId("welcome")?.remove();
+/** Show a message, wherever it is: on the page, earlier or later, or on another branch. @param {string} turn */
+export const visit = (turn) => attempt(async () => {
+  if (!placeOf(turn)) {
+    try { await load(turn); }
+    catch (error) {
+      if (/** @type {any} */ (error).status !== 409) throw error;
+      await postAction("switch", { turn });
+      await load(turn);
+    }
+  }
+  const place = placeOf(turn);
+  if (!place) return;
+  pinned = false;
+  const columns = place.closest(".answers");
+  for (const each of columns?.children ?? []) each.classList.toggle("chosen", each === place);
+  if (columns) refreshTabs(/** @type {Element} */ (place.closest(".exchange")));
+  // What is far away has no height yet: laid out, it moves the message.
+  for (let frames = 0; frames < 3; frames++) {
+    place.scrollIntoView({ block: "center", inline: "nearest" });
+    await new Promise((resolve) => (document.hidden ? resolve(0) : requestAnimationFrame(resolve)));
+  }
+  place.classList.add("flash");
+  setTimeout(() => place.classList.remove("flash"), 1800);
+});
+/** @param {string} turn @returns {Element | null} */
+const placeOf = (turn) => document.querySelector(`#messages article[data-turn="${CSS.escape(turn)}"]`) ?? document.querySelector(`#messages #${CSS.escape(turn)}`);
+
+/** @param {any} view @param {boolean} around */
+function show(view, around) {
+  if (view.html) leaveWelcome();
+  if (around) pinned = false;
+  state.later = view.later;
   const top = document.elementFromPoint(scroll.getBoundingClientRect().left + 40, scroll.getBoundingClientRect().top + 8)?.closest("[id]");
   const height = top?.getBoundingClientRect().top ?? 0;
   updateMessages(byId("messages"), elements(view.html));
   byId("questions").replaceChildren(...elements(view.questions));
+  update(byId("outbox"), /** @type {any} */ (elements(view.outbox)[0]));
+  refreshTabs();
   if (!pinned && top?.id && byId(top.id)) scroll.scrollTop += byId(top.id).getBoundingClientRect().top - height;
   state.position = view.position;
   busy(view.busy);
@@ -187,12 +250,23 @@ function show(view) {
 }
 
 /** @param {HTMLElement} button */
+export const later = (button) => attempt(async () => {
+  const path = `${state.path}/earlier?after=${encodeURIComponent(button.dataset.last ?? "")}`;
+  const view = await (await get(path)).json();
+  button.outerHTML = trusted(view.html);
+  state.later = view.later;
+  label(byId("messages"));
+  refreshTabs();
+});
+
+/** @param {HTMLElement} button */
 export const earlier = (button) => attempt(async () => {
   const path = `${state.path}/earlier?before=${encodeURIComponent(button.dataset.first ?? "")}`;
   const { html } = await (await get(path)).json();
   const height = scroll.scrollHeight;
   button.outerHTML = trusted(html);
   label(byId("messages"));
+  refreshTabs();
   scroll.scrollTop += scroll.scrollHeight - height;
 });
 

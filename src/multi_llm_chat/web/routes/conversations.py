@@ -9,7 +9,7 @@ Rules:
 import base64
 import binascii
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, field
 from starlette.datastructures import UploadFile
@@ -17,14 +17,21 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat.mentions import read_mentions
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
+from multi_llm_chat.web.config_editor import change_settings
+from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.routes.request_context import RequestContext
 from multi_llm_chat.web.tool_questions import DECISIONS
 from multi_llm_chat.web.views import PICTURE_TYPES, Phrase, id_of
+
+if TYPE_CHECKING:
+    from multi_llm_chat.web.live_conversation import LiveConversation
 
 # Uploads.
 
@@ -86,7 +93,9 @@ async def send_message(request: Request) -> Response:
     context = RequestContext(request)
     async with request.form(max_files=MOST_FILES, max_fields=20, max_part_size=2_000_000) as form:
         text = str(form.get("text", ""))
-        names = [str(name) for name in form.getlist("to")]
+        names: list[str] | None = [str(name) for name in form.getlist("to")] or None
+        if form.get("memo"):
+            names = []
         files = [each for each in form.getlist("files") if isinstance(each, UploadFile)]
         media = [
             check_upload(await each.read(), each.filename or "", each.content_type or "")
@@ -95,8 +104,22 @@ async def send_message(request: Request) -> Response:
     live = await context.open_conversation()
     if starting := context.hub.servers.starting():
         live.log.publish({"op": "notice", "text": Phrase("servers_starting", ", ".join(starting))})
-    await live.send(text, media, names or None)
+    names = await remember_addressees(context, live, text, names)
+    await live.send(text, media, names)
     return JSONResponse({})
+
+
+async def remember_addressees(
+    context: RequestContext, live: "LiveConversation", text: str, names: list[str] | None
+) -> list[str] | None:
+    """Keep in the conversation which speakers a message addresses; return those to whom it goes, or None if its text decides."""
+    service = live.service
+    groups = context.hub.workspace.settings.groups
+    mentioned = read_mentions(text, service.names, groups).speakers
+    addressed = list(mentioned) or names
+    if addressed and service.own_settings.get(ADDRESSEES) != addressed:
+        await service.aconfigure(**{ADDRESSEES: addressed})
+    return None if mentioned else names
 
 
 class ActionBody(Struct):
@@ -151,8 +174,39 @@ async def _stop(context: RequestContext, body: ActionBody) -> None:
 async def _decide(context: RequestContext, body: ActionBody) -> None:
     live = context.hub.find_open(context.user, context.conversation)
     decision = DECISIONS.get(body.decision)
+    tool = live.approvals.tools.get(body.question) if live else None
+    if body.decision == "always":
+        context.require_admin()
     if live is None or decision is None or not await live.approvals.decide(body.question, decision):
         raise UsageError(context.translations.text("too_late"))
+    if body.decision == "always" and tool is not None:
+        _always_allow(context, tool)
+
+
+def _always_allow(context: RequestContext, tool: str) -> None:
+    """Let a tool run without a question from now on, and save it in the settings."""
+
+    def change(document: Any, _settings: Settings) -> None:
+        document.setdefault("tools", {}).setdefault("rules", {})[tool] = "always"
+
+    change_settings(context.hub.workspace.folders, change)
+    context.hub.workspace.tools.set_approval(tool, "always")
+    context.hub.publish_to_all({"op": "tools"})
+
+
+async def _edit_queued(context: RequestContext, body: ActionBody) -> None:
+    live = await context.open_conversation()
+    await live.outbox.edit(body.question, body.text)
+
+
+async def _withdraw(context: RequestContext, body: ActionBody) -> None:
+    live = await context.open_conversation()
+    await live.outbox.withdraw(body.question)
+
+
+async def _send_now(context: RequestContext, body: ActionBody) -> None:
+    live = await context.open_conversation()
+    live.send_now(body.question)
 
 
 async def _answer(context: RequestContext, body: ActionBody) -> None:
@@ -193,6 +247,9 @@ _ACTIONS: Final[dict[str, Callable[[RequestContext, ActionBody], Awaitable[None]
     "branch": _branch,
     "stop": _stop,
     "decide": _decide,
+    "edit-queued": _edit_queued,
+    "withdraw": _withdraw,
+    "send-now": _send_now,
     "answer": _answer,
     "rename": _rename,
     "archive": _archive,

@@ -1,6 +1,7 @@
 """Pages, the fragments that are reloaded, the stream of changes, signing in, and probes."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -17,8 +18,11 @@ from starlette.responses import (
 
 from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.errors import StoreError
+from multi_llm_chat.history.json_values import as_list
+from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.runs.health import answer as answer_probe
 from multi_llm_chat.store import (
+    LOCAL_USER,
     Hit,
     Listing,
     Summary,
@@ -29,10 +33,14 @@ from multi_llm_chat.store import (
     total,
 )
 from multi_llm_chat.store.conversations import Which
+from multi_llm_chat.web.components import render_components
+from multi_llm_chat.web.estimates import estimate_cost
 from multi_llm_chat.web.guard import COOKIE, sign_in
 from multi_llm_chat.web.history_view import format_money
-from multi_llm_chat.web.routes.request_context import THEMES, RequestContext
+from multi_llm_chat.web.hub import ADDRESSEES
+from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext
 from multi_llm_chat.web.templating import LANGUAGES, day_of
+from multi_llm_chat.web.views import hue_of
 
 if TYPE_CHECKING:
     from multi_llm_chat.web.live_conversation import LiveConversation, PageSnapshot
@@ -47,7 +55,9 @@ async def new_page(request: Request) -> Response:
     context = RequestContext(request)
     identifier = new_id()
     live = context.hub.open_conversation(context.user, identifier, is_new=True)
-    return await _page(context, identifier, live, "")
+    newest = await context.store.arun(list_conversations, limit=1)
+    own = newest.conversations[0].settings if newest.conversations else {}
+    return await _page(context, identifier, live, "", own)
 
 
 async def conversation_page(request: Request) -> Response:
@@ -59,29 +69,40 @@ async def conversation_page(request: Request) -> Response:
         if error.reason == "missing":
             return RedirectResponse("/", 303)
         raise
-    return await _page(
-        context, context.conversation, await context.open_conversation(), summary.title
-    )
+    live = await context.open_conversation()
+    return await _page(context, context.conversation, live, summary.title, summary.settings)
 
 
 async def _page(
-    context: RequestContext, conversation: str, live: "LiveConversation", title: str
+    context: RequestContext,
+    conversation: str,
+    live: "LiveConversation",
+    title: str,
+    own: JsonObject,
 ) -> Response:
     snapshot = await live.snapshot()
     listing = await context.store.arun(list_conversations, limit=CONVERSATIONS_PER_PAGE)
     spent = await _total(context, conversation) if title else Total()
     hub = context.hub
-    html = context.renderer.render(
+    addressed = hub.addressees(own)
+    tools = hub.servers.groups()
+    html = await asyncio.to_thread(
+        context.renderer.render,
         "page.html",
         conversation=conversation,
         title=title,
         snapshot=snapshot,
-        days=group_by_day(listing.conversations),
-        next_page=listing.after,
-        which="open",
-        people=hub.list_speakers(),
+        **_list_values(context, listing, "open"),
+        people=hub.list_speakers(addressed),
         groups=hub.workspace.settings.groups,
-        tools=hub.servers.groups(),
+        price=estimate_text(context, live, addressed),
+        tools=tools,
+        tool_count=sum(group.enabled for group in tools),
+        view=context.view,
+        user_name=context.translations.text("this_computer")
+        if context.user == LOCAL_USER
+        else context.user,
+        user_note=context.translations.text("kept_here"),
         problems=hub.workspace.problems,
         spent=format_total(context, spent),
         form_token=context.form_token,
@@ -106,18 +127,23 @@ def _notices(context: RequestContext) -> list[str]:
 
 
 async def view(request: Request) -> Response:
-    """The current messages of a conversation."""
+    """The newest messages of a conversation, or those around a turn."""
     context = RequestContext(request)
     live = await context.open_conversation()
-    snapshot = await live.snapshot()
+    around = request.query_params.get("around")
+    snapshot = await live.snapshot(around=around)
+    if around is not None and not live.has_turn(around):
+        return JSONResponse({"error": context.translations.text("on_another_branch")}, 409)
     title = await _title(context)
     spent = await _total(context, context.conversation) if title is not None else Total()
     return JSONResponse(
         {
-            "html": _messages(context, snapshot),
+            "html": await asyncio.to_thread(_messages, context, snapshot),
             "questions": "".join(map(context.renderer.html, snapshot.forms)),
+            "outbox": context.renderer.html(snapshot.outbox),
             "position": snapshot.position,
             "busy": snapshot.is_busy,
+            "later": snapshot.has_later,
             "title": title or "",
             "total": format_total(context, spent),
         }
@@ -133,21 +159,59 @@ async def spent_total(request: Request) -> Response:
 
 
 async def earlier(request: Request) -> Response:
-    """The exchanges before one."""
+    """The exchanges before one, or after one."""
     context = RequestContext(request)
-    snapshot = await (await context.open_conversation()).snapshot(
-        before=request.query_params.get("before", "")
+    before, after = request.query_params.get("before"), request.query_params.get("after")
+    snapshot = await (await context.open_conversation()).snapshot(before=before, after=after)
+    html = await asyncio.to_thread(
+        _messages, context, snapshot, has_earlier=after is None, has_later=before is None
     )
-    return JSONResponse({"html": _messages(context, snapshot)})
+    return JSONResponse({"html": html, "later": snapshot.has_later})
 
 
-def _messages(context: RequestContext, snapshot: "PageSnapshot") -> str:
-    earlier_button = (
-        context.renderer.render("earlier.html", first=snapshot.exchanges[0].id)
-        if snapshot.has_more
-        else ""
-    )
-    return earlier_button + context.renderer.exchanges(snapshot.exchanges)
+def _messages(
+    context: RequestContext,
+    snapshot: "PageSnapshot",
+    *,
+    has_earlier: bool = True,
+    has_later: bool = True,
+) -> str:
+    """The exchanges, with buttons for those that are not shown."""
+    html = context.renderer.exchanges(snapshot.exchanges)
+    if snapshot.has_more and has_earlier and snapshot.exchanges:
+        html = context.renderer.render("earlier.html", first=snapshot.exchanges[0].id) + html
+    if snapshot.has_later and has_later and snapshot.exchanges:
+        html += context.renderer.render("later.html", last=snapshot.exchanges[-1].id)
+    return html
+
+
+async def source(request: Request) -> Response:
+    """The Markdown of an answer or a message."""
+    context = RequestContext(request)
+    text = (await context.open_conversation()).source(request.query_params.get("turn", ""))
+    if text is None:
+        return JSONResponse({"error": context.translations.text("on_another_branch")}, 404)
+    return JSONResponse({"text": text})
+
+
+async def estimate(request: Request) -> Response:
+    """What the next message costs, if it goes to these speakers."""
+    context = RequestContext(request)
+    live = await context.open_conversation()
+    names = [name for name in request.query_params.getlist("to") if name in live.service.names]
+    return JSONResponse({"text": estimate_text(context, live, names)})
+
+
+def estimate_text(context: RequestContext, live: "LiveConversation", names: Sequence[str]) -> str:
+    """What the next message costs in words; empty if it is not known."""
+    translations = context.translations
+    found = estimate_cost(context.hub.workspace, live.service.turns, names)
+    if found.is_free:
+        return translations.text("costs_nothing")
+    if found.cost is None:
+        return ""
+    key = "costs_at_least" if found.is_at_least else "costs_about"
+    return translations.text(key).replace("{cost}", format_money(found.cost, digits=3))
 
 
 async def events(request: Request) -> Response:
@@ -205,14 +269,27 @@ async def sidebar(request: Request) -> Response:
     listing: Listing = await context.store.arun(
         list_conversations, which=which, limit=CONVERSATIONS_PER_PAGE, after=after
     )
-    html = context.renderer.render(
-        "sidebar.html",
-        days=group_by_day(listing.conversations),
-        next_page=listing.after,
-        conversation=request.query_params.get("current", ""),
-        which=which,
-    )
-    return HTMLResponse(html)
+    current = request.query_params.get("current", "")
+    values = _list_values(context, listing, which)
+    return HTMLResponse(context.renderer.render("sidebar.html", conversation=current, **values))
+
+
+def _list_values(context: RequestContext, listing: Listing, which: Which) -> dict[str, Any]:
+    """What the template of the list needs."""
+    speakers = context.hub.workspace.speakers
+
+    def hues(summary: Summary) -> list[int]:
+        """The hues of the speakers whom the conversation addressed last."""
+        names = as_list(summary.settings.get(ADDRESSEES)) or ()
+        return [hue_of(str(name), speakers) for name in names[:5]]
+
+    return {
+        "days": group_by_day(listing.conversations),
+        "next_page": listing.after,
+        "which": which,
+        "waiting": context.hub.count_waiting(context.user),
+        "hues": hues,
+    }
 
 
 def _read_cursor(text: str) -> tuple[int, int] | None:
@@ -221,9 +298,11 @@ def _read_cursor(text: str) -> tuple[int, int] | None:
 
 
 class SearchHit(Struct, frozen=True):
-    """A hit, and its snippet in marked and unmarked pieces."""
+    """A hit, its day, its speaker's hue, and its snippet in marked and unmarked pieces."""
 
     hit: Hit
+    day: str
+    hue: int
     pieces: tuple[tuple[str, bool], ...]
 
 
@@ -240,8 +319,14 @@ async def find(request: Request) -> Response:
     distinct: dict[tuple[str, str, str], Hit] = {}
     for hit in hits:
         distinct.setdefault((hit.conversation, hit.author, hit.snippet), hit)
-    found = [SearchHit(hit, _split_snippet(hit)) for hit in distinct.values()]
-    return HTMLResponse(context.renderer.render("hits.html", found=found, words_sought=words))
+    speakers = context.hub.workspace.speakers
+    groups: dict[str, tuple[str, list[SearchHit]]] = {}
+    for hit in distinct.values():
+        shown = SearchHit(
+            hit, day_of(hit.created_ms), hue_of(hit.author, speakers), _split_snippet(hit)
+        )
+        groups.setdefault(hit.conversation, (hit.title, []))[1].append(shown)
+    return HTMLResponse(context.renderer.render("hits.html", found=list(groups.values())))
 
 
 def _split_snippet(hit: Hit) -> tuple[tuple[str, bool], ...]:
@@ -285,6 +370,7 @@ def _login(context: RequestContext, problem: str, status: int) -> Response:
         by_password=context.access.password_hash is not None,
         by_proxy=context.access.proxy is not None,
         theme=context.theme,
+        host=context.request.url.hostname or "",
     )
     return HTMLResponse(html, status)
 
@@ -309,6 +395,7 @@ class Preferences(Struct):
 
     theme: str | None = None
     language: str | None = None
+    view: str | None = None
 
 
 async def preferences(request: Request) -> Response:
@@ -318,21 +405,33 @@ async def preferences(request: Request) -> Response:
     response = JSONResponse({})
     if wanted.theme in THEMES:
         response.set_cookie("mlc_theme", wanted.theme, max_age=10**8, samesite="strict")
+    if wanted.view in VIEWS:
+        response.set_cookie("mlc_view", wanted.view, max_age=10**8, samesite="strict")
     if wanted.language in LANGUAGES:
         response.set_cookie("mlc_language", wanted.language, max_age=10**8, samesite="strict")
     return response
 
 
 async def people(request: Request) -> Response:
-    """The speakers."""
+    """The speakers, and which of them are addressed."""
     context = RequestContext(request)
-    return HTMLResponse(context.renderer.render("people.html", people=context.hub.list_speakers()))
+    names = request.query_params.getlist("to")
+    speakers = context.hub.list_speakers(names)
+    return HTMLResponse(context.renderer.render("people.html", people=speakers))
 
 
 async def health(request: Request) -> Response:
     """Whether the server responds."""
     del request
     return JSONResponse({"status": "ok"})
+
+
+async def components(request: Request) -> Response:
+    """The component page: every card in every state. The address names the theme and the language."""
+    theme = request.query_params.get("theme", "")
+    language = request.query_params.get("language", "")
+    html = render_components(theme if theme in THEMES else THEMES[0], language)
+    return HTMLResponse(html)
 
 
 # Probes.

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-THEMES = ("auto", "light", "dark")
+THEMES = ("auto", "light", "dark", "contrast")
+VIEWS = ("columns", "stack")
 
 
 class RequestContext:
@@ -50,9 +51,15 @@ class RequestContext:
 
     @property
     def theme(self) -> str:
-        """The theme: light, dark, or that of the system."""
+        """The theme: light, dark, high contrast, or that of the system."""
         theme = self.request.cookies.get("mlc_theme", "")
         return theme if theme in THEMES else THEMES[0]
+
+    @property
+    def view(self) -> str:
+        """How several answers stand: in columns, or one below the other."""
+        view = self.request.cookies.get("mlc_view", "")
+        return view if view in VIEWS else VIEWS[0]
 
     @property
     def renderer(self) -> HtmlRenderer:

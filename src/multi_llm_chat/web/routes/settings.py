@@ -39,7 +39,7 @@ async def panel(request: Request) -> Response:
         keys=[(variable, name, found.get(variable)) for variable, name in variables.items()],
         languages=LANGUAGES,
         language=context.translations.language,
-        themes=THEMES,
+        themes={theme: context.translations.text(f"theme_{theme}") for theme in THEMES},
         theme=context.theme,
         is_admin=context.access.is_admin(context.user),
         options=_as_json,
@@ -74,7 +74,12 @@ async def speaker(request: Request) -> Response:
             speakers.pop(form.name, None)
             return
         entry = speakers.setdefault(form.name, {})
-        for field in ("provider", "model", "base_url", "system_prompt"):
+        # A chain of providers is shown as one text; it stays unless another provider is chosen.
+        if not isinstance(entry.get("provider"), str) and _chain(entry) == form.provider:
+            form.provider = ""
+        else:
+            entry["provider"] = form.provider.strip()
+        for field in ("model", "base_url", "system_prompt"):
             value = getattr(form, field).strip()
             if value:
                 entry[field] = value
@@ -85,6 +90,10 @@ async def speaker(request: Request) -> Response:
             entry["options"] = _options(form.options)
 
     return _apply(context, change)
+
+
+def _chain(entry: Any) -> str:
+    return " → ".join(map(str, entry.get("provider") or ()))
 
 
 def _options(text: str) -> dict[str, Any]:

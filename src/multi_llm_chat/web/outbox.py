@@ -1,0 +1,72 @@
+"""The messages of a conversation that wait until the answers are complete, as pages show them.
+
+Rules:
+1. The outbox is in the store; every page shows it as it was last read, and all at the same time.
+2. A message that waits can be edited, withdrawn and sent before the others, until it is sent.
+"""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.store import QueuedMessage, edit_queued, take_queued
+from multi_llm_chat.web.oplog import OpLog
+from multi_llm_chat.web.views import PageOutbox, WaitingMessage
+
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.chat_service import ChatService
+
+
+class Outbox:
+    """The outbox of one conversation; ``wanted_next`` is the message that is sent before the others."""
+
+    def __init__(self, service: "ChatService", log: OpLog) -> None:
+        self.view = PageOutbox()
+        self.wanted_next = ""
+        self._service = service
+        self._log = log
+
+    async def refresh(self) -> None:
+        """Read the outbox, and show it on all pages if it has changed."""
+        try:
+            found = PageOutbox(tuple(map(self._view, await self._service.aoutbox())))
+        except StoreError as error:
+            if error.reason != "missing":
+                raise
+            found = PageOutbox()  # the conversation was deleted
+        if found != self.view:
+            self.view = found
+            self._log.publish({"op": "replace", "id": "outbox", "html": found})
+
+    async def edit(self, identifier: str, text: str) -> None:
+        """Change the text of a message.
+
+        Raises:
+            UsageError: It was sent or withdrawn, or the text is empty.
+        """
+        if not text.strip():
+            raise UsageError("The message is empty")
+        await self._service.store.arun(edit_queued, self._service.conversation, identifier, text)
+        await self.refresh()
+
+    async def withdraw(self, identifier: str) -> None:
+        """Take back a message.
+
+        Raises:
+            UsageError: It was sent or withdrawn.
+        """
+        await self._service.store.arun(take_queued, self._service.conversation, identifier)
+        await self.refresh()
+
+    async def has(self, identifier: str) -> bool:
+        """Whether a message still waits: another server may have sent it."""
+        return any(each.id == identifier for each in await self._service.aoutbox())
+
+    def choose_next(self, waiting: Sequence[QueuedMessage]) -> QueuedMessage:
+        """The message to send: the wanted one, or the first."""
+        return next((each for each in waiting if each.id == self.wanted_next), waiting[0])
+
+    def _view(self, message: QueuedMessage) -> WaitingMessage:
+        to = message.request.get("to")
+        names = self._service.addresses(message.text) if to is None else tuple(map(str, to))
+        return WaitingMessage(message.id, message.text, names)
