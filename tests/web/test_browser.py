@@ -641,6 +641,20 @@ def test_a_waiting_message_is_edited_withdrawn_and_sent_now(
     expect(other.locator(".queued")).to_have_count(0)
 
 
+def test_a_waiting_message_is_sent_as_it_was_edited_last(server: RunningServer, page: Page):
+    gate = Gate(4)
+    server.add_replies("gemini", Say("One.", delta_size=1, faults=[gate]), Say("Two."))
+    send(page, "@gemini first")
+    page.locator(".answer.live .words").wait_for()
+    send(page, "@gemini second")
+    page.locator(".queued").get_by_role("button", name="Edit").click()
+    page.locator(".queued textarea").fill("@gemini another second")
+    page.locator(".queued textarea").press("Enter")
+    expect(page.locator(".queued .words")).to_have_text("@gemini another second")
+    gate.open()
+    expect(page.locator(".message").nth(1)).to_contain_text("another second")
+
+
 def test_copy_gives_the_markdown_that_the_model_wrote(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):

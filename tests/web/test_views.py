@@ -1,20 +1,33 @@
 """Values of the page: tables, hues, the order of answers, windows of exchanges, the source of an answer."""
 
 import json
+from html.parser import HTMLParser
+from urllib.parse import urlsplit
 
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.web.payloads import PAYLOADS
 
-from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.events import NativeItem
+from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin, Part, Text, Turn
 from multi_llm_chat.store import Placed
+from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.exchange_groups import (
     EXCHANGES_PER_PAGE,
     answer_source,
     choose_window,
     group_exchanges,
 )
-from multi_llm_chat.web.history_view import in_order
-from multi_llm_chat.web.views import PageAnswer, hue_of, read_table
+from multi_llm_chat.web.history_view import HistoryDetails, HistoryRenderer, in_order
+from multi_llm_chat.web.views import (
+    PageAnswer,
+    Segment,
+    SourcesSegment,
+    StepSegment,
+    TextSegment,
+    hue_of,
+    read_table,
+)
 
 cells = st.none() | st.booleans() | st.integers() | st.text(max_size=20)
 names = st.lists(st.text("abcdefgh", min_size=1, max_size=4), min_size=1, max_size=5, unique=True)
@@ -100,3 +113,84 @@ def test_the_source_of_an_answer_is_its_markdown():
     assert answer_source(placed, "claude-1") == "**claude** 1"
     assert answer_source(placed, "user-2") == "**user** 2"
     assert answer_source(placed, "missing") is None
+
+
+# Citations.
+
+ORIGIN = Origin("anthropic")
+
+
+def cited(content: str, *citations: JsonObject) -> Text:
+    return Text(content, Extras(ORIGIN, {"citations": list(citations)}) if citations else None)
+
+
+def render_answer(*parts: Part) -> tuple[Segment, ...]:
+    renderer = HistoryRenderer("conversation", ["claude"], HistoryDetails())
+    return renderer.answer("run", [Turn("claude", parts, "turn")]).segments
+
+
+def test_cited_texts_are_one_text_with_numbers_and_a_list_of_sources():
+    rfc: JsonObject = {"url": "https://www.rfc-editor.org/9562", "title": "RFC 9562"}
+    book: JsonObject = {"document_title": "The book", "cited_text": "a passage"}
+    words, sources = render_answer(
+        cited("It sorts ", rfc), cited("by *time*", rfc, book), cited(", always.")
+    )
+    assert isinstance(words, TextSegment)
+    assert words.final.count("<p>") == 1
+    assert words.final.count('class="cite"') == 3
+    assert 'href="https://www.rfc-editor.org/9562"' in words.final
+    assert ", always." in words.final
+    assert isinstance(sources, SourcesSegment)
+    assert [(each.number, each.title, each.host) for each in sources.sources] == [
+        (1, "RFC 9562", "rfc-editor.org"),
+        (2, "The book", ""),
+    ]
+    assert sources.sources[1].passage == "a passage"
+
+
+def test_texts_without_citations_stay_as_they_are():
+    one, two = render_answer(cited("One."), cited("Two."))
+    assert isinstance(one, TextSegment)
+    assert isinstance(two, TextSegment)
+    assert "cite" not in one.final + two.final
+
+
+attacks = st.sampled_from(PAYLOADS) | st.text(max_size=30)
+
+
+@given(before=attacks, after=attacks, title=attacks, path=attacks)
+def test_a_citation_adds_nothing_that_runs_or_fetches(
+    before: str, after: str, title: str, path: str
+):
+    entry: JsonObject = {"url": f"https://site.example/{path}", "title": title}
+    segments = render_answer(cited(f"x [{before}", entry), cited(f"]({after})"))
+    assert isinstance(segments[0], TextSegment)
+    found = Tags()
+    found.feed(segments[0].final)
+    assert found.names.isdisjoint({"script", "img", "iframe", "svg", "style", "form", "object"})
+    assert not [name for name, _ in found.attributes if name.startswith("on") or name == "style"]
+    addresses = [value or "" for name, value in found.attributes if name in {"href", "src"}]
+    schemes = {urlsplit(address).scheme for address in addresses}
+    assert schemes <= {"http", "https", "mailto", ""}
+    assert "\ue000" not in segments[0].final
+
+
+class Tags(HTMLParser):
+    """The elements and attributes of a piece of HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.attributes: list[tuple[str, str | None]] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.names.add(tag)
+        self.attributes += attrs
+
+
+def test_the_step_of_a_provider_is_shown_in_words():
+    (step,) = render_answer(Native("web_search_call", "uuid v7 index size"))
+    assert step == StepSegment("run-0", "web_search_call", "uuid v7 index size")
+    live = LiveAnswer(PageAnswer("run", "claude", 2))
+    live.apply(NativeItem(item=Native("web_search_call", "uuid v7 index size")))
+    assert live.view.segments == (step,)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from multi_llm_chat.events import (
     Event,
     HistoryCompressed,
+    NativeItem,
     RunWaiting,
     TextDelta,
     ThinkingDelta,
@@ -24,7 +25,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.approval import ApprovalRequest
-from multi_llm_chat.web.history_view import ToolOrigin, tool_view
+from multi_llm_chat.web.history_view import ToolOrigin, step_view, tool_view
 from multi_llm_chat.web.markdown import IncrementalMarkdown
 from multi_llm_chat.web.oplog import Change
 from multi_llm_chat.web.views import (
@@ -62,6 +63,7 @@ class LiveAnswer:
             ToolFinished: self._on_tool_finished,
             HistoryCompressed: self._on_compressed,
             RunWaiting: self._on_waiting,
+            NativeItem: self._on_native,
         }
 
     @property
@@ -231,6 +233,9 @@ class LiveAnswer:
 
     def _on_compressed(self, event: HistoryCompressed) -> list[Change]:
         return [*self._close_text(), self._append(NoteSegment(self._new_id, event.note.text))]
+
+    def _on_native(self, event: NativeItem) -> list[Change]:
+        return [*self._close_text(), self._append(step_view(self._new_id, event.item))]
 
     def _on_waiting(self, event: RunWaiting) -> list[Change]:
         changes = self._close_text()

@@ -13,6 +13,7 @@ from typing import Final
 from multi_llm_chat.events import Usage
 from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.tools.mcp import Elicitation
+from multi_llm_chat.web.cited_text import mark_citations, render_cited
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.templating import HtmlRenderer, Translations, read_template
 from multi_llm_chat.web.views import (
@@ -27,6 +28,7 @@ from multi_llm_chat.web.views import (
     ServerForm,
     Source,
     SourcesSegment,
+    StepSegment,
     Switch,
     TextSegment,
     ThinkingSegment,
@@ -52,7 +54,9 @@ _WORDS: Final = """**{text}.** It sorts by time, so inserts stay at the right ed
 def next_id() -> int:
     return 7  # the next one
 ```
-"""
+
+Do not hand it out where that is a secret"""
+_RFC: Final = "https://www.rfc-editor.org/rfc/rfc9562"
 _ROWS: Final = (
     '[{"relname":"session","rows":41208117},{"relname":"session_event","rows":688914002}]'
 )
@@ -134,11 +138,12 @@ def _usual(text: str) -> tuple[PageAnswer, ...]:
             "gemini-3.7-flash",
             (
                 ThinkingSegment("a1-0", text),
-                TextSegment("a1-1", render_markdown(words)),
+                StepSegment("a1-4", "web_search_call", text),
+                TextSegment("a1-1", render_cited(mark_citations(words, (1, 2)), {1: _RFC})),
                 SourcesSegment(
                     "a1-2",
                     (
-                        Source(1, text, "https://www.rfc-editor.org/rfc/rfc9562", text),
+                        Source(1, text, _RFC, text),
                         Source(2, "UUID functions", "https://postgresql.org/docs"),
                     ),
                 ),

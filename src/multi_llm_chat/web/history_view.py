@@ -19,7 +19,15 @@ from msgspec.structs import replace
 from multi_llm_chat.chat.branch import COUNCIL, addressed_by, typed
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
-from multi_llm_chat.history.values import Media, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import (
+    Media,
+    Native,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
 from multi_llm_chat.store import (
     Placed,
     Run,
@@ -32,6 +40,7 @@ from multi_llm_chat.store import (
     siblings,
     totals,
 )
+from multi_llm_chat.web.cited_text import read_sources, render_text
 from multi_llm_chat.web.exchange_groups import turns_by_run
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.views import (
@@ -42,6 +51,8 @@ from multi_llm_chat.web.views import (
     PageExchange,
     PageMessage,
     Segment,
+    SourcesSegment,
+    StepSegment,
     Switch,
     TextSegment,
     ThinkingSegment,
@@ -51,6 +62,7 @@ from multi_llm_chat.web.views import (
     format_arguments,
     hue_of,
     result_text,
+    truncate,
 )
 
 #: The turn of a result, its position in it, and the result.
@@ -241,6 +253,7 @@ class HistoryRenderer:
         seconds_by_call = {
             name: seconds for turn in turns for name, seconds in _call_seconds(turn).items()
         }
+        sources = read_sources(turns)
         segments: list[Segment] = []
         for turn in turns:
             compressed = turn.meta.get("compressed")
@@ -249,18 +262,30 @@ class HistoryRenderer:
             for position, part in enumerate(turn.parts):
                 identifier = f"{run}-{len(segments)}"
                 match part:
-                    case Text() if part.content.strip():
-                        segments.append(TextSegment(identifier, render_markdown(part.content)))
-                    case Thinking() if part.content:
-                        segments.append(ThinkingSegment(identifier, part.content))
+                    case Text():
+                        html = render_text(turn, position, sources)
+                        found = TextSegment(identifier, html) if html else None
                     case ToolCall():
-                        segments.append(self._tool(identifier, part, results, seconds_by_call))
-                    case Media():
-                        source = media_source(self._conversation, turn.id or "", position)
-                        segments.append(attachment(part, identifier, source))
+                        found = self._tool(identifier, part, results, seconds_by_call)
                     case _:
-                        pass
+                        found = self._other_segment(identifier, turn, position)
+                segments += [found] if found else []
+        if sources:
+            segments.append(SourcesSegment(f"{run}-{len(segments)}", tuple(sources.values())))
         return tuple(segments)
+
+    def _other_segment(self, identifier: str, turn: Turn, position: int) -> Segment | None:
+        """A part that is no text and no call; None if it is not shown."""
+        match turn.parts[position]:
+            case Thinking(content=str(text)) if text:
+                return ThinkingSegment(identifier, text)
+            case Media() as media:
+                source = media_source(self._conversation, turn.id or "", position)
+                return attachment(media, identifier, source)
+            case Native() as item:
+                return step_view(identifier, item)
+            case _:
+                return None
 
     def _tool(
         self,
@@ -352,6 +377,11 @@ def in_order(answers: Sequence[PageAnswer], addressed: Sequence[str]) -> tuple[P
     return tuple(
         sorted(answers, key=lambda each: (each.is_council, places.get(each.speaker, len(places))))
     )
+
+
+def step_view(identifier: str, item: Native) -> StepSegment:
+    """A step that the provider took itself."""
+    return StepSegment(identifier, item.kind, truncate(item.text))
 
 
 def tool_view(

@@ -18,8 +18,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct
-
 from multi_llm_chat.chat.branch import addressed_by
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import MultiLLMChatError
@@ -37,7 +35,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Media, ToolCall
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.store import Placed
+from multi_llm_chat.store import Placed, QueuedMessage
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
@@ -63,8 +61,7 @@ from multi_llm_chat.web.views import (
     Footer,
     PageAnswer,
     PageExchange,
-    PageOutbox,
-    ServerForm,
+    PageSnapshot,
     hue_of,
 )
 
@@ -77,18 +74,6 @@ LONGEST_DELAY: Final = 6.0
 
 _LOGGER = logging.getLogger(__name__)
 T = TypeVar("T")
-
-
-class PageSnapshot(Struct, frozen=True):
-    """What a page shows, and the position of the log at that moment; there may be earlier and later exchanges."""
-
-    exchanges: tuple[PageExchange, ...]
-    has_more: bool
-    has_later: bool
-    position: str
-    is_busy: bool
-    forms: tuple[ServerForm, ...]
-    outbox: PageOutbox
 
 
 class LiveConversation:
@@ -119,7 +104,6 @@ class LiveConversation:
         self._exchange_id = ""
         self._columns: dict[str, str] = {}
         self._addressed: tuple[str, ...] = ()
-        self._is_sending = False
         self._is_closing = False
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
             MessageSaved: self._message_saved,
@@ -245,31 +229,26 @@ class LiveConversation:
 
     def send_queued(self) -> None:
         """Send the messages of the outbox one after the other, each when the answers before it are complete."""
-        if not self._is_sending:
-            self._is_sending = True
-            task = asyncio.create_task(self._send_outbox())
+        if not self.outbox.is_sending:
+            self.outbox.is_sending = True
+            task = asyncio.create_task(
+                self.outbox.send_all(self._wait_for_answers, self._send_waiting)
+            )
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
-    async def _send_outbox(self) -> None:
-        try:
-            while not self._is_closing and (waiting := await self.service.aoutbox()):
-                await self.remote.wait_until_settled()
-                if self._is_closing:
-                    return
-                message = self.outbox.choose_next(waiting)
-                started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-                self._rounds += 1
-                await self._run(self.service.send_queued(message), started, resets=False)
-                await self.outbox.refresh()
-                error = started.exception()
-                if error is not None and await self.outbox.has(message.id):
-                    self.log.publish({"op": "notice", "text": str(error)})
-                    return  # the message stays in the outbox, to be edited or withdrawn
-        except MultiLLMChatError as error:
-            self.log.publish({"op": "notice", "text": str(error)})
-        finally:
-            self._is_sending = False
+    async def _wait_for_answers(self) -> None:
+        """Wait until no answer is running, in this process or in others."""
+        async with self._round_lock:
+            pass
+        await self.remote.wait_until_settled()
+
+    async def _send_waiting(self, message: QueuedMessage) -> BaseException | None:
+        """Send a message of the outbox; return why it cannot be sent."""
+        started: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._rounds += 1
+        await self._run(self.service.send_queued(message), started, resets=False)
+        return started.exception()
 
     async def change_branch(self, action: Callable[[], Awaitable[T]]) -> T:
         """Stop all answers, then show another branch."""
@@ -286,7 +265,7 @@ class LiveConversation:
 
     async def close(self) -> None:
         """Stop the runs of this process and end all streams."""
-        self._is_closing = True
+        self._is_closing = self.outbox.is_closing = True
         await self.remote.close()
         self.service.stop()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -5,10 +5,10 @@ Rules:
 2. A message that waits can be edited, withdrawn and sent before the others, until it is sent.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.errors import MultiLLMChatError, StoreError, UsageError
 from multi_llm_chat.store import QueuedMessage, edit_queued, take_queued
 from multi_llm_chat.web.oplog import OpLog
 from multi_llm_chat.web.views import PageOutbox, WaitingMessage
@@ -23,6 +23,8 @@ class Outbox:
     def __init__(self, service: "ChatService", log: OpLog) -> None:
         self.view = PageOutbox()
         self.wanted_next = ""
+        self.is_sending = False
+        self.is_closing = False
         self._service = service
         self._log = log
 
@@ -37,6 +39,36 @@ class Outbox:
         if found != self.view:
             self.view = found
             self._log.publish({"op": "replace", "id": "outbox", "html": found})
+
+    async def send_all(
+        self,
+        wait: Callable[[], Awaitable[None]],
+        send: Callable[[QueuedMessage], Awaitable[BaseException | None]],
+    ) -> None:
+        """Send the messages one after the other.
+
+        Args:
+            wait: Waits until no answer is running; a message may be edited until then.
+            send: Sends a message and waits for its answers; returns why it cannot be sent.
+        """
+        try:
+            while True:
+                await wait()
+                waiting = () if self.is_closing else await self._service.aoutbox()
+                if not waiting:
+                    return
+                message = next(
+                    (each for each in waiting if each.id == self.wanted_next), waiting[0]
+                )
+                error = await send(message)
+                await self.refresh()
+                if error is not None and await self._has(message.id):
+                    self._log.publish({"op": "notice", "text": str(error)})
+                    return  # the message stays in the outbox, to be edited or withdrawn
+        except MultiLLMChatError as error:
+            self._log.publish({"op": "notice", "text": str(error)})
+        finally:
+            self.is_sending = False
 
     async def edit(self, identifier: str, text: str) -> None:
         """Change the text of a message.
@@ -58,13 +90,9 @@ class Outbox:
         await self._service.store.arun(take_queued, self._service.conversation, identifier)
         await self.refresh()
 
-    async def has(self, identifier: str) -> bool:
+    async def _has(self, identifier: str) -> bool:
         """Whether a message still waits: another server may have sent it."""
         return any(each.id == identifier for each in await self._service.aoutbox())
-
-    def choose_next(self, waiting: Sequence[QueuedMessage]) -> QueuedMessage:
-        """The message to send: the wanted one, or the first."""
-        return next((each for each in waiting if each.id == self.wanted_next), waiting[0])
 
     def _view(self, message: QueuedMessage) -> WaitingMessage:
         to = message.request.get("to")

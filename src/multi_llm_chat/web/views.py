@@ -109,6 +109,15 @@ class SourcesSegment(Struct, frozen=True):
     kind: Literal["sources"] = "sources"
 
 
+class StepSegment(Struct, frozen=True):
+    """A step that the provider took itself, such as a search of the web: its name, and what it says in plain words."""
+
+    id: str
+    name: str
+    text: str
+    kind: Literal["step"] = "step"
+
+
 class ArtifactSegment(Struct, frozen=True):
     """A page or a drawing that an answer made."""
 
@@ -177,6 +186,7 @@ Segment: TypeAlias = (
     | NoteSegment
     | PageAttachment
     | SourcesSegment
+    | StepSegment
     | ArtifactSegment
     | ToolSegment
 )
@@ -255,6 +265,18 @@ class PageOutbox(Struct, frozen=True):
     """The messages that wait until the answers are complete."""
 
     messages: tuple[WaitingMessage, ...] = ()
+
+
+class PageSnapshot(Struct, frozen=True):
+    """What a page shows, and the position of the log at that moment; there may be earlier and later exchanges."""
+
+    exchanges: tuple[PageExchange, ...]
+    has_more: bool
+    has_later: bool
+    position: str
+    is_busy: bool
+    forms: tuple[ServerForm, ...]
+    outbox: PageOutbox
 
 
 class Phrase(Struct, frozen=True):

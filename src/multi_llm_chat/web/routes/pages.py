@@ -40,10 +40,10 @@ from multi_llm_chat.web.history_view import format_money
 from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext
 from multi_llm_chat.web.templating import LANGUAGES, day_of
-from multi_llm_chat.web.views import hue_of
+from multi_llm_chat.web.views import PageSnapshot, hue_of
 
 if TYPE_CHECKING:
-    from multi_llm_chat.web.live_conversation import LiveConversation, PageSnapshot
+    from multi_llm_chat.web.live_conversation import LiveConversation
 
 #: How many conversations the list shows at first, and how many hits a search returns.
 CONVERSATIONS_PER_PAGE = 60
@@ -171,7 +171,7 @@ async def earlier(request: Request) -> Response:
 
 def _messages(
     context: RequestContext,
-    snapshot: "PageSnapshot",
+    snapshot: PageSnapshot,
     *,
     has_earlier: bool = True,
     has_later: bool = True,

@@ -1,0 +1,99 @@
+"""Texts that cite pages: numbers in the text that lead to the pages.
+
+Rules:
+1. Each page has one number in an answer, in the order in which it is cited.
+2. A number stands at the end of the part that cites the page, and only in text: a number that falls into a tag is removed.
+3. Texts next to each other of which one cites something are one text, as they were streamed.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Final, TypeAlias
+from urllib.parse import quote
+
+from multi_llm_chat.history.citations import citations_of
+from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.web.markdown import clean_html, render_markdown
+from multi_llm_chat.web.views import Source
+
+#: What stays as it is in the address of a page.
+_URL_CHARACTERS: Final = ":/?#[]@!$&()*+,;=%~"
+
+#: Characters of no script, around a number; a text of others has none of them left when numbers are put in.
+_OPENING, _CLOSING = "\ue000", "\ue001"
+_MARK: Final = re.compile(f"{_OPENING}([0-9]+){_CLOSING}")
+_TAG: Final = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
+
+
+def mark_citations(text: str, numbers: Sequence[int]) -> str:
+    """The text with the numbers of the pages that it cites at its end, for ``render_cited``."""
+    plain = text.replace(_OPENING, "").replace(_CLOSING, "")
+    words = plain.rstrip()
+    marks = "".join(f"{_OPENING}{number}{_CLOSING}" for number in numbers)
+    return f"{words}{marks}{plain[len(words) :]}"
+
+
+def render_cited(text: str, urls: Mapping[int, str]) -> str:
+    """A text with marked citations as HTML; each number is a link, or a plain number if it has no address."""
+
+    def number(found: re.Match[str]) -> str:
+        url = urls.get(int(found[1]), "")
+        if not url.startswith(("http://", "https://")):
+            return f'<span class="cite">{found[1]}</span>'
+        return clean_html(
+            f'<a class="cite" href="{escape(quote(url, safe=_URL_CHARACTERS))}">{found[1]}</a>'
+        )
+
+    html = render_markdown(text)
+    pieces: list[str] = []
+    at = 0
+    for tag in _TAG.finditer(html):  # a number inside a tag, such as in an address, is removed
+        pieces += [_MARK.sub(number, html[at : tag.start()]), _MARK.sub("", tag[0])]
+        at = tag.end()
+    return "".join([*pieces, _MARK.sub(number, html[at:])])
+
+
+#: The pages that an answer cites, by title and address.
+Sources: TypeAlias = Mapping[tuple[str, str], Source]
+
+
+def read_sources(turns: Sequence[Turn]) -> dict[tuple[str, str], Source]:
+    """The pages that the turns cite, each once, numbered in the order in which they are cited."""
+    found: dict[tuple[str, str], Source] = {}
+    for turn in turns:
+        for part in turn.parts:
+            for each in citations_of(part) if isinstance(part, Text) else ():
+                new = Source(len(found) + 1, each.title, each.url, each.passage)
+                found.setdefault((each.title, each.url), new)
+    return found
+
+
+def render_text(turn: Turn, position: int, sources: Sources) -> str:
+    """A text of a turn as HTML; empty if it says nothing, or belongs to the text before it."""
+    run = _cited_run(turn, position)
+    if position != run.start:
+        return ""
+    parts = [part for part in turn.parts[run.start : run.stop] if isinstance(part, Text)]
+    if not "".join(part.content for part in parts).strip():
+        return ""
+    if not any(map(citations_of, parts)):
+        return render_markdown(parts[0].content)
+    marked = "".join(mark_citations(part.content, _numbers(part, sources)) for part in parts)
+    return render_cited(marked, {source.number: source.url for source in sources.values()})
+
+
+def _numbers(part: Text, sources: Sources) -> list[int]:
+    return [sources[each.title, each.url].number for each in citations_of(part)]
+
+
+def _cited_run(turn: Turn, position: int) -> range:
+    """The positions of the texts next to each other around this one, if one of them cites something; else itself."""
+    first = last = position
+    while first > 0 and isinstance(turn.parts[first - 1], Text):
+        first -= 1
+    while last + 1 < len(turn.parts) and isinstance(turn.parts[last + 1], Text):
+        last += 1
+    texts = [part for part in turn.parts[first : last + 1] if isinstance(part, Text)]
+    is_cited = any(citations_of(part) for part in texts)
+    return range(first, last + 1) if is_cited else range(position, position + 1)
