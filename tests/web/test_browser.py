@@ -208,6 +208,25 @@ def test_an_approval_for_this_chat_does_not_hold_in_another_chat(
     assert asked == ["Oslo"] * 3
 
 
+def test_a_tool_that_is_always_allowed_asks_in_no_chat(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    asked = offer_weather(server)
+    visitor = new_visitor()
+    call = Say(calls=[Call("get_weather", {"city": "Oslo"})])
+    server.add_replies("gemini", call, Say("One."), call, Say("Two."))
+    page = visitor.open("/")
+    send(page, "@gemini weather?")
+    page.get_by_role("button", name="Always for this tool").click()
+    expect(page.locator(".answer .body").last).to_contain_text("One.")
+    other = visitor.open("/")
+    send(other, "@gemini weather?")
+    expect(other.locator(".answer .body").last).to_contain_text("Two.")
+    assert asked == ["Oslo"] * 2
+    kept = server.hub.workspace.folders.config_file.read_text(encoding="utf-8")
+    assert 'get_weather = "always"' in kept
+
+
 def test_a_stopped_answer_waits_for_no_approval(server: RunningServer, page: Page):
     asked = offer_weather(server)
     server.add_replies("gemini", Say(calls=[Call("get_weather", {"city": "Oslo"})]))
@@ -499,6 +518,26 @@ def test_the_page_follows_the_system_colours(server: RunningServer, page: Page):
         colour = page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
         first = int(re.findall(r"\d+", colour)[0])
         assert (first < 60) == (scheme == "dark")
+
+
+def test_high_contrast_is_chosen_or_asked_for_by_the_system(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    def ground(page: Page) -> str:
+        return page.locator("body").evaluate("body => getComputedStyle(body).backgroundColor")
+
+    black = "rgb(0, 0, 0)"
+    page = new_visitor().open("/")
+    assert ground(page) != black
+    page.emulate_media(contrast="more")
+    assert ground(page) == black
+    page.emulate_media(contrast="no-preference")
+    page.locator("#sidebar [data-action=main-menu]").click()
+    page.get_by_role("menuitemcheckbox", name="High contrast").click()
+    expect(page.locator("html")).to_have_attribute("data-theme", "contrast")
+    assert ground(page) == black
+    page.reload()
+    assert ground(page) == black
 
 
 def test_on_a_phone_each_answer_has_a_tab_and_nothing_is_wider_than_the_screen(

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from tests.web.server_process import run_server
 
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders
@@ -96,3 +97,29 @@ def test_the_bytes_of_a_file_decide_its_type(data: bytes, declared: str, mime: s
 def test_other_files_are_refused_by_name(data: bytes):
     with pytest.raises(UsageError, match="holiday"):
         check_upload(data, "holiday.bin", "image/png")
+
+
+def test_saving_a_speaker_keeps_its_chain_of_providers(tmp_path: Path):
+    chain = '[speakers.team]\nprovider = ["anthropic", "openai"]\n\n'
+    with run_server(tmp_path, config=chain) as server, server.signed_in_client() as visitor:
+        file = server.hub.workspace.folders.config_file
+        shown = "anthropic → openai"
+        assert f'value="{shown}"' in visitor.get("/settings").text
+        form = {"name": "team", "provider": shown, "system_prompt": "Be brief."}
+        assert visitor.post("/settings/speaker", json=form).status_code == 200
+        saved = read_settings(file).speakers["team"]
+        assert saved.provider == ("anthropic", "openai")
+        assert saved.system_prompt == "Be brief."
+        form["provider"] = "openai"
+        assert visitor.post("/settings/speaker", json=form).status_code == 200
+        assert read_settings(file).speakers["team"].provider == "openai"
+
+
+def test_the_price_is_known_before_a_message_is_sent(tmp_path: Path):
+    prices = '[prices."claude-*"]\ninput = 1000.0\noutput = 1000.0\n\n'
+    with run_server(tmp_path, config=prices) as server, server.signed_in_client() as visitor:
+        price = visitor.get("/c/new/estimate", params={"to": "claude"}).json()["text"]
+        assert price == "about $0.460"
+        both = visitor.get("/c/new/estimate", params={"to": ["claude", "gemini"]}).json()["text"]
+        assert both > price
+        assert visitor.get("/c/new/estimate", params={"to": "unknown"}).json()["text"] == ""

@@ -102,7 +102,7 @@ export function notice(text, action, act) {
   close.setAttribute("aria-label", word("close"));
   box.append(close);
   place.replaceChildren(box);
-  hiding = setTimeout(hide, action ? 10000 : Math.max(4000, text.length * 60));
+  hiding = setTimeout(hide, action ? 7000 : Math.max(4000, text.length * 60));
 }
 
 /** Announce a text to screen readers. @param {string} text */
