@@ -121,7 +121,7 @@ const APPLY = {
   list() { listeners.list?.(); },
   tools() { listeners.tools?.(); },
   people() { listeners.people?.(); },
-  reset() { void load(); },
+  reset() { void attempt(load); },
 };
 
 /** The first message takes the place of what a new conversation shows. */
@@ -167,7 +167,7 @@ export function listen() {
   source.onmessage = onMessage;
   source.onopen = () => { document.body.dataset.stream = "open"; };
   // The browser reconnects by itself, but not after an error response, such as one of a proxy whose server is down.
-  source.onerror = () => { if (source?.readyState === EventSource.CLOSED) void load(); };
+  source.onerror = () => { if (source?.readyState === EventSource.CLOSED) void attempt(load); };
 }
 
 // Browsers allow few connections to one server: a hidden page closes its own, and catches up later.
@@ -179,9 +179,17 @@ document.addEventListener("visibilitychange", () => {
   else if (!source) listen();
 });
 
+/** The turn that the reader is on the way to, and the load that is under way. */
+let visiting = "";
+/** @type {Promise<void> | null} */
+let inFlight = null;
 /** Load the messages again, the newest or those around a turn, then continue the stream from there. @param {string} [around] */
-export async function load(around) {
-  if (loading) return;
+export function load(around = visiting) {
+  inFlight ??= reload(around).finally(() => { inFlight = null; });
+  return inFlight;
+}
+/** @param {string} around */
+async function reload(around) {
   loading = true;
   source?.close();
   waiting = [];
@@ -206,12 +214,13 @@ export async function load(around) {
 /** Show a message, wherever it is: on the page, earlier or later, or on another branch. @param {string} turn */
 export const visit = (turn) => attempt(async () => {
   if (!placeOf(turn)) {
-    try { await load(turn); }
+    visiting = turn; // the change of branch makes every page load again: this one loads around the turn
+    try { await load(); }
     catch (error) {
       if (/** @type {any} */ (error).status !== 409) throw error;
       await postAction("switch", { turn });
-      await load(turn);
-    }
+      await load();
+    } finally { visiting = ""; }
   }
   const place = placeOf(turn);
   if (!place) return;
