@@ -24,9 +24,10 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import Native, ToolCall, ToolResult, Turn
 
-#: Why a reply ended; ``paused``: the provider stopped its own tools in between, and continues when it gets the turn back.
+#: Why a reply ended; ``paused``: the provider stopped its own tools in between, and continues when it gets the turn back;
+#: ``failed``: the model wrote something that the provider could not use, such as a call that is no JSON.
 FinishReason: TypeAlias = Literal[
-    "stop", "tool_calls", "length", "refusal", "safety", "paused", "other"
+    "stop", "tool_calls", "length", "refusal", "safety", "paused", "failed", "other"
 ]
 
 #: Why a run ended.

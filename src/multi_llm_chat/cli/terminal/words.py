@@ -70,6 +70,7 @@ _FINISHES: Final[dict[FinishReason, str]] = {
     "length": "The answer was cut off: it reached the limit of its length.",
     "refusal": "The model declined to answer.",
     "safety": "The provider's safety filter stopped the answer.",
+    "failed": "The provider could not use what the model wrote. /retry asks again.",
 }
 
 _STOPS: Final[dict[StopReason, str]] = {

@@ -6,9 +6,9 @@ Rules:
 2. The signature of a part that is not thought is an empty thinking part directly before it; that
    of an empty text stands alone (STR-15).
 3. A finish reason completes the reply. A blocked prompt is a refusal.
-4. Only the first candidate is read.
+4. The first candidate is the answer; the others, and what comes beside the content, are ``Native`` parts at its end.
 5. A streamed reply is a list of ``GeminiChunk``, a whole one is a single ``GeminiChunk``. Everything in it is optional:
-   the protocol leaves out whatever is empty.
+   the protocol leaves out whatever is empty. A part with any other key is read again as an object, see ``native_parts``.
 
 Function calls are mostly whole; sometimes name and arguments come apart:
 6. A named fragment is a call of its own, with or without an id (STR-15).
@@ -18,21 +18,32 @@ Function calls are mostly whole; sometimes name and arguments come apart:
    follow, until something else does: then it is a call without arguments, and never dropped.
 """
 
-from typing import Any, Final, cast
+from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
-from multi_llm_chat.history.values import Media, Part
+from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.values import Extras, JsonObject, Media, Part
 from multi_llm_chat.protocol._failures import ErrorDetails, read_error_details, read_failure
+from multi_llm_chat.protocol._message_reader import plain_words
 from multi_llm_chat.protocol.calls import DecodeContext
+from multi_llm_chat.protocol.gemini.native_parts import (
+    describe,
+    describe_metadata,
+    extra_fields_of,
+    in_camel_case,
+    is_native,
+    native_kind,
+)
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder, read_json
 from multi_llm_chat.protocol.turn_assembly import Assembly, ReplyDecoder, TextDraft, ThinkingDraft
 
 # The shape of a reply.
 
 
-class FunctionCall(Struct, rename="camel", gc=False):
+class FunctionCall(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
     """A call, or the part of it that has come."""
 
     name: str | None = None
@@ -40,21 +51,21 @@ class FunctionCall(Struct, rename="camel", gc=False):
     id: str | None = None
 
 
-class Blob(Struct, rename="camel", gc=False):
+class Blob(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
     """Media in the reply itself."""
 
     mime_type: str = "application/octet-stream"
     data: str = ""
 
 
-class FileData(Struct, rename="camel", gc=False):
+class FileData(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
     """Media at an address."""
 
     mime_type: str = "application/octet-stream"
     file_uri: str = ""
 
 
-class ReplyPart(Struct, rename="camel", gc=False):
+class ReplyPart(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
     """One part of the content."""
 
     text: str | None = None
@@ -78,6 +89,10 @@ class Candidate(Struct, rename="camel", gc=False):
     finish_reason: str | None = None
     finish_message: str | None = None
     index: int | None = None
+    grounding_metadata: Any = None
+    url_context_metadata: Any = None
+    citation_metadata: Any = None
+    logprobs_result: Any = None
 
 
 class PromptFeedback(Struct, rename="camel", gc=False):
@@ -118,12 +133,15 @@ class GeminiChunk(Struct, rename="camel", gc=False):
 
 FRAMES = LenientDecoder(GeminiChunk)
 CALLS = LenientDecoder(FunctionCall)
+PARTS = LenientDecoder(ReplyPart)
 
 
 # Function calls.
 
 
-def add_function_call(assembly: Assembly, call: FunctionCall) -> list[Event]:
+def add_function_call(
+    assembly: Assembly, call: FunctionCall, extras: JsonObject | None = None
+) -> list[Event]:
     """Take one function call, or a part of one."""
     last = assembly.calls.last
     continues = last is not None and not last.closed and not (call.name and last.name)
@@ -135,6 +153,8 @@ def add_function_call(assembly: Assembly, call: FunctionCall) -> list[Event]:
         separate=not continues,
     )
     added = assembly.calls.last
+    if added is not None and extras:
+        added.extras |= extras
     if added is not None and added.name and added.has_arguments:
         events += assembly.calls.close(added)
     return events
@@ -157,6 +177,15 @@ _REASONS: Final[dict[str, FinishReason | None]] = {
     "IMAGE_SAFETY": "safety",
     "IMAGE_PROHIBITED_CONTENT": "safety",
     "IMAGE_RECITATION": "safety",
+    "MODEL_ARMOR": "safety",
+    "LANGUAGE": "refusal",
+    "MALFORMED_FUNCTION_CALL": "failed",
+    "MALFORMED_RESPONSE": "failed",
+    "UNEXPECTED_TOOL_CALL": "failed",
+    "TOO_MANY_TOOL_CALLS": "failed",
+    "NO_IMAGE": "failed",
+    "IMAGE_OTHER": "failed",
+    "OTHER": "other",
 }
 
 _decode = FRAMES.decode
@@ -170,6 +199,11 @@ class GeminiDecoder(ReplyDecoder):
         self._open: TextDraft | ThinkingDraft | None = None  # what unsigned text may continue
         self._last_frame: GeminiChunk | None = None
         self.answered = False  # a candidate has come
+        self._aside: dict[str, JsonObject] = {}  # what comes beside the content, by kind
+        self._others: dict[int, JsonObject] = {}  # further candidates, by index
+        self._odd: dict[
+            int, JsonObject
+        ] = {}  # parts of the frame with keys of their own, by identity
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
         """Take one server-sent event."""
@@ -183,13 +217,38 @@ class GeminiDecoder(ReplyDecoder):
         return self._read(frame)
 
     def _feed_odd(self, data: bytes) -> list[Event]:
-        frame = FRAMES.recover(data)
-        if frame is not None:
-            return self._read(frame)
         value = read_json(data)
-        if isinstance(value, list) and value:  # an error outside the stream comes in a list
-            return self._fail(read_error_details(cast("list[Any]", value)))
-        return self._unreadable()
+        if listed := as_list(value):  # an error outside the stream comes in a list
+            return self._fail(read_error_details(listed))
+        entry = as_object(value)
+        if entry is None:
+            return self._unreadable()
+        events = self._read(self._fit(entry))
+        self._odd = {}
+        return events
+
+    def _fit(self, entry: JsonObject) -> GeminiChunk:
+        """A frame whose parts have keys of their own, or whose values have other types."""
+        candidates = [as_object(each) or {} for each in as_list(entry.get("candidates")) or ()]
+        found: list[list[ReplyPart]] = []
+        bare: list[JsonObject] = []
+        for candidate in candidates:
+            content = as_object(candidate.get("content")) or {}
+            alone = as_object(content.get("parts"))
+            given = [alone] if alone is not None else as_list(content.get("parts")) or ()
+            found.append([self._fit_part(each) for each in map(as_object, given) if each])
+            bare.append(candidate | {"content": None})
+        frame = FRAMES.fit(entry | {"candidates": bare} if candidates else entry)
+        for candidate, parts in zip(frame.candidates or (), found, strict=False):
+            candidate.content = CandidateContent(parts)
+        return frame
+
+    def _fit_part(self, given: JsonObject) -> ReplyPart:
+        part = in_camel_case(given)
+        fitted = PARTS.fit(part)
+        if extra_fields_of(part):
+            self._odd[id(fitted)] = part
+        return fitted
 
     def _read(self, frame: GeminiChunk) -> list[Event]:
         if frame.usage_metadata is not None:
@@ -197,13 +256,40 @@ class GeminiDecoder(ReplyDecoder):
         if not frame.candidates:
             return self._read_aside(frame)
         candidate = frame.candidates[0]
+        if len(frame.candidates) > 1 or candidate.index:
+            return self._read_candidates(frame)
+        return self._read_answer(candidate, frame)
+
+    def _read_candidates(self, frame: GeminiChunk) -> list[Event]:
+        events: list[Event] = []
+        for candidate in frame.candidates or ():
+            if candidate.index:
+                self._add_other(candidate.index, candidate)
+            else:
+                events += self._read_answer(candidate, frame)
+        return events
+
+    def _add_other(self, index: int, candidate: Candidate) -> None:
+        """Keep a further candidate: its parts, and why it ended."""
+        kept = self._others.setdefault(index, {"index": index, "content": {"parts": []}})
+        for part in (candidate.content and candidate.content.parts) or ():
+            written = self._odd.get(id(part)) or _written(part)
+            before: list[JsonObject] = kept["content"]["parts"]
+            if before and before[-1].keys() == written.keys() == {"text"}:
+                before[-1]["text"] += written["text"]
+            else:
+                before.append(written)
+        if candidate.finish_reason:
+            kept["finishReason"] = candidate.finish_reason
+
+    def _read_answer(self, candidate: Candidate, frame: GeminiChunk) -> list[Event]:
         self.answered = True
         events: list[Event] = []
         content = candidate.content
         if content is not None and content.parts:
             for part in content.parts:
                 text = part.text
-                if text and part.thought_signature is None and not part.thought:
+                if text and part.thought_signature is None and not (part.thought or self._odd):
                     draft = self._open
                     if not isinstance(draft, TextDraft):
                         events += self._close_call()
@@ -214,7 +300,23 @@ class GeminiDecoder(ReplyDecoder):
                     events += self._read_part(part)
         if candidate.finish_reason or frame.error is not None:
             events += self._read_end(candidate, frame)
+        self._keep_aside(candidate)
         return events
+
+    def _keep_aside(self, candidate: Candidate) -> None:
+        """Keep what comes beside the content; a later chunk adds to an earlier one."""
+        for kind, value in (
+            ("groundingMetadata", candidate.grounding_metadata),
+            ("urlContextMetadata", candidate.url_context_metadata),
+            ("citationMetadata", candidate.citation_metadata),
+            ("logprobsResult", candidate.logprobs_result),
+        ):
+            if value:
+                kept = self._aside.setdefault(kind, {})
+                for key, given in (as_object(value) or {}).items():
+                    before, more = as_list(kept.get(key)), as_list(given)
+                    grows = kind == "logprobsResult" and before is not None and more is not None
+                    kept[key] = [*(before or ()), *(more or ())] if grows else given
 
     def _read_aside(self, frame: GeminiChunk) -> list[Event]:
         if frame.error is not None:
@@ -240,15 +342,28 @@ class GeminiDecoder(ReplyDecoder):
         return []
 
     def _read_part(self, part: ReplyPart) -> list[Event]:
+        odd = self._odd.get(id(part))
+        extras = {} if odd is None else extra_fields_of(odd)
+        if odd is not None and is_native(odd):
+            events = self._close_call()
+            self._open = None
+            kind = native_kind(odd)
+            return events + self._assembly.add_native(kind, describe(kind, odd), odd)
         if part.thought:
             return self._think(part)
         if part.function_call is not None:
-            return self._call(part.function_call, part.thought_signature)
+            return self._call(part.function_call, part.thought_signature, extras)
         events = self._sign(part.thought_signature)
         if part.text:
             events += self._close_call()
-            events += self._assembly.open_text().add(part.text)
-        for media in _media_of(part):
+            draft = self._open if not extras and part.thought_signature is None else None
+            if not isinstance(draft, TextDraft):
+                draft = self._assembly.open_text()
+                self._open = None if extras or part.thought_signature is not None else draft
+            draft.extras |= extras
+            events += draft.add(part.text)
+        kept = Extras(self.context.origin, extras) if extras else None
+        for media in _media_of(part, kept):
             events += self._close_call()
             self._open = None
             self._assembly.add_media(media)
@@ -261,6 +376,10 @@ class GeminiDecoder(ReplyDecoder):
             draft = self._open = self._assembly.open_thinking()
         if part.thought_signature:
             draft.opaque["thoughtSignature"] = part.thought_signature
+            if not part.text:
+                draft.opaque["thought"] = (
+                    True  # the signature of an empty thought, not of what follows
+                )
             self._open = None
         return events + draft.add(part.text or "")
 
@@ -274,10 +393,10 @@ class GeminiDecoder(ReplyDecoder):
             self._assembly.open_thinking().opaque["thoughtSignature"] = signature
         return events
 
-    def _call(self, call: FunctionCall, signature: str | None) -> list[Event]:
+    def _call(self, call: FunctionCall, signature: str | None, extras: JsonObject) -> list[Event]:
         events = self._sign(signature)
         self._open = None
-        return events + add_function_call(self._assembly, call)
+        return events + add_function_call(self._assembly, call, extras)
 
     def _close_call(self) -> list[Event]:
         last = self._assembly.calls.last
@@ -286,7 +405,19 @@ class GeminiDecoder(ReplyDecoder):
     def _close(self) -> list[Event]:
         if self._last_frame is not None and self._last_frame.usage_metadata is not None:
             self._usage = self._last_frame.usage_metadata.as_usage()
-        return super()._close()
+        return ([] if self.done else self._add_aside()) + super()._close()
+
+    def _add_aside(self) -> list[Event]:
+        events: list[Event] = []
+        probabilities = self._aside.pop("logprobsResult", None)
+        if probabilities is not None and isinstance(self._open, TextDraft):
+            self._open.extras["logprobsResult"] = probabilities
+        for kind, value in self._aside.items():
+            events += self._assembly.add_native(kind, describe_metadata(kind, value), value)
+        for _, candidate in sorted(self._others.items()):
+            words = f"another answer: {plain_words(candidate['content'])}"
+            events += self._assembly.add_native("candidate", words, candidate)
+        return events
 
 
 def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...], list[Event]]:
@@ -301,10 +432,18 @@ def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...],
     return decoder.parts, events
 
 
-def _media_of(part: ReplyPart) -> list[Media]:
+def _media_of(part: ReplyPart, extras: Extras | None) -> list[Media]:
     found: list[Media] = []
     if part.inline_data is not None:
-        found.append(Media(part.inline_data.mime_type, data=part.inline_data.data))
+        blob = part.inline_data
+        found.append(Media(blob.mime_type, data=blob.data, extras=extras))
     if part.file_data is not None:
-        found.append(Media(part.file_data.mime_type, url=part.file_data.file_uri))
+        file = part.file_data
+        found.append(Media(file.mime_type, url=file.file_uri, extras=extras))
     return found
+
+
+def _written(part: ReplyPart) -> JsonObject:
+    """A part as it came, without what it does not have."""
+    entry: JsonObject = msgspec.to_builtins(part)
+    return in_camel_case(entry)

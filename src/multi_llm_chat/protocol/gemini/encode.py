@@ -11,13 +11,16 @@ Rules:
 
 import base64
 from collections.abc import Iterator, Sequence
+from mimetypes import guess_type
 
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_object, compact_json
+from multi_llm_chat.history.citations import cited_text
+from multi_llm_chat.history.json_values import as_object, as_text, compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -25,7 +28,10 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.protocol._message_reader import native_words
 from multi_llm_chat.protocol._model_families import gemini_generation, signs_calls
+from multi_llm_chat.protocol.gemini.native_parts import REPLY_ONLY, unsigned, with_extras
+from multi_llm_chat.protocol.gemini.read import read_response_content
 from multi_llm_chat.protocol.request_draft import (
     Encoded,
     Loss,
@@ -39,6 +45,8 @@ from multi_llm_chat.protocol.request_draft import (
     without_nothing,
     written_as_text,
 )
+from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.repair.sorting import EMPTY_RESULT
 from multi_llm_chat.schema.dialect_rules import GEMINI_JSON_SCHEMA
 from multi_llm_chat.schema.tool_schema import recall_projection
 
@@ -54,9 +62,16 @@ _INLINE = frozenset(
         "audio": "wav mpeg aiff aac ogg flac",
         "video": "mp4 mpeg quicktime webm wmv 3gpp x-flv",
         "application": "pdf",
+        "text": "plain",
     }.items()
     for name in names.split()
 )
+#: What a response can hold on Gemini 3 and later (GEM-24).
+_ANSWERED = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+#: Addresses that Google fetches: of its own files, YouTube's, public ones, and buckets on Vertex (GEM-23).
+_ADDRESSES = ("https://", "http://", "gs://")
+_ADDRESSED = frozenset({"image", "audio", "video", "text"})
+_UNTYPED = frozenset({"application/octet-stream"})
 _MOST_TOOLS = 512
 _MOST_STOPS = 5
 _LEVELS = {"none": "low", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
@@ -68,119 +83,217 @@ def encode(draft: RequestDraft) -> Encoded:
     system, turns = system_text(draft.turns)
     if draft.system_prompt:
         system = [draft.system_prompt, *system]
-    body: JsonObject = {"contents": write_contents(turns, draft.model)}
+    writer = _ContentWriter(draft)
+    body: JsonObject = {
+        "contents": writer.write(turns, draft.sources[len(draft.turns) - len(turns) :])
+    }
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     body |= _tools(draft)
+    if writer.has_server_parts:
+        body["toolConfig"] = body.get("toolConfig", {}) | {"includeServerSideToolInvocations": True}
     settings = _settings(draft)
     if settings:
         body["generationConfig"] = settings
-    draft.note_losses(_loss)
+    draft.note_losses(writer.loss)
     verb = "streamGenerateContent?alt=sse" if draft.stream else "generateContent"
     return Encoded(body | draft.options.extra, f"/models/{draft.model}:{verb}")
 
 
-def write_contents(turns: Sequence[Turn], model: str) -> list[JsonObject]:
-    """The contents of a request."""
-    contents: list[JsonObject] = []
-    kind = ""
-    shown: list[Media] = []
-    inline, signs = gemini_generation(model) >= 3, signs_calls(model)
-    for turn in turns:
-        if turn.role == "tool":
-            parts = [_response(part, inline, shown) for part in turn.parts]
-        else:
-            if shown:
-                # Responses stand alone; what they could not carry follows as the user's.
-                contents.append({"role": "user", "parts": [_media_part(item) for item in shown]})
-                kind, shown = "user", []
-            parts = list(_parts(turn, signs))
-        now = turn.role if turn.role in ("user", "tool") else "model"
-        if now == kind:
-            contents[-1]["parts"].extend(parts)
-        elif parts:
-            contents.append({"role": "model" if now == "model" else "user", "parts": parts})
-            kind = now
-    if shown:
-        contents.append({"role": "user", "parts": [_media_part(item) for item in shown]})
-    return contents
+class _ContentWriter:
+    """Writes the contents of one request."""
 
+    def __init__(self, draft: RequestDraft) -> None:
+        self._draft = draft
+        self._inline = gemini_generation(draft.model) >= 3
+        self._signs = signs_calls(draft.model)
+        self._shown: list[Media] = []
+        self._described: set[tuple[int, int]] = set()
+        #: Whether the contents hold calls of tools on Google's side.
+        self.has_server_parts = False
 
-def _parts(turn: Turn, signs: bool) -> Iterator[JsonObject]:
-    """The turn's parts; ``signs`` says whether the first call of a step needs a signature."""
-    signature: str | None = None
-    unsigned_step = signs and turn.role != "user"
-    for part in turn.parts:
-        if isinstance(part, Thinking):
-            if signature is not None:
-                yield {"text": "", _SIGNATURE: signature}
-                signature = None
-            found = part.opaque.get(_SIGNATURE)
-            found = found if isinstance(found, str) and found else None
-            if not part.content:
-                signature = found
+    def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
+        """The contents."""
+        contents: list[JsonObject] = []
+        kind = ""
+        if any(type(part) is Native for turn in turns for part in turn.parts):
+            self._judge_natives(turns, sources)
+        for at, turn in enumerate(turns):
+            if turn.role == "tool":
+                parts = [self._response(part) for part in turn.parts]
             else:
-                yield {"text": part.content, "thought": True} | _signed(found)
-            continue
-        written = _part(part)
-        if type(part) is ToolCall:
-            if signature is None and unsigned_step:
-                signature = SKIP_SIGNATURE
-            unsigned_step = False
+                if self._shown:
+                    # Responses stand alone; what they could not carry follows as the user's.
+                    contents.append({"role": "user", "parts": self._take_shown()})
+                    kind = "user"
+                parts = list(self._parts(turn, at))
+            now = turn.role if turn.role in ("user", "tool") else "model"
+            if now == kind:
+                contents[-1]["parts"].extend(parts)
+            elif parts:
+                contents.append({"role": "model" if now == "model" else "user", "parts": parts})
+                kind = now
+        if self._shown:
+            contents.append({"role": "user", "parts": self._take_shown()})
+        return contents
+
+    def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
+        """Why media cannot be sent as it is; None if it can."""
+        if isinstance(part, Thinking):
+            return None
+        is_sent = turn.role != "system" and "text" not in self._media_part(part)
+        return None if is_sent else ("GEM-DOC", written_as_text(part))
+
+    def _take_shown(self) -> list[JsonObject]:
+        shown, self._shown = self._shown, []
+        return [self._media_part(item) for item in shown]
+
+    def _parts(self, turn: Turn, at: int) -> Iterator[JsonObject]:
+        """The turn's parts; the first call of a model's turn needs a signature from generation 3 on."""
+        signature: str | None = None
+        unsigned_step = self._signs and turn.role != "user"
+        for position, part in enumerate(turn.parts):
+            if isinstance(part, Thinking):
+                if signature is not None:
+                    yield {"text": "", _SIGNATURE: signature}
+                written, signature = _thought(part)
+                if written:
+                    yield written
+                continue
+            if type(part) is Native and part.kind in REPLY_ONLY:
+                continue
+            written = self._part(part, (at, position))
+            if type(part) is ToolCall:
+                if signature is None and unsigned_step:
+                    signature = SKIP_SIGNATURE
+                unsigned_step = False
+            if signature is not None:
+                written[_SIGNATURE] = signature
+                signature = None
+            yield written
         if signature is not None:
-            written[_SIGNATURE] = signature
-            signature = None
-        yield written
-    if signature is not None:
-        yield {"text": "", _SIGNATURE: signature}
+            yield {"text": "", _SIGNATURE: signature}
+
+    def _part(self, part: Part, place: tuple[int, int]) -> JsonObject:
+        if type(part) is Text:
+            if part.extras is None:
+                return {"text": part.content}
+            fields = self._draft.extra_fields(part.extras)
+            return with_extras({"text": part.content if fields else cited_text(part)}, fields)
+        if type(part) is ToolCall:
+            call = {"id": part.tool_call_id, "name": part.name, "args": part.arguments}
+            written: JsonObject = {"functionCall": call}
+            if part.extras is None:
+                return written
+            return with_extras(written, self._draft.extra_fields(part.extras))
+        if type(part) is Media:
+            return self._media_part(part)
+        if type(part) is Native:
+            return self._native(part, place)
+        raise AssertionError(f"{type(part).__name__} has no place in this turn")
+
+    def _native(self, part: Native, place: tuple[int, int]) -> JsonObject:
+        if place in self._described:
+            return {"text": native_words(part)}
+        if part.origin.model == self._draft.model:
+            return dict(part.raw)
+        return unsigned(part.raw)  # a signature is the model's own (GEM-34)
+
+    def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
+        """Find the native parts that cannot stand where they are: halves of pairs, and all where models take none."""
+        waiting: set[str] = set()
+        pairs: dict[str, list[tuple[int, int]]] = {}
+        for at, turn in enumerate(turns):
+            for position, part in enumerate(turn.parts):
+                if type(part) is not Native or part.kind in REPLY_ONLY:
+                    continue
+                call, response = (
+                    as_object(part.raw.get(key)) for key in ("toolCall", "toolResponse")
+                )
+                identifier = as_text((call or response or {}).get("id"))
+                if call is not None and self._inline:
+                    waiting.add(identifier)
+                    pairs.setdefault(identifier, []).append((at, position))
+                elif response is not None and identifier in waiting:
+                    waiting.remove(identifier)
+                    pairs[identifier] = []
+                    self.has_server_parts = True
+                elif call is not None or response is not None or _is_out_of_place(part, turn):
+                    self._described.add((at, position))
+        self._described |= {place for identifier in waiting for place in pairs[identifier]}
+        for at, _ in sorted(self._described):
+            message = "wrote a step of a tool on Google's side as text: it cannot stand here"
+            self._draft.notes.append(Note("GEM-26", sources[at], message))
+
+    def _media_part(self, part: Media) -> JsonObject:
+        fields = {} if part.extras is None else self._draft.extra_fields(part.extras)
+        media = settle_media(part)
+        if media is not None and media.data is not None:
+            # A text file of another origin is written out with its name, which has no place in the data.
+            named_text = media.mime == "text/plain" and part.name and not fields
+            if media.mime not in _INLINE or named_text:
+                return {"text": media_label(part)}
+            blob = {"mimeType": media.mime, "data": media.data}
+            return with_extras({"inlineData": blob}, fields)
+        address = part.url or ""
+        if not address.startswith(_ADDRESSES) or not address.isprintable():
+            return {"text": media_label(part)}
+        mime = part.mime
+        if mime == "image/png" and (guessed := guess_type(address.partition("?")[0])[0]):
+            mime = guessed  # what other systems say of an address is mostly a guess
+        if mime.partition("/")[0] not in _ADDRESSED and mime not in _UNTYPED | _INLINE:
+            return {"text": media_label(part)}
+        typed = {} if mime in _UNTYPED else {"mimeType": mime}
+        return with_extras({"fileData": typed | {"fileUri": address}}, fields)
+
+    def _response(self, part: Part) -> JsonObject:
+        assert isinstance(part, ToolResult)
+        fields = {} if part.extras is None else self._draft.extra_fields(part.extras)
+        own = as_object(fields.get("functionResponse")) or {}
+        response: JsonObject = {"id": part.tool_call_id, "name": part.name}
+        if "response" in own:
+            came, *_ = read_response_content(own)
+            is_edited = part.content not in (came, EMPTY_RESULT)
+            if not is_edited and (self._inline or "parts" not in own):
+                return {"functionResponse": response | own}
+            own = {key: value for key, value in own.items() if key not in ("response", "parts")}
+        text, media = split_result(part.content)
+        if media:
+            text = _labelled(text, media)
+        response["response"] = _response_object(part, text)
+        written = [(item, self._media_part(item)) for item in media]
+        carried = [(item, block) for item, block in written if "text" not in block]
+        inside = [block for _, block in carried if self._inline and _mime_of(block) in _ANSWERED]
+        if inside:
+            response["parts"] = inside
+        self._shown += [
+            item for item, block in carried if not self._inline or _mime_of(block) not in _ANSWERED
+        ]
+        return {"functionResponse": response | own}
+
+
+def _is_out_of_place(part: Native, turn: Turn) -> bool:
+    return turn.role == "user" and part.kind in ("executableCode", "codeExecutionResult")
+
+
+def _thought(part: Thinking) -> tuple[JsonObject, str | None]:
+    """The thought, if there is one, and otherwise the signature that belongs to the part behind it."""
+    found = part.opaque.get(_SIGNATURE)
+    signature = found if isinstance(found, str) and found else None
+    if part.content:
+        return {"text": part.content, "thought": True} | _signed(signature), None
+    if part.opaque.get("thought") is True:
+        return {"thought": True} | _signed(signature), None
+    return {}, signature
+
+
+def _mime_of(part: JsonObject) -> str:
+    inner: JsonObject = part.get("inlineData") or part.get("fileData") or {}
+    return as_text(inner.get("mimeType"))
 
 
 def _signed(signature: str | None) -> JsonObject:
     return {} if signature is None else {_SIGNATURE: signature}
-
-
-def _part(part: Part) -> JsonObject:
-    if type(part) is Text:
-        return {"text": part.content}
-    if type(part) is ToolCall:
-        call = {"id": part.tool_call_id, "name": part.name, "args": part.arguments}
-        return {"functionCall": call}
-    if type(part) is Media:
-        return _media_part(part)
-    raise AssertionError(f"{type(part).__name__} has no place in this turn")
-
-
-def _media_part(part: Media) -> JsonObject:
-    media = settle_media(part)
-    if media is None or media.data is None:
-        return {"text": media_label(part)}
-    if media.mime in _INLINE:
-        return {"inlineData": {"mimeType": media.mime, "data": media.data}}
-    return {"text": media_label(part)}
-
-
-def _loss(part: Media | Thinking, turn: Turn) -> Loss | None:
-    if isinstance(part, Thinking) or (turn.role != "system" and "inlineData" in _media_part(part)):
-        return None
-    return "GEM-DOC", written_as_text(part)
-
-
-def _response(part: Part, inline: bool, shown: list[Media]) -> JsonObject:
-    assert isinstance(part, ToolResult)
-    text, media = split_result(part.content)
-    if media:
-        text = _labelled(text, media)
-    response: JsonObject = {
-        "id": part.tool_call_id,
-        "name": part.name,
-        "response": _response_object(part, text),
-    }
-    carried = [item for item in media if "inlineData" in _media_part(item)]
-    if inline and carried:
-        response["parts"] = [_media_part(item) for item in carried]
-    else:
-        shown.extend(carried)
-    return {"functionResponse": response}
 
 
 def _labelled(text: str, media: Sequence[Media]) -> str:

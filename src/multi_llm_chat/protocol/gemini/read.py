@@ -1,4 +1,10 @@
-"""Read Gemini's contents as a history; names may be in camelCase or snake_case."""
+"""Read Gemini's contents as a history.
+
+Rules:
+1. Names may be in camelCase or snake_case, null means absent, one part may stand for a list of one (GEM-33).
+2. A part without a part of ours is a ``Native`` part, what a part does not express is its extras: ``native_parts``.
+3. A response with media keeps what came in its extras; its words and media are the content that other providers get.
+"""
 
 import re
 from collections.abc import Iterator
@@ -8,9 +14,10 @@ from msgspec.structs import replace
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
-from multi_llm_chat.history.reader import ROLE_ALIASES, unknown_part
+from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
+    Extras,
     JsonObject,
     Media,
     Origin,
@@ -26,81 +33,109 @@ from multi_llm_chat.protocol._message_reader import (
     MODEL,
     content_parts,
     read_messages_list,
+    remaining_fields,
     turns_of,
 )
+from multi_llm_chat.protocol.gemini.native_parts import (
+    in_camel_case,
+    is_native,
+    read_extras,
+    read_native,
+)
+
+_RESPONSE_KEYS = frozenset({"id", "name", "response", "parts"})
 
 #: What stands in a result's text for one of its media, as the encoder writes it: name and type.
 _LABEL = re.compile(r"\[attachment: (?:([^\[\]]+), )?([^,\[\]]+)\]")
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """The contents as turns; ``origin`` stamps the signatures found in them."""
+    """The contents as turns; ``origin`` stamps the signatures, native parts and extras found in them."""
     turns: list[Turn] = []
     for index, content in enumerate(read_messages_list(messages)):
         role = as_text(content.get("role")) or "user"
         role = MODEL if role == "model" else ROLE_ALIASES.get(role, role)
+        given = content.get("parts")
         parts = [
             part
-            for value in content_parts(content.get("parts"), index)
-            for part in _read_part(value, origin)
+            for value in content_parts([given] if as_object(given) is not None else given, index)
+            for part in _read_part(in_camel_case(value), origin)
         ]
         turns.extend(turns_of("user" if role == "tool" else role, parts))
     return turns
 
 
-def _either(part: JsonObject, camel: str, snake: str) -> Any:
-    return part.get(camel, part.get(snake))
-
-
 def _read_part(part: JsonObject, origin: Origin) -> Iterator[Part]:
-    signature = _either(part, "thoughtSignature", "thought_signature")
+    if is_native(part) and "functionResponse" not in part:
+        yield read_native(part, origin)
+        return
+    signature = part.get("thoughtSignature")
     opaque: JsonObject = {"thoughtSignature": signature} if isinstance(signature, str) else {}
     if part.get("thought") is True:
+        if opaque and not part.get("text"):
+            opaque["thought"] = True
         yield Thinking(as_text(part.get("text")), origin, opaque)
         return
     if opaque:
         yield Thinking("", origin, opaque)
-    read = _read_content(part)
+    read = _read_content(part, origin)
     if not (opaque and read == Text("")):
         yield read
 
 
-def _read_content(part: JsonObject) -> Part:
-    if isinstance(part.get("text"), str):
-        return Text(part["text"])
-    call = as_object(_either(part, "functionCall", "function_call"))
+def _read_content(part: JsonObject, origin: Origin) -> Part:
+    response = as_object(part.get("functionResponse"))
+    if response is not None:
+        return _read_response(response, origin)
+    extras = read_extras(part, origin)
+    call = as_object(part.get("functionCall"))
     if call is not None:
         arguments, raw, error = parse_arguments(call.get("args"))
-        return ToolCall(as_text(call.get("name")), arguments, as_text(call.get("id")), raw, error)
-    response = as_object(_either(part, "functionResponse", "function_response"))
-    if response is not None:
-        return _read_response(response)
-    blob = as_object(_either(part, "inlineData", "inline_data"))
+        name, identifier = as_text(call.get("name")), as_text(call.get("id"))
+        return ToolCall(name, arguments, identifier, raw, error, extras)
+    blob = as_object(part.get("inlineData"))
     if blob is not None:
-        mime = as_text(_either(blob, "mimeType", "mime_type"))
-        return Media(mime or "application/octet-stream", data=as_text(blob.get("data")))
-    file = as_object(_either(part, "fileData", "file_data"))
+        mime = as_text(blob.get("mimeType")) or "application/octet-stream"
+        name = as_text(blob.get("displayName")) or None
+        return Media(mime, data=as_text(blob.get("data")), name=name, extras=extras)
+    file = as_object(part.get("fileData"))
     if file is not None:
-        mime = as_text(_either(file, "mimeType", "mime_type"))
-        address = as_text(_either(file, "fileUri", "file_uri"))
-        return Media(mime or "application/octet-stream", url=address)
-    return unknown_part(part, next(iter(part), "part"))
+        mime = as_text(file.get("mimeType")) or "application/octet-stream"
+        name = as_text(file.get("displayName")) or None
+        return Media(mime, url=as_text(file.get("fileUri")), name=name, extras=extras)
+    return Text(as_text(part.get("text")), extras)
 
 
-def _read_response(response: JsonObject) -> ToolResult:
-    content, is_error = _unwrapped(response.get("response"))
-    parts = [
-        _read_content(part) for part in map(as_object, as_list(response.get("parts")) or ()) if part
-    ]
-    media = [part for part in parts if isinstance(part, Media)]
-    if media:
-        content = _with_media(content, media)
+def _read_response(response: JsonObject, origin: Origin) -> ToolResult:
+    content, is_error, is_whole = read_response_content(response)
+    fields = remaining_fields(response, _RESPONSE_KEYS)
+    if not is_whole:
+        fields["response"] = response.get("response")
+        fields |= {"parts": response["parts"]} if "parts" in response else {}
+    extras = Extras(origin, {"functionResponse": fields}) if fields else None
     return ToolResult(
         name=as_text(response.get("name")),
         content=content,
         tool_call_id=as_text(response.get("id")),
         is_error=is_error,
+        extras=extras,
     )
+
+
+def read_response_content(response: JsonObject) -> tuple[Any, bool, bool]:
+    """The content of a response, whether it is an error, and whether the content says all that came."""
+    content, is_error = _unwrapped(response.get("response"))
+    given = [
+        in_camel_case(part) for part in map(as_object, as_list(response.get("parts")) or ()) if part
+    ]
+    media = [
+        replace(part, extras=None)
+        for part in (_read_content(each, NOWHERE) for each in given)
+        if isinstance(part, Media)
+    ]
+    if not given:
+        return content, is_error, content is not None and content != {}
+    return _with_media(content, media), is_error, False
 
 
 def _with_media(content: Any, media: list[Media]) -> list[JsonObject]:
