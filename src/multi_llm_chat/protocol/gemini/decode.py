@@ -273,7 +273,7 @@ class GeminiDecoder(ReplyDecoder):
         """Keep a further candidate: its parts, and why it ended."""
         kept = self._others.setdefault(index, {"index": index, "content": {"parts": []}})
         for part in (candidate.content and candidate.content.parts) or ():
-            written = self._odd.get(id(part)) or _written(part)
+            written = self._odd.get(id(part)) or in_camel_case(msgspec.to_builtins(part))
             before: list[JsonObject] = kept["content"]["parts"]
             if before and before[-1].keys() == written.keys() == {"text"}:
                 before[-1]["text"] += written["text"]
@@ -300,7 +300,13 @@ class GeminiDecoder(ReplyDecoder):
                     events += self._read_part(part)
         if candidate.finish_reason or frame.error is not None:
             events += self._read_end(candidate, frame)
-        self._keep_aside(candidate)
+        if (
+            candidate.grounding_metadata
+            or candidate.citation_metadata
+            or candidate.url_context_metadata
+            or candidate.logprobs_result
+        ):
+            self._keep_aside(candidate)
         return events
 
     def _keep_aside(self, candidate: Candidate) -> None:
@@ -441,9 +447,3 @@ def _media_of(part: ReplyPart, extras: Extras | None) -> list[Media]:
         file = part.file_data
         found.append(Media(file.mime_type, url=file.file_uri, extras=extras))
     return found
-
-
-def _written(part: ReplyPart) -> JsonObject:
-    """A part as it came, without what it does not have."""
-    entry: JsonObject = msgspec.to_builtins(part)
-    return in_camel_case(entry)
