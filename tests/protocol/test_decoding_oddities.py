@@ -8,7 +8,7 @@ from tests.protocol.corpus import CONTEXT, DECODERS, ORIGIN
 
 from multi_llm_chat.errors import Overloaded, ProviderError, StreamBroken
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.history.values import Media, Part, Text, Thinking
+from multi_llm_chat.history.values import Extras, Media, Part, Text, Thinking
 
 
 def read(dialect: str, *values: Any, name: str | None = None) -> tuple[tuple[Part, ...], Event]:
@@ -55,7 +55,8 @@ def test_str_09_the_name_of_an_event_alone_makes_it_an_error() -> None:
 
 def test_content_lists_may_hold_strings_and_unknown_chunks() -> None:
     content = ["a", {"type": "text", "text": "b"}, {"type": "reference", "ids": [1]}, 5]
-    assert read("openai_chat", delta(content=content), STOP, b"[DONE]")[0] == (Text("ab"),)
+    (text,), _ = read("openai_chat", delta(content=content), STOP, b"[DONE]")
+    assert text == Text("ab", Extras(ORIGIN, {"references": [{"type": "reference", "ids": [1]}]}))
 
 
 def test_pictures_may_come_as_addresses_or_not_at_all() -> None:
@@ -64,10 +65,10 @@ def test_pictures_may_come_as_addresses_or_not_at_all() -> None:
     assert parts == (Media("image/*", url="https://x.test/a.png"),)
 
 
-def test_other_choices_are_ignored() -> None:
+def test_other_choices_do_not_change_the_answer() -> None:
     other = {"choices": [{"index": 1, "delta": {"content": "no"}, "finish_reason": "length"}]}
     parts, finish = read("openai_chat", other, delta(content="yes"), STOP, b"[DONE]")
-    assert (parts, finish) == ((Text("yes"),), Finish("stop", "stop"))
+    assert (parts[0], finish) == (Text("yes"), Finish("stop", "stop"))
 
 
 def test_reasoning_details_alone_are_thinking() -> None:

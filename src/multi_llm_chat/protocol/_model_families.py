@@ -28,6 +28,11 @@ _MISTRAL = re.compile(
 _EARLY_MISTRAL = re.compile(
     r"open-mistral-7b|open-mixtral|mistral-7b|mixtral-8x|codestral-mamba", re.IGNORECASE
 )
+_VOXTRAL = re.compile(r"voxtral", re.IGNORECASE)
+_VISION = re.compile(
+    r"llava|vision|[-_.]vl\b|\bvl[-_]|\dvl|gemma-?3(?!n)|pixtral|minicpm-?[vo]|internvl|smolvlm|moondream|llama-?4",
+    re.IGNORECASE,
+)
 _LLAMA = re.compile(r"llama[-_ ]?3[._p]?[12]\b", re.IGNORECASE)
 _LOCAL_SERVERS = frozenset({"vllm", "llamacpp", "lmstudio", "huggingface"})
 
@@ -54,6 +59,28 @@ def _early_mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     )
 
 
+def _voxtral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Voxtral takes sound, as plain base64 text (MIS-15)."""
+    if row.name != "mistral":
+        return row
+    return _with_media(row, "audio_text")
+
+
+def _vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """A vision model on llama.cpp's server takes pictures as data (LCP-08)."""
+    return _with_media(row, "image") if row.name == "llamacpp" else row
+
+
+def _gemini(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Gemini behind OpenRouter takes video and sound (ORT-06)."""
+    return _with_media(row, "video", "audio") if row.name == "openrouter" else row
+
+
+def _with_media(row: ProviderRow, *kinds: str) -> ProviderRow:
+    chat = msgspec.structs.replace(row.chat, media=row.chat.media.union(kinds))
+    return msgspec.structs.replace(row, chat=chat)
+
+
 def _llama(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """Llama 3.1 and 3.2: "This model only supports single tool-calls at once!" (VLL-06)."""
     if row.name not in _LOCAL_SERVERS:
@@ -75,6 +102,9 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], Provider
     (_MISTRAL, _mistral),
     (_EARLY_MISTRAL, _early_mistral),
     (_LLAMA, _llama),
+    (_VOXTRAL, _voxtral),
+    (_VISION, _vision),
+    (re.compile(r"^google/gemini"), _gemini),
     (re.compile(r"deepseek"), _deepseek),
 )
 

@@ -273,6 +273,10 @@ class CallAssembly:
 
     def _build(self, draft: CallDraft, *, cut: bool) -> list[ToolCall]:
         text = draft.text()
+        if (
+            text.strip() == "null"
+        ):  # llama-3.3 on Groq, for a tool without parameters (GRQ-08, STR-20)
+            text = ""
         raw: object = text if draft.value is None else draft.value
         name = self._original_name(draft.name)
         arguments, kept, error = parse_arguments(raw)

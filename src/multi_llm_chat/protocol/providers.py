@@ -33,6 +33,8 @@ class ChatQuirks(Struct, frozen=True):
     ``thinking_field``: the key under which the server wants its own reasoning back;
     ``thinking_always``: it wants the key in every assistant turn, empty if need be.
     ``thinking_details``: it takes its own reasoning blocks back verbatim.
+    ``message_keys``: what messages may say about themselves; ``cache_marks``: content parts bear ``cache_control``;
+    ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
     ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
     ``effort``: how the depth of thinking is said, if at all.
     ``output_schema``: how structured output is asked for.
@@ -44,9 +46,14 @@ class ChatQuirks(Struct, frozen=True):
     media: frozenset[str] = frozenset()
     bare_calls: Literal["omit", "empty"] = "omit"
     words_beside_calls: bool = True
-    thinking_field: Literal["reasoning_content", "reasoning"] | None = None
+    thinking_field: Literal["reasoning_content", "reasoning", "content"] | None = None
     thinking_always: bool = False
     thinking_details: bool = False
+    message_keys: tuple[str, ...] = ()
+    cache_marks: bool = False
+    refusals: bool = False
+    custom_tools: bool = False
+    chunks: bool = False
     result_names: bool = False
     required: str = "required"
     named_choice: bool = True
@@ -142,6 +149,9 @@ _PICTURES = frozenset({"image", "image_url", "gif"})
 _OPENAI_MEDIA = _PICTURES | {"audio", "pdf"}
 _OPENAI_CHAT = ChatQuirks(
     media=_OPENAI_MEDIA,
+    message_keys=("name", "role"),
+    refusals=True,  # OAI-11
+    custom_tools=True,  # OAI-32
     effort="reasoning_effort",
     reasoning_models=True,  # OAI-16, OAI-19
 )
@@ -250,7 +260,10 @@ _ROWS = (
         ChatQuirks(
             alternates=True,  # MIS-05
             answers_after_tools=True,  # MIS-06
-            media=frozenset({"image", "image_url"}),
+            media=frozenset({"image", "image_url", "document_url"}),  # MIS-14
+            thinking_field="content",  # MIS-16
+            message_keys=("prefix",),  # MIS-11 forbids names
+            chunks=True,
             required="any",  # MIS-12
             named_choice=False,  # MIS-12
             schema_rules=MISTRAL,  # MIS-10, MIS-13
@@ -289,8 +302,10 @@ _ROWS = (
         "OPENROUTER_API_KEY",
         ChatQuirks(
             alternates=True,
-            media=frozenset({"image", "image_url"}),
-            thinking_details=True,  # ORT-03
+            media=frozenset({"image", "image_url", "pdf_url"}),  # ORT-05
+            thinking_details=True,  # ORT-03, ORT-09
+            message_keys=("name", "role", "annotations"),  # ORT-05
+            cache_marks=True,  # ORT-07
         ),
         id_pattern=_NINE,  # ORT-02: the strictest upstream decides
         name_pattern=_STRICT_NAMES,
@@ -318,6 +333,7 @@ _ROWS = (
         ChatQuirks(
             alternates=True,
             media=frozenset({"image"}),  # OLL-05: data only, and no GIF
+            thinking_field="reasoning",  # OLL-09
             schema_rules=OLLAMA,  # OLL-06
             effort="reasoning_effort",
         ),
@@ -343,6 +359,7 @@ _ROWS = (
         None,
         ChatQuirks(
             alternates=True,  # LCP-04, LCP-06
+            thinking_field="reasoning_content",  # LCP-09
             result_names=True,  # LCP-06
             schema_rules=LLAMACPP,  # LCP-07
         ),

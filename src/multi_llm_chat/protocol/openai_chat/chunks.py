@@ -28,12 +28,30 @@ class FunctionDelta(Struct, gc=False):
     arguments: Any = None
 
 
+class CustomDelta(Struct, gc=False):
+    """A piece of a call of a custom tool: free text."""
+
+    name: str | None = None
+    input: str | None = None
+
+
 class CallDelta(Struct, gc=False):
-    """A piece of one of the tool calls."""
+    """A piece of one of the tool calls; ``extra_content`` holds Gemini's thought signature."""
 
     index: int | None = None
     id: str | None = None
     function: FunctionDelta | None = None
+    custom: CustomDelta | None = None
+    extra_content: Any = None
+
+
+class AudioDelta(Struct, gc=False):
+    """A piece of a spoken answer."""
+
+    id: str | None = None
+    data: str | None = None
+    transcript: str | None = None
+    expires_at: int | None = None
 
 
 class Delta(Struct, gc=False):
@@ -47,16 +65,21 @@ class Delta(Struct, gc=False):
     refusal: str | None = None
     function_call: FunctionDelta | None = None
     images: list[Any] | None = None
+    annotations: list[Any] | None = None
+    audio: AudioDelta | None = None
+    executed_tools: list[Any] | None = None
+    extra_content: Any = None
 
 
 class ChunkChoice(Struct, gc=False):
-    """One of the alternatives; only the first is ever asked for."""
+    """One of the alternatives; the first is the answer."""
 
     index: int | None = None
     delta: Delta | None = None
     message: Delta | None = None
     finish_reason: str | None = None
     error: Any = None
+    logprobs: Any = None
 
 
 class PromptDetails(Struct, gc=False):

@@ -5,35 +5,30 @@ Rules:
    whatever the order in which the pieces came: so it is replayed, and so a whole reply has it.
 2. ``[DONE]`` or a finish reason completes a reply (STR-17); an empty finish reason is none.
 3. A chunk without choices is usage, a content filter's report (STR-07), or an error (STR-09).
-4. Only the first choice is read.
+4. The first choice is the answer; each further one is a native part behind it.
 5. Thinking remembers in ``opaque["field"]`` where it stood: ``reasoning_content``, ``reasoning``,
    or ``content`` (Mistral's thinking chunks); OpenRouter's ``reasoning_details`` are kept whole.
-6. A refusal is text, and the reason is ``refusal``.
-7. A call that the server itself refused is part of the reply, with an error: not run, but answered (GRQ-04).
-   Groq checks a model's calls and answers 400 where one fails, with the model's words in
-   ``failed_generation``. The call is then as good as any other wrong call: the model learns what is wrong
-   with it and tries again. Nothing is guessed: a call is a name and the text behind it, in one of the forms
-   models write; the text of its arguments is kept as it was written. What is no call in any of these
-   forms gives none, and the reply fails.
+6. A refusal is text with a mark, and the reason is ``refusal``. A spoken answer is its transcript, with the id under
+   which the server knows the sound (``extras``), and the sound itself.
+7. A call that the server itself refused is part of the reply, with an error: not run, but answered (``refused_calls``).
 """
 
-import json
-import re
-from typing import Any, Final, NamedTuple, cast
+from typing import Any, Final, cast
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta
-from multi_llm_chat.history.json_values import compact_json
-from multi_llm_chat.history.values import Media, Part
+from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.values import Extras, JsonObject, Media, Part
 from multi_llm_chat.protocol._failures import (
     ErrorDetails,
     read_error_details,
     read_failure,
     words_of,
 )
-from multi_llm_chat.protocol.calls import DecodeContext
+from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
 from multi_llm_chat.protocol.lenient_json import FAULTS, read_json
 from multi_llm_chat.protocol.openai_chat.chunks import (
     CHUNKS,
+    AudioDelta,
     CallDelta,
     Chunk,
     ChunkChoice,
@@ -41,7 +36,13 @@ from multi_llm_chat.protocol.openai_chat.chunks import (
     FunctionDelta,
     ReasoningDetails,
 )
-from multi_llm_chat.protocol.turn_assembly import ReplyDecoder
+from multi_llm_chat.protocol.openai_chat.extra_content import (
+    OtherChoice,
+    executed_text,
+    join_base64,
+)
+from multi_llm_chat.protocol.openai_chat.refused_calls import read_refused_calls
+from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft
 
 __all__ = ["OpenAIChatDecoder", "decode_reply", "read_failure"]
 
@@ -75,8 +76,14 @@ class OpenAIChatDecoder(ReplyDecoder):
         self._thinking = self._assembly.open_thinking()
         self._text = self._assembly.open_text()
         self._details = ReasoningDetails()
-        self._refused = False
+        self._refusal: TextDraft | None = None
+        self._custom: dict[int, list[str]] = {}
+        self._drafts: dict[int, CallDraft] = {}
+        self._sounds: list[str] = []
+        self._executed: dict[str, JsonObject] = {}
+        self._others: dict[int, OtherChoice] = {}
         self.answered = False  # a choice has come
+        self.is_whole = False  # the reply is not streamed
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
         """Take one server-sent event."""
@@ -90,13 +97,15 @@ class OpenAIChatDecoder(ReplyDecoder):
             return self._read_aside(chunk, event, data)
         choice = chunk.choices[0]
         delta = choice.delta
-        if delta is None or choice.index:
+        if delta is None or choice.index or len(chunk.choices) > 1 or self.is_whole:
             return self._read_choices(chunk)
         if chunk.usage is not None or chunk.x_groq is not None:
             counted = self._count(chunk)
             if self.done:
                 return counted
         events = self._read_delta(delta)
+        if choice.logprobs is not None:
+            self._add_logprobs(choice.logprobs)
         if choice.finish_reason or choice.error is not None:
             events += self._read_end(choice)
         self.answered = True
@@ -117,11 +126,29 @@ class OpenAIChatDecoder(ReplyDecoder):
         if self.done:
             return events
         for choice in chunk.choices or ():
-            if not choice.index:
-                self.answered = True
-                events += self._read_delta(choice.delta or choice.message or Delta())
-                events += self._read_end(choice)
+            if choice.index:
+                other = self._others.setdefault(choice.index, OtherChoice(choice.index))
+                other.add(choice)
+                continue
+            self.answered = True
+            # Perplexity sends both: whole replies have an empty delta, chunks the message so far.
+            given = choice.message if self.is_whole and choice.message else choice.delta
+            events += self._read_delta(given or choice.message or Delta())
+            self._add_logprobs(choice.logprobs)
+            events += self._read_end(choice)
         return events
+
+    def _add_logprobs(self, logprobs: object) -> None:
+        """Collect what the server says of its tokens: lists grow, as the text does."""
+        found = as_object(logprobs)
+        if found is None:
+            return
+        kept: JsonObject = self._text.extras.setdefault("logprobs", {})
+        for key, value in found.items():
+            if isinstance(value, list):
+                kept.setdefault(key, []).extend(cast("list[Any]", value))
+            elif value is not None:
+                kept[key] = value
 
     def _read_aside(self, chunk: Chunk, event: str | None, data: bytes) -> list[Event]:
         """Read a chunk that adds nothing to the message."""
@@ -160,6 +187,21 @@ class OpenAIChatDecoder(ReplyDecoder):
         return events + self._close()
 
     def _read_delta(self, delta: Delta) -> list[Event]:
+        events = self._read_words(delta)
+        if delta.tool_calls:
+            events += self._read_calls(delta.tool_calls)
+        if delta.refusal:
+            events += self._refuse(delta.refusal)
+        legacy = delta.function_call
+        if legacy is not None and (legacy.name or legacy.arguments):
+            events += self._read_calls([CallDelta(index=0, function=legacy)])
+        if delta.images or delta.annotations or delta.audio or delta.executed_tools:
+            events += self._read_extras(delta)
+        if delta.extra_content is not None:
+            self._text.extras["extra_content"] = delta.extra_content
+        return events
+
+    def _read_words(self, delta: Delta) -> list[Event]:
         events: list[Event] = []
         if delta.reasoning_content or delta.reasoning or delta.reasoning_details:
             events += self._think(delta)
@@ -170,16 +212,42 @@ class OpenAIChatDecoder(ReplyDecoder):
                 events.append(TextDelta(content))
             else:
                 events += self._read_content(content)
-        if delta.tool_calls:
-            events += self._read_calls(delta.tool_calls)
-        if delta.refusal:
-            self._refused = True
-            events += self._text.add(delta.refusal)
-        if delta.function_call is not None:
-            events += self._read_calls([CallDelta(index=0, function=delta.function_call)])
+        return events
+
+    def _read_extras(self, delta: Delta) -> list[Event]:
+        events: list[Event] = []
         if delta.images:
             self._read_images(delta.images)
+        if delta.annotations:
+            self._text.extras.setdefault("annotations", []).extend(delta.annotations)
+        if delta.audio is not None:
+            events += self._hear(delta.audio)
+        if delta.executed_tools:
+            self._read_executed(delta.executed_tools)
         return events
+
+    def _refuse(self, refusal: str) -> list[Event]:
+        if self._refusal is None:
+            self._refusal = self._assembly.open_text()
+            self._refusal.extras["type"] = "refusal"
+        return self._refusal.add(refusal)
+
+    def _hear(self, audio: AudioDelta) -> list[Event]:
+        for key, value in (("id", audio.id), ("expires_at", audio.expires_at)):
+            if value:
+                self._text.extras.setdefault("audio", {})[key] = value
+        if audio.data:
+            self._sounds.append(audio.data)
+        return self._text.add(audio.transcript or "")
+
+    def _read_executed(self, steps: list[Any]) -> None:
+        """Collect the steps of the server's own tools; a later piece of a step completes an earlier one (Groq)."""
+        for place, value in enumerate(steps):
+            step = as_object(value)
+            if step is not None:
+                key = str(step.get("index", place))
+                known = self._executed.get(key, {})
+                self._executed[key] = known | {k: v for k, v in step.items() if v is not None}
 
     def _think(self, delta: Delta) -> list[Event]:
         field = "reasoning_content" if delta.reasoning_content else "reasoning"
@@ -193,29 +261,49 @@ class OpenAIChatDecoder(ReplyDecoder):
     def _read_content(self, chunks: list[Any]) -> list[Event]:
         events: list[Event] = []
         for chunk in chunks:
+            entries = as_object(chunk)
             if isinstance(chunk, str):
                 events += self._text.add(chunk)
-            elif isinstance(chunk, dict):
-                entries = cast("dict[str, Any]", chunk)
-                if entries.get("type") == "thinking":
-                    self._thinking.opaque.setdefault("field", "content")
-                    events += self._thinking.add(_text_of(entries.get("thinking")))
-                else:
-                    events += self._text.add(_text_of(entries))
+            elif entries is None:
+                continue
+            elif entries.get("type") == "thinking":
+                self._thinking.opaque.setdefault("field", "content")
+                events += self._thinking.add(_text_of(entries.get("thinking")))
+            elif entries.get("type") == "refusal":
+                events += self._refuse(as_text(entries.get("refusal")))
+            elif entries.get("type") == "reference":
+                self._text.extras.setdefault("references", []).append(entries)
+            else:
+                events += self._text.add(_text_of(entries))
         return events
 
     def _read_calls(self, calls: list[CallDelta]) -> list[Event]:
         events: list[Event] = []
         for position, call in enumerate(calls):
+            custom = (
+                call.custom if call.custom and (call.custom.name or call.custom.input) else None
+            )
             function = call.function or FunctionDelta()
             events += self._assembly.add_call(
                 key=call.index,
                 wire_id=call.id,
-                name=function.name,
+                name=function.name if custom is None else custom.name,
                 arguments=function.arguments,
                 separate=position > 0,
             )
+            draft = self._assembly.calls.last
+            if draft is not None and (custom is not None or call.extra_content is not None):
+                self._add_extras(draft, call)
         return events
+
+    def _add_extras(self, draft: CallDraft, call: CallDelta) -> None:
+        if call.extra_content is not None:
+            draft.extras["extra_content"] = call.extra_content
+        custom = call.custom
+        if custom is not None and (custom.name or custom.input):
+            draft.extras["type"] = "custom"
+            self._drafts[draft.index] = draft
+            self._custom.setdefault(draft.index, []).append(custom.input or "")
 
     def _read_images(self, images: list[Any]) -> None:
         for image in images:
@@ -244,11 +332,28 @@ class OpenAIChatDecoder(ReplyDecoder):
         return self._close()
 
     def _close(self) -> list[Event]:
-        if self._refused:
+        if self.done:
+            return []
+        if self._refusal is not None:
             self._reason = "refusal"
         if self._details.entries:
             self._thinking.opaque["reasoning_details"] = self._details.merged()
-        return super()._close()
+        for index, pieces in self._custom.items():
+            self._drafts[index].value = {"input": "".join(pieces)}
+        events: list[Event] = []
+        if self._sounds:
+            fields = {"audio": self._text.extras.get("audio", {})}
+            data = join_base64(self._sounds)
+            mime = "audio/wav" if len(self._sounds) == 1 else "audio/pcm"  # streams have no header
+            extras = Extras(self.context.origin, fields)
+            self._assembly.add_media(Media(mime, data=data, extras=extras))
+        if self._executed:
+            steps = list(self._executed.values())
+            raw: JsonObject = {"executed_tools": steps}
+            events += self._assembly.add_native("executed_tools", executed_text(steps), raw)
+        for other in self._others.values():
+            events += self._assembly.add_native("choice", other.text(), other.raw())
+        return events + super()._close()
 
 
 def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...], list[Event]]:
@@ -258,6 +363,7 @@ def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...],
         ProviderError: The body is an error, or not a reply.
     """
     decoder = OpenAIChatDecoder(context)
+    decoder.is_whole = True
     events = decoder.feed(None, data)
     if decoder.answered:
         events += decoder.feed(None, b"[DONE]")
@@ -282,63 +388,3 @@ def _url_of(image: object) -> str:
     inner: object = entries.get("image_url") or cast("object", image)
     url = cast("dict[str, object]", inner).get("url") if isinstance(inner, dict) else inner
     return url if isinstance(url, str) else ""
-
-
-# Calls that the server refused.
-
-#: ``<function=name>{…}</function>``, also with the bracket missing or round ones around the object.
-_TAGGED: Final = re.compile(
-    r"<function\s*=\s*([^\s>{(<]+)\s*>?\s*\(?\s*(.*?)\s*\)?\s*>?\s*(?:</?function>|(?=<function\s*=)|\Z)",
-    re.DOTALL,
-)
-_OPENING: Final = re.compile(r"[\[{]")
-_DECODER: Final = json.JSONDecoder()
-_ARGUMENTS: Final = ("arguments", "parameters", "input", "args")
-
-
-class RefusedCall(NamedTuple):
-    """A call that was not passed on; ``arguments`` is its text."""
-
-    name: str
-    arguments: str
-
-
-def read_refused_calls(generation: str) -> list[RefusedCall]:
-    """The calls in what a model wrote."""
-    tagged = [RefusedCall(name, arguments) for name, arguments in _TAGGED.findall(generation)]
-    return tagged or [
-        call for value in _json_values(generation) for call in _calls_in(cast("object", value))
-    ]
-
-
-def _json_values(text: str) -> list[Any]:
-    values: list[Any] = []
-    position = 0
-    while found := _OPENING.search(text, position):
-        try:
-            value, position = _DECODER.raw_decode(text, found.start())
-        except (ValueError, RecursionError):
-            return values  # what follows a broken value is part of it
-        values.append(value)
-    return values
-
-
-def _calls_in(value: object) -> list[RefusedCall]:
-    if isinstance(value, list):
-        return [call for member in cast("list[object]", value) for call in _calls_in(member)]
-    if not isinstance(value, dict):
-        return []
-    entries = cast("dict[str, Any]", value)
-    if "tool_calls" in entries:
-        return _calls_in(entries["tool_calls"])
-    function = entries.get("function")
-    merged = entries | cast("dict[str, Any]", function) if isinstance(function, dict) else entries
-    name = merged.get("name")
-    if not isinstance(name, str) or not name:
-        return []
-    arguments = next((merged[key] for key in _ARGUMENTS if key in merged), None)
-    return [
-        RefusedCall(
-            name, arguments if isinstance(arguments, str) else compact_json(arguments or {})
-        )
-    ]

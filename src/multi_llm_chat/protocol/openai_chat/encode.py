@@ -8,13 +8,14 @@ Rules:
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import takewhile
-from typing import Any
+from itertools import zip_longest
+from typing import Any, cast
 
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Native,
     Part,
     Text,
     Thinking,
@@ -23,9 +24,16 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.protocol._model_families import refuses_sampling, thinks_without_tools
+from multi_llm_chat.protocol._string_limits import cut_long_texts
+from multi_llm_chat.protocol.openai_chat.content import (
+    as_parts,
+    mark_part,
+    merge_messages,
+    write_media,
+)
+from multi_llm_chat.protocol.openai_chat.extra_content import spoken
 from multi_llm_chat.protocol.providers import ChatQuirks
 from multi_llm_chat.protocol.request_draft import (
-    PICTURES,
     Encoded,
     Loss,
     RequestDraft,
@@ -35,7 +43,6 @@ from multi_llm_chat.protocol.request_draft import (
     limit_tools,
     media_label,
     plain_text,
-    settle_media,
     without_nothing,
     written_as_text,
 )
@@ -47,47 +54,22 @@ PATH = "/chat/completions"
 
 _MOST_STOPS = 4
 
-_AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
-
 
 def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     """The request's body and path."""
-    messages = write_messages(draft.system_prompt, draft.turns, quirks)
+    draft.turns = cut_long_texts(draft.turns, draft.note)
+    writer = _MessageWriter(draft, quirks)
+    messages = list(writer.messages())
     body: JsonObject = {"model": draft.model, "messages": messages}
     body |= _tools(draft, quirks) | _settings(draft, quirks) | _output(draft, quirks)
     if draft.stream:
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
-    draft.note_losses(lambda part, turn: _loss(part, turn, quirks))
+    draft.note_losses(writer.loss)
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
         draft.note("MIS-08", "sent text and calls in separate messages")
     return Encoded(body | draft.options.extra, PATH)
-
-
-def write_messages(
-    system_prompt: str, turns: Sequence[Turn], quirks: ChatQuirks
-) -> list[JsonObject]:
-    """The messages of a request."""
-    messages: list[JsonObject] = []
-    if system_prompt:
-        messages.append({"role": "system", "content": system_prompt})
-    shown: list[Media] = []
-    for turn in turns:
-        if shown and turn.role != "tool":
-            messages.extend(_attachments(shown, quirks))
-            shown = []
-        if turn.role == "tool":
-            messages += _results(turn, quirks, shown)
-        elif turn.role == "user":
-            messages.append({"role": "user", "content": _user_content(turn.parts, quirks)})
-        elif turn.role == "system":
-            messages.append({"role": "system", "content": _joined(turn.parts)})
-        else:
-            messages += _assistant(turn, quirks)
-    if shown:
-        messages.extend(_attachments(shown, quirks))
-    return list(_merged(messages, quirks)) if quirks.alternates else messages
 
 
 def _speaks_and_calls(turn: Turn) -> bool:
@@ -95,29 +77,156 @@ def _speaks_and_calls(turn: Turn) -> bool:
     return ToolCall in kinds and not kinds.isdisjoint((Text, Media))
 
 
-def _assistant(turn: Turn, quirks: ChatQuirks) -> Sequence[JsonObject]:
-    if len(turn.parts) == 1 and type(turn.parts[0]) is Text and not quirks.thinking_always:
-        return ({"role": "assistant", "content": turn.parts[0].content},)
-    message: JsonObject = {"role": "assistant"}
-    words = _joined(turn.parts)
-    calls = [
-        {
-            "id": part.tool_call_id,
-            "type": "function",
-            "function": {"name": part.name, "arguments": arguments_text(part)},
-        }
-        for part in turn.parts
-        if type(part) is ToolCall
-    ]
-    apart = words and calls and not quirks.words_beside_calls
-    if words and not apart:
-        message["content"] = words
-    elif not words and quirks.bare_calls == "empty":
-        message["content"] = ""
-    if calls:
-        message["tool_calls"] = calls
-    message |= _thinking(turn.parts, quirks)
-    return ({"role": "assistant", "content": words}, message) if apart else (message,)
+class _MessageWriter:
+    """Writes the turns of one request as messages."""
+
+    def __init__(self, draft: RequestDraft, quirks: ChatQuirks) -> None:
+        self._draft = draft
+        self._quirks = quirks
+
+    def messages(self) -> Iterable[JsonObject]:
+        messages = list(self._written())
+        return merge_messages(messages, self._quirks) if self._quirks.alternates else messages
+
+    def _written(self) -> Iterator[JsonObject]:
+        quirks = self._quirks
+        if self._draft.system_prompt:
+            yield {"role": "system", "content": self._draft.system_prompt}
+        shown: list[Media] = []
+        for turn in self._draft.turns:
+            if shown and turn.role != "tool":
+                yield from _attachments(shown, quirks)
+                shown = []
+            if turn.role == "tool":
+                yield from _results(turn, quirks, shown)
+            elif turn.role == "user":
+                yield self._user(turn.parts)
+            elif turn.role == "system":
+                yield self._system(turn.parts)
+            else:
+                yield from self._assistant(turn)
+        if shown:
+            yield from _attachments(shown, quirks)
+
+    def _extra(self, part: Part) -> JsonObject:
+        if isinstance(part, (Native, Thinking)) or part.extras is None:
+            return {}
+        return self._draft.extra_fields(part.extras)
+
+    def _fields(self, parts: Iterable[Part]) -> JsonObject:
+        """What the message says about itself, as far as the server takes it."""
+        for part in parts:
+            stated = self._extra(part).get("message")
+            if stated:
+                return {key: stated[key] for key in self._quirks.message_keys if key in stated}
+        return {}
+
+    def _user(self, parts: Sequence[Part]) -> JsonObject:
+        if len(parts) == 1 and type(parts[0]) is Text and parts[0].extras is None:
+            return {"role": "user", "content": parts[0].content}
+        marks = [self._mark(part) for part in parts]
+        for part in parts:
+            if isinstance(part, Native):
+                self._draft.note("OAI-11", f"wrote a part of an unknown type as text: {part.kind}")
+        content = _user_content(parts, self._quirks, marks)
+        return {"role": "user", "content": content} | self._fields(parts)
+
+    def _system(self, parts: Sequence[Part]) -> JsonObject:
+        message = {"role": "system", "content": _joined(parts)} | self._fields(parts)
+        marks = [self._mark(part) for part in parts]
+        if any(marks):
+            message["content"] = _user_content(parts, self._quirks, marks)
+        return message
+
+    def _mark(self, part: Part) -> JsonObject:
+        """The fields of a content part; only OpenRouter takes cache marks."""
+        extra = self._extra(part)
+        if not extra:
+            return {}
+        keys = ("detail", "cache_control") if self._quirks.cache_marks else ("detail",)
+        return {key: extra[key] for key in keys if key in extra}
+
+    def _assistant(self, turn: Turn) -> Sequence[JsonObject]:
+        quirks = self._quirks
+        if len(turn.parts) == 1 and type(turn.parts[0]) is Text and not quirks.thinking_always:
+            only = turn.parts[0]
+            if only.extras is None:
+                return ({"role": "assistant", "content": only.content},)
+        message: JsonObject = {"role": "assistant"}
+        words = self._content(turn.parts, message)
+        calls = [self._call(part) for part in turn.parts if type(part) is ToolCall]
+        apart = words and calls and not quirks.words_beside_calls
+        if words and not apart:
+            message["content"] = words
+        elif not words and "audio" not in message and quirks.bare_calls == "empty":
+            message["content"] = ""
+        if calls:
+            message["tool_calls"] = calls
+        message |= self._fields(turn.parts)
+        for part in turn.parts:
+            if isinstance(part, Text) and "extra_content" in (extra := self._extra(part)):
+                message["extra_content"] = extra["extra_content"]
+        _think(message, turn.parts, quirks)
+        return ({"role": "assistant", "content": words}, message) if apart else (message,)
+
+    def _content(self, parts: Sequence[Part], message: JsonObject) -> str | list[JsonObject]:
+        """The words of the model; a list where one of them is more than text."""
+        written: list[JsonObject] = []
+        for part in parts:
+            extra = self._extra(part)
+            if "audio" in extra and (sound := spoken(extra["audio"])):
+                message["audio"] = sound
+            elif isinstance(part, Native):
+                written += self._native(part)
+            elif extra.get("type") == "refusal" and self._quirks.refusals:
+                written.append({"type": "refusal", "refusal": plain_text(cast("Text", part))})
+            elif isinstance(part, (Text, Media)):
+                written.append({"type": "text", "text": plain_text(part)})
+                if self._quirks.chunks:
+                    written += extra.get("references", [])
+        if all(part.keys() == {"type", "text"} for part in written):
+            return "\n\n".join(part["text"] for part in written)
+        return written
+
+    def _native(self, part: Native) -> list[JsonObject]:
+        """A part of the server's own in its place; words where messages have none for it."""
+        if part.kind == "choice":
+            self._draft.note("OAI-11", "left out a further choice of an answer: one was taken")
+            return []
+        if self._quirks.chunks and part.kind == "reference":
+            return [part.raw]
+        self._draft.note(
+            "OAI-11", f"wrote an item that messages have no place for as text: {part.kind}"
+        )
+        return [{"type": "text", "text": f"[{part.text or part.kind}]"}]
+
+    def _call(self, call: ToolCall) -> JsonObject:
+        extra = self._extra(call) if call.extras else {}
+        written: JsonObject = {"id": call.tool_call_id, "type": "function"}
+        text = call.arguments.get("input")
+        is_custom = extra.get("type") == "custom" and self._quirks.custom_tools
+        if is_custom and isinstance(text, str):
+            written |= {"type": "custom", "custom": {"name": call.name, "input": text}}
+        else:
+            written["function"] = {"name": call.name, "arguments": arguments_text(call)}
+        if "extra_content" in extra:
+            written["extra_content"] = extra["extra_content"]
+        return written
+
+    def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
+        """What of a turn cannot be sent as it is."""
+        if isinstance(part, Media) and "audio" in self._extra(part):
+            return None
+        return _loss(part, turn, self._quirks)
+
+
+def _think(message: JsonObject, parts: Sequence[Part], quirks: ChatQuirks) -> None:
+    """Add the server's own reasoning; Mistral's stands in the content."""
+    thoughts = _thinking(parts, quirks)
+    chunks = thoughts.pop("content", None)
+    message |= thoughts
+    if chunks is not None:
+        message["content"] = [*chunks, *as_parts(message.get("content") or [])]
 
 
 def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
@@ -129,17 +238,25 @@ def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
     details = [part.opaque.get("reasoning_details") for part in thoughts]
     if quirks.thinking_details and len(details) == 1 and isinstance(details[0], list):
         written["reasoning_details"] = details[0]
+    if quirks.thinking_field == "content":
+        said = [part for part in thoughts if part.content]
+        return {"content": [_thinking_chunk(part) for part in said]} if said else written
     words = "".join(part.content for part in thoughts)
     if quirks.thinking_field and (words or quirks.thinking_always):
         written[quirks.thinking_field] = words
     return written
 
 
+def _thinking_chunk(part: Thinking) -> JsonObject:
+    fields = {key: value for key, value in part.opaque.items() if key != "field"}
+    return {"type": "thinking", "thinking": [{"type": "text", "text": part.content}]} | fields
+
+
 def _loss(part: Media | Thinking, turn: Turn, quirks: ChatQuirks) -> Loss | None:
     if isinstance(part, Thinking):
         sent = bool(_thinking(turn.parts, quirks))
         return None if sent else ("GRQ-01", "left out reasoning: it has no place here")
-    if turn.role not in ("user", "tool") or _media_part(part, quirks) is None:
+    if turn.role not in ("user", "tool") or write_media(part, quirks) is None:
         return "OAI-11", written_as_text(part)
     return ("OAI-17", "put media behind the tool results") if turn.role == "tool" else None
 
@@ -150,7 +267,7 @@ def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> list[JsonObj
         assert type(part) is ToolResult
         text, media = split_result(part.content)
         if media:
-            shown.extend(item for item in media if _media_part(item, quirks) is not None)
+            shown.extend(item for item in media if write_media(item, quirks) is not None)
             lines = [text, *map(media_label, media)]
             text = "\n".join(line for line in lines if line.strip())
         message: JsonObject = {
@@ -173,103 +290,32 @@ def _attachments(shown: Iterable[Media], quirks: ChatQuirks) -> Iterator[JsonObj
 
 
 def _joined(parts: Iterable[Part]) -> str:
-    return "\n\n".join([plain_text(part) for part in parts if isinstance(part, (Text, Media))])
+    words = [
+        f"[{part.text or part.kind}]" if isinstance(part, Native) else plain_text(part)
+        for part in parts
+        if isinstance(part, (Text, Media, Native))
+    ]
+    return "\n\n".join(words)
 
 
-def _user_content(parts: Sequence[Part], quirks: ChatQuirks) -> str | list[JsonObject]:
-    if len(parts) == 1 and type(parts[0]) is Text:
-        return parts[0].content
+def _user_content(
+    parts: Sequence[Part], quirks: ChatQuirks, marks: Sequence[JsonObject] = ()
+) -> str | list[JsonObject]:
     if quirks.content == "string":
         return _joined(parts)
     content: list[JsonObject] = []
-    for part in parts:
-        written = _media_part(part, quirks) if isinstance(part, Media) else None
+    for part, mark in zip_longest(parts, marks, fillvalue=None):
+        written = write_media(part, quirks) if isinstance(part, Media) else None
         if written is None and isinstance(part, (Text, Media)):
             written = {"type": "text", "text": plain_text(part)}
+        if isinstance(part, Native):  # every part type that a user's message may hold is known
+            written = {"type": "text", "text": f"[{part.text or part.kind}]"}
         if written is not None:
-            content.append(written)
-    words_only = all(part["type"] == "text" for part in content)
+            content.append(mark_part(written, mark) if mark else written)
+    words_only = all(part.keys() == {"type", "text"} for part in content)
     if words_only and (len(content) == 1 or quirks.content == "media"):
-        return _joined(parts)
+        return "\n\n".join(part["text"] for part in content)
     return content
-
-
-def _media_part(media: Media, quirks: ChatQuirks) -> JsonObject | None:
-    """The media in the server's form, or None where it takes none of this kind."""
-    settled = settle_media(media)
-    if settled is None or quirks.content == "string":
-        return None
-    if settled.mime in PICTURES:
-        return _image(settled, quirks)
-    if settled.data is None:
-        return None
-    if settled.mime in _AUDIO and "audio" in quirks.media:
-        audio = {"data": settled.data, "format": _AUDIO[settled.mime]}
-        return {"type": "input_audio", "input_audio": audio}
-    if settled.mime == "application/pdf" and "pdf" in quirks.media:
-        data = f"data:application/pdf;base64,{settled.data}"
-        name = settled.name or "document.pdf"
-        return {"type": "file", "file": {"filename": name, "file_data": data}}
-    return None
-
-
-def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:
-    if media.data is not None and "image" in quirks.media:
-        if media.mime == "image/gif" and "gif" not in quirks.media:
-            return None
-        return {
-            "type": "image_url",
-            "image_url": {"url": f"data:{media.mime};base64,{media.data}"},
-        }
-    if media.url is not None and "image_url" in quirks.media:
-        return {"type": "image_url", "image_url": {"url": media.url}}
-    return None
-
-
-def _merged(messages: Iterable[JsonObject], quirks: ChatQuirks) -> Iterator[JsonObject]:
-    """Neighbours of one role as one message; tool messages stay single, and calls where they must."""
-    run: list[JsonObject] = []
-    for message in messages:
-        if run and not _joins(run[-1], message, quirks):
-            yield _glued(run)
-            run = []
-        run.append(message)
-    if run:
-        yield _glued(run)
-
-
-def _joins(last: JsonObject, message: JsonObject, quirks: ChatQuirks) -> bool:
-    return (
-        last["role"] == message["role"] != "tool"
-        and "tool_calls" not in last
-        and (quirks.words_beside_calls or "tool_calls" not in message)
-    )
-
-
-def _glued(run: Sequence[JsonObject]) -> JsonObject:
-    """The run as one message, made at once: two by two, a long run would cost its square."""
-    if len(run) == 1:
-        return run[0]
-    glued: JsonObject = {}
-    for message in run:
-        glued |= message
-    contents = [message["content"] for message in run if message.get("content")]
-    words = list(takewhile(_is_text, contents))
-    if words:
-        contents[: len(words)] = ["\n\n".join(words)]
-    if len(contents) == 1:
-        glued["content"] = contents[0]
-    elif contents:
-        glued["content"] = [part for content in contents for part in _as_parts(content)]
-    return glued
-
-
-def _is_text(content: object) -> bool:
-    return isinstance(content, str)
-
-
-def _as_parts(content: Any) -> list[JsonObject]:
-    return [{"type": "text", "text": content}] if isinstance(content, str) else content
 
 
 def _tools(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:

@@ -1,31 +1,55 @@
-"""Read the messages of Chat Completions as a history."""
+"""Read the messages of Chat Completions as a history.
+
+Rules:
+1. One turn for each message. What a message says about itself (``name``, Mistral's ``prefix``, OpenRouter's
+   ``annotations``) is the extra ``message`` of its first part; what a content part says beyond its text, a text's own
+   extra.
+2. Reasoning is thinking, whichever field it stands in; the field is kept.
+3. Part types that have no canonical part are native.
+4. Both forms of refusals, sound with its transcript, the legacy ``function_call`` and Ollama's ``images`` are read.
+"""
 
 from collections.abc import Callable, Iterator
+from typing import Any, Final
 
-from multi_llm_chat.history.json_values import as_list, as_object, as_text
-from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call, unknown_part
+from msgspec.structs import replace
+
+from multi_llm_chat.history.arguments import parse_arguments
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
 from multi_llm_chat.history.values import (
     NOWHERE,
+    Extras,
     JsonObject,
     Media,
+    Native,
     Origin,
     Part,
     Text,
     Thinking,
+    ToolCall,
     ToolResult,
     Turn,
 )
+from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol._message_reader import (
     content_parts,
     media_from_url,
     read_messages_list,
 )
+from multi_llm_chat.protocol.openai_chat.extra_content import executed_text
 
-_THINKING_FIELDS = ("reasoning_content", "reasoning")
+_THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
+
+#: Keys of a message that are read as something else.
+_READ: Final = frozenset(
+    {"role", "content", "tool_calls", "function_call", "tool_call_id", "refusal", "audio", "images",
+     "reasoning_content", "reasoning", "reasoning_details", "executed_tools", "extra_content"}
+)  # fmt: skip
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """One turn for each message; ``origin`` stamps the reasoning found in them."""
+    """One turn for each message; ``origin`` stamps reasoning, native parts and extras."""
     return [
         _read_message(message, index, origin)
         for index, message in enumerate(read_messages_list(messages))
@@ -33,77 +57,208 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
 
 
 def _read_message(message: JsonObject, index: int, origin: Origin) -> Turn:
-    role = as_text(message.get("role")) or "user"
-    role = ROLE_ALIASES.get(role, role)
-    parts = [_read_part(part) for part in content_parts(message.get("content"), index)]
+    stated = as_text(message.get("role")) or "user"
+    role = ROLE_ALIASES.get(stated, stated)
+    content = message.get("content")
+    if type(content) is str and len(message) == 2 and stated == role != "tool":
+        return Turn(role, (Text(content),) if content else ())
+    reading = _Reader(origin)
+    parts = [reading.part(part) for part in content_parts(content, index)]
     if role == "tool":
-        return Turn("tool", (_read_result(message, parts),))
-    return Turn(role, (*_thinking(message, origin), *parts, *_calls(message)))
+        return Turn("tool", (reading.result(message, parts),))
+    all_parts = [*reading.thinking(message), *parts, *reading.keys(message)]
+    fields = _message_fields(message)
+    if stated == "developer":
+        fields["role"] = stated
+    marks: JsonObject = {"message": fields} if fields else {}
+    if message.get("extra_content") is not None:
+        marks["extra_content"] = message["extra_content"]
+    if marks:
+        all_parts = _with_fields(all_parts, marks, origin)
+    return Turn(role, tuple(all_parts))
 
 
-def _read_result(message: JsonObject, parts: list[Part]) -> ToolResult:
-    texts = [part.content for part in parts if isinstance(part, Text)]
-    return ToolResult(
-        name=as_text(message.get("name")),
-        content="\n".join(texts),
-        tool_call_id=as_text(message.get("tool_call_id")),
-    )
+def _message_fields(message: JsonObject) -> JsonObject:
+    return {
+        key: value
+        for key, value in message.items()
+        if key not in _READ and value is not None and value != []
+    }
 
 
-def _calls(message: JsonObject) -> Iterator[Part]:
-    calls = as_list(message.get("tool_calls")) or []
-    legacy = message.get("function_call")
-    for value in [*calls, legacy] if legacy is not None else calls:
-        call = read_function_call(value)
-        if call is not None:
-            yield call
+def _with_fields(parts: list[Part], fields: JsonObject, origin: Origin) -> list[Part]:
+    """The parts, of which the first that can has the fields too."""
+    for place, part in enumerate(parts):
+        if isinstance(part, (Text, Media, ToolCall)):
+            own = part.extras.fields if part.extras else {}
+            parts[place] = replace(part, extras=Extras(origin, own | fields))
+            break
+    return parts
 
 
-def _thinking(message: JsonObject, origin: Origin) -> Iterator[Part]:
-    details = as_list(message.get("reasoning_details"))
-    field = next((field for field in _THINKING_FIELDS if as_text(message.get(field))), None)
-    opaque: JsonObject = {} if field is None else {"field": field}
-    if details:
-        opaque["reasoning_details"] = details
-    if opaque:
-        yield Thinking(as_text(message.get(field or "")), origin, opaque)
+class _Reader:
+    """Reads what one message holds."""
+
+    def __init__(self, origin: Origin) -> None:
+        self._origin = origin
+
+    def _extras(self, fields: JsonObject) -> Extras | None:
+        return Extras(self._origin, fields) if fields else None
+
+    def result(self, message: JsonObject, parts: list[Part]) -> ToolResult:
+        identifier, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
+        fields = {key: value for key, value in _message_fields(message).items() if key != "name"}
+        extras = self._extras(fields)
+        if all(isinstance(part, Text) and part.extras is None for part in parts):
+            words = "\n".join(part.content for part in parts if isinstance(part, Text))
+            return ToolResult(name, words, identifier, extras=extras)
+        return ToolResult(name, [write_part(part) for part in parts], identifier, extras=extras)
+
+    def keys(self, message: JsonObject) -> Iterator[Part]:
+        """What stands beside the content."""
+        refusal, audio = as_text(message.get("refusal")), as_object(message.get("audio"))
+        if refusal:
+            yield Text(refusal, self._extras({"type": "refusal"}))
+        if audio:
+            yield from self._audio_answer(audio)
+        for image in as_list(message.get("images")) or []:
+            yield _ollama_image(image)
+        steps = [
+            step
+            for each in as_list(message.get("executed_tools")) or []
+            if (step := as_object(each))
+        ]
+        if steps:
+            yield Native(
+                "executed_tools", executed_text(steps), self._origin, {"executed_tools": steps}
+            )
+        calls = as_list(message.get("tool_calls")) or []
+        legacy = message.get("function_call")
+        for value in [*calls, legacy] if legacy is not None else calls:
+            call = self._call(value)
+            if call is not None:
+                yield call
+
+    def _audio_answer(self, audio: JsonObject) -> Iterator[Part]:
+        fields = {"audio": {key: audio[key] for key in ("id", "expires_at") if audio.get(key)}}
+        transcript, data = as_text(audio.get("transcript")), as_text(audio.get("data"))
+        words = transcript or ("" if data else "[a spoken answer]")
+        if words:
+            yield Text(words, self._extras(fields))
+        if data:
+            yield Media("audio/wav", data=data, extras=self._extras(fields))
+
+    def _call(self, value: object) -> ToolCall | None:
+        entry, call = as_object(value), read_function_call(value)
+        if entry is None or call is None:
+            return None
+        custom = as_object(entry.get("custom"))
+        if custom is not None and not as_text(custom.get("name")):
+            custom = None  # Snowflake sends both, one of them empty
+            call = read_function_call({k: v for k, v in entry.items() if k != "custom"}) or call
+        fields = {key: entry[key] for key in ("extra_content",) if entry.get(key) is not None}
+        if custom is not None:
+            text = as_text(custom.get("input"))
+            extras = self._extras(fields | {"type": "custom"})
+            return ToolCall(call.name, {"input": text}, call.tool_call_id, extras=extras)
+        if call.error and (call.raw_arguments or "").strip() == "null":  # GRQ-08
+            arguments, raw, error = parse_arguments(None)
+            call = replace(call, arguments=arguments, raw_arguments=raw, error=error)
+        return replace(call, extras=self._extras(fields)) if fields else call
+
+    def thinking(self, message: JsonObject) -> Iterator[Part]:
+        details = as_list(message.get("reasoning_details"))
+        field = next((field for field in _THINKING_FIELDS if as_text(message.get(field))), None)
+        opaque: JsonObject = {} if field is None else {"field": field}
+        if details:
+            opaque["reasoning_details"] = details
+        if opaque:
+            yield Thinking(as_text(message.get(field or "")), self._origin, opaque)
+
+    def part(self, part: JsonObject) -> Part:
+        kind = as_text(part.get("type"))
+        if kind == "text":
+            fields = {
+                key: value for key, value in part.items() if key not in ("type", "text") and value
+            }
+            return Text(as_text(part.get("text")), self._extras(fields))
+        if kind == "refusal":
+            return Text(as_text(part.get("refusal")), self._extras({"type": "refusal"}))
+        if kind == "thinking":
+            chunks = as_list(part.get("thinking")) or []
+            words = [as_text(chunk.get("text")) for each in chunks if (chunk := as_object(each))]
+            opaque = {"field": "content"} | {
+                key: value
+                for key, value in part.items()
+                if key != "type" and (key != "thinking" or len(chunks) > 1)
+            }
+            return Thinking("".join(words) or as_text(part.get("thinking")), self._origin, opaque)
+        reader = _MEDIA.get(kind)
+        if reader is None:
+            return Native(kind or "unknown", _describe(part), self._origin, part)
+        media = reader(part)
+        fields = {key: part[key] for key in ("cache_control",) if part.get(key)}
+        detail = (as_object(part.get("image_url")) or {}).get("detail")
+        if detail not in (None, "auto"):
+            fields["detail"] = detail
+        if media.file_id is not None:
+            fields["type"] = kind
+        return replace(media, extras=self._extras(fields)) if fields else media
 
 
-def _read_part(part: JsonObject) -> Part:
-    reader = _READERS.get(as_text(part.get("type")))
-    kind = as_text(part.get("type"))
-    return reader(part) if reader is not None else unknown_part(part, kind or "part")
+def _describe(part: JsonObject) -> str:
+    rest = {key: value for key, value in part.items() if key != "type"}
+    return f"{as_text(part.get('type')) or 'part'} {compact_json(rest)}"
 
 
-def _text(part: JsonObject) -> Part:
-    return Text(as_text(part.get("text")))
+def _address(value: Any) -> str:
+    described = as_object(value)
+    return as_text(described.get("url")) if described else as_text(value)
 
 
-def _refusal(part: JsonObject) -> Part:
-    return Text(as_text(part.get("refusal")))
+def _image(part: JsonObject) -> Media:
+    return media_from_url(_address(part.get("image_url")))
 
 
-def _image(part: JsonObject) -> Part:
-    image = part.get("image_url")
-    described = as_object(image)
-    return media_from_url(as_text(described.get("url")) if described else as_text(image))
+def _video(part: JsonObject) -> Media:
+    return media_from_url(_address(part.get("video_url")), "video/mp4")
 
 
-def _audio(part: JsonObject) -> Part:
-    audio = as_object(part.get("input_audio")) or {}
+def _document(part: JsonObject) -> Media:
+    name = as_text(part.get("document_name")) or None
+    return media_from_url(_address(part.get("document_url")), "application/pdf", name)
+
+
+def _audio(part: JsonObject) -> Media:
+    audio = as_object(part.get("input_audio"))
+    if audio is None:  # Mistral: the base64 text or an address alone
+        text = as_text(part.get("input_audio"))
+        if text.startswith(("http:", "https:", "data:")):
+            return media_from_url(text, "audio/wav")
+        return Media("audio/wav", data=text)
     return Media(f"audio/{as_text(audio.get('format')) or 'wav'}", data=as_text(audio.get("data")))
 
 
-def _file(part: JsonObject) -> Part:
+def _file(part: JsonObject) -> Media:
     file = as_object(part.get("file")) or {}
     name = as_text(file.get("filename")) or None
-    return media_from_url(as_text(file.get("file_data")), "application/pdf", name)
+    data = as_text(file.get("file_data"))
+    if not data:
+        return Media("application/pdf", name=name, file_id=as_text(file.get("file_id")) or None)
+    return media_from_url(data, "application/pdf", name)
 
 
-_READERS: dict[str, Callable[[JsonObject], Part]] = {
-    "text": _text,
-    "refusal": _refusal,
+def _ollama_image(value: object) -> Media:
+    text = as_text(value)
+    if text.startswith(("http:", "https:", "data:")) or not isinstance(value, str):
+        return media_from_url(text or _address(value))
+    return Media("image/png", data=text)
+
+
+_MEDIA: Final[dict[str, Callable[[JsonObject], Media]]] = {
     "image_url": _image,
+    "video_url": _video,
+    "document_url": _document,
     "input_audio": _audio,
     "file": _file,
 }

@@ -114,6 +114,10 @@ def _check_image_address(call: ChatCall, path: str, url: str) -> Iterator[Violat
 def _check_audio(call: ChatCall, path: str, value: object) -> Iterator[Violation]:
     where = f"{path}.input_audio"
     audio = as_object(value)
+    if call.row.audio_may_be_string and isinstance(value, str):
+        if not is_base64(value) and not is_web_url(value):
+            yield from call.say("media_base64", path=where)
+        return
     if audio is None:
         fault = "part_member_missing" if value is None else "part_member_type"
         yield from call.say(fault, path=where, expected="an object", actual=type_name(value))
@@ -141,6 +145,8 @@ def _check_file(call: ChatCall, path: str, value: object) -> Iterator[Violation]
     if data is None and not as_string(file.get("file_id")):
         yield from call.say("part_member_missing", path=f"{where}.file_id")
     elif data is not None:
+        if call.row.files_by_address and is_web_url(data):
+            return
         uri = parse_data_uri(data)
         if uri is None or not uri.payload_is_valid:
             yield from call.say("media_base64", path=f"{where}.file_data")

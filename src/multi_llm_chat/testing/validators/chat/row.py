@@ -39,6 +39,8 @@ class ChatRow(msgspec.Struct, frozen=True):
     tool_limit: int = 128
     image_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
     image_url_may_be_string: bool = False
+    audio_may_be_string: bool = False
+    files_by_address: bool = False
 
 
 class ChatCall(msgspec.Struct, frozen=True):

@@ -183,6 +183,7 @@ _TABLE = (
         ),
         roles=_PLAIN_ROLES,
         part_types=_MISTRAL_PARTS,
+        audio_may_be_string=True,  # MIS-15
         request_keys=keys.MISTRAL_REQUEST,
         message_keys=keys.MISTRAL_MESSAGES,
         part_keys=keys.PARTS,
@@ -232,7 +233,8 @@ _TABLE = (
         wordings=COMPATIBLE,
         checks=(*_COMPATIBLE_CHECKS, check_upstream),
         roles=_OPENAI_ROLES,
-        part_types=_OPENAI_PARTS,
+        part_types=_OPENAI_PARTS | {"user": _OPENAI_PARTS["user"] | {"video_url"}},  # ORT-06
+        files_by_address=True,  # ORT-05
         # Routing may go to the strictest upstream.
         identifier_limit=40,
         name_pattern=_NAME,

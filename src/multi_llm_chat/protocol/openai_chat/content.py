@@ -1,0 +1,126 @@
+"""The content of Chat Completions messages: media in each server's form, and neighbours of one role joined."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import takewhile
+from typing import Any
+
+from multi_llm_chat.history.values import JsonObject, Media
+from multi_llm_chat.protocol.attachments import PICTURES, settle_media
+from multi_llm_chat.protocol.providers import ChatQuirks
+
+#: Files that Mistral reads (MIS-14).
+_DOCUMENTS = ("application/pdf", "application/vnd.openxmlformats-officedocument.")
+
+_AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
+
+
+def mark_part(part: JsonObject, mark: JsonObject) -> JsonObject:
+    """The content part with fields of its own."""
+    own = {key: value for key, value in mark.items() if key != "detail"}
+    if "detail" in mark and "image_url" in part:
+        own["image_url"] = part["image_url"] | {"detail": mark["detail"]}
+    return part | own
+
+
+def write_media(media: Media, quirks: ChatQuirks) -> JsonObject | None:
+    """The media in the server's form, or None where it takes none of this kind."""
+    if quirks.content == "string":
+        return None
+    if media.file_id is not None and media.extras is not None and "pdf" in quirks.media:
+        return {"type": "file", "file": {"file_id": media.file_id}}
+    settled = settle_media(media)
+    if settled is None:
+        return None
+    if settled.mime in PICTURES:
+        return _image(settled, quirks)
+    if settled.mime.startswith(("audio/", "video/")):
+        return _recording(settled, quirks)
+    return _document(settled, quirks)
+
+
+def _recording(media: Media, quirks: ChatQuirks) -> JsonObject | None:
+    address = media.url or f"data:{media.mime};base64,{media.data}"
+    if media.mime.startswith("video/"):  # ORT-06
+        return (
+            {"type": "video_url", "video_url": {"url": address}}
+            if "video" in quirks.media
+            else None
+        )
+    if "audio_text" in quirks.media:  # MIS-15
+        return {"type": "input_audio", "input_audio": media.data or media.url}
+    if media.data is None or media.mime not in _AUDIO or "audio" not in quirks.media:
+        return None
+    audio = {"data": media.data, "format": _AUDIO[media.mime]}
+    return {"type": "input_audio", "input_audio": audio}
+
+
+def _document(media: Media, quirks: ChatQuirks) -> JsonObject | None:
+    address = media.url or f"data:{media.mime};base64,{media.data}"
+    if "document_url" in quirks.media and media.mime.startswith(_DOCUMENTS):  # MIS-14
+        return {"type": "document_url", "document_url": address}
+    if media.mime != "application/pdf":
+        return None
+    if "pdf_url" not in quirks.media and (media.data is None or "pdf" not in quirks.media):
+        return None  # OAI-33: only OpenRouter takes an address (ORT-05)
+    name = media.name or "document.pdf"
+    return {"type": "file", "file": {"filename": name, "file_data": address}}
+
+
+def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:
+    if media.data is not None and "image" in quirks.media:
+        if media.mime == "image/gif" and "gif" not in quirks.media:
+            return None
+        return {
+            "type": "image_url",
+            "image_url": {"url": f"data:{media.mime};base64,{media.data}"},
+        }
+    if media.url is not None and "image_url" in quirks.media:
+        return {"type": "image_url", "image_url": {"url": media.url}}
+    return None
+
+
+def merge_messages(messages: Iterable[JsonObject], quirks: ChatQuirks) -> Iterator[JsonObject]:
+    """Neighbours of one role as one message; tool messages stay single, and calls where they must."""
+    run: list[JsonObject] = []
+    for message in messages:
+        if run and not _joins(run[-1], message, quirks):
+            yield _glued(run)
+            run = []
+        run.append(message)
+    if run:
+        yield _glued(run)
+
+
+def _joins(last: JsonObject, message: JsonObject, quirks: ChatQuirks) -> bool:
+    return (
+        last["role"] == message["role"] != "tool"
+        and "tool_calls" not in last
+        and (quirks.words_beside_calls or "tool_calls" not in message)
+    )
+
+
+def _glued(run: Sequence[JsonObject]) -> JsonObject:
+    """The run as one message, made at once: two by two, a long run would cost its square."""
+    if len(run) == 1:
+        return run[0]
+    glued: JsonObject = {}
+    for message in run:
+        glued |= message
+    contents = [message["content"] for message in run if message.get("content")]
+    words = list(takewhile(_is_text, contents))
+    if words:
+        contents[: len(words)] = ["\n\n".join(words)]
+    if len(contents) == 1:
+        glued["content"] = contents[0]
+    elif contents:
+        glued["content"] = [part for content in contents for part in as_parts(content)]
+    return glued
+
+
+def _is_text(content: object) -> bool:
+    return isinstance(content, str)
+
+
+def as_parts(content: Any) -> list[JsonObject]:
+    """Content as a list of parts."""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else content
