@@ -169,9 +169,9 @@ _SERVER_USES = ("server_tool_use", "mcp_tool_use")
 def _check_server_tools(turns: list[MergedTurn]) -> Iterator[Violation]:
     pending: dict[str, PlacedBlock] = {}
     for turn in turns:
-        kinds = {placed.kind for placed in turn.blocks}
-        speaks = turn.role == "user" and kinds != {"tool_result"}
-        if speaks and (turn is not turns[-1] or "tool_result" not in kinds):
+        results = [placed.kind == "tool_result" for placed in turn.blocks]
+        speaks = turn.role == "user" and not (results and all(results))
+        if speaks and (turn is not turns[-1] or not any(results)):
             yield from _say_open(pending)
             pending = {}
         for placed in turn.blocks:
