@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from multi_llm_chat.history.json_values import clean_json, clean_text
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
+    Media,
     Native,
     Part,
     Text,
@@ -84,6 +85,8 @@ class _Look:
         if isinstance(part, Thinking) and not self._target.recognises(part):
             return False
         if isinstance(part, Native) and not self._target.issued(part.origin):
+            return False
+        if isinstance(part, Media) and not self._target.stores(part):
             return False
         return CLEANERS[type(part)](part, role, 0, []) is part
 

@@ -83,19 +83,23 @@ def rebuild(
 
 
 def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note]) -> Turn:
-    """The turn with words in place of native items that the target did not issue itself."""
-    if not any(type(part) is Native for part in turn.parts):
+    """The turn with words in place of native items, and without file ids, that the target did not issue itself."""
+    if not any(type(part) is Native or type(part) is Media for part in turn.parts):
         return turn
-    parts: list[Part] = []
-    for part in turn.parts:
-        if type(part) is Native and not target.issued(part.origin):
-            notes.append(
-                Note("OAI-11", index, f"wrote an item of another provider as text: {part.kind}")
-            )
-            parts.append(Text(native_text(part)))
-        else:
-            parts.append(part)
+    parts = [_described(part, index, target, notes) for part in turn.parts]
+    if all(new is old for new, old in zip(parts, turn.parts, strict=True)):
+        return turn
     return replace(turn, parts=tuple(parts))
+
+
+def _described(part: Part, index: int, target: Target, notes: list[Note]) -> Part:
+    if isinstance(part, Native) and not target.issued(part.origin):
+        message = f"wrote an item of another provider as text: {part.kind}"
+        notes.append(Note("OAI-11", index, message))
+        return Text(native_text(part))
+    if isinstance(part, Media) and not target.stores(part):
+        return replace(part, file_id=None)  # the encoder describes it, and notes that
+    return part
 
 
 def native_text(part: Native) -> str:

@@ -5,7 +5,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from multi_llm_chat.history.values import ANONYMOUS_SPEAKERS, NOWHERE, Origin, Thinking, Turn
+from multi_llm_chat.history.values import ANONYMOUS_SPEAKERS, NOWHERE, Media, Origin, Thinking, Turn
 
 
 class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,6 +59,12 @@ class Target(Struct, frozen=True):
         """Whether opaque thinking data came from exactly here."""
         model = thinking.origin.model
         return bool(model) and model == self.origin.model and self.issued(thinking.origin)
+
+    def stores(self, media: Media) -> bool:
+        """Whether the media's file id, if it has one, is of this provider and endpoint."""
+        return media.file_id is None or (
+            media.extras is not None and self.issued(media.extras.origin)
+        )
 
     def issued(self, origin: Origin) -> bool:
         """Whether native items and extras of this origin came from this provider and endpoint, whichever the model."""
