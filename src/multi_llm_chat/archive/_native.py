@@ -128,7 +128,7 @@ def _read_node(written: object) -> Node:
     name = identifier(member(written, "id"))
     if not name:
         raise UnreadableError("it has no id")
-    turn = read_turn(written, None)
+    turn = read_turn(written, None, strict=True)
     turn = replace(turn, id=name, created_at=member(written, "created_at"))
     parent, run = identifier(member(written, "parent")), identifier(member(written, "run"))
     return Node(name, parent or None, (turn,), run or None)

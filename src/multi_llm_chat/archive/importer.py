@@ -61,7 +61,7 @@ def read_plain(document: object) -> tuple[ConversationDocument, list[str]]:
     turns: list[Turn] = []
     for number, entry in enumerate(_turns_of(document), 1):
         try:
-            turn = read_turn(entry, None)
+            turn = read_turn(entry, None, strict=True)
         except UsageError as error:
             problems.append(f"turn {number} is left out: {error}")
             continue

@@ -4,8 +4,11 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.reader import unknown_part
 from multi_llm_chat.history.values import JsonObject, Media, Native, Part, ToolResult, Turn
 
 #: The role that native formats give to whichever model spoke.
@@ -148,3 +151,23 @@ def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
     if pending:
         turns.append(Turn("tool" if results else role, tuple(pending)))
     return turns
+
+
+def without_unreadable(turns: Iterable[Turn]) -> list[Turn]:
+    """The turns with parts that no provider issued in place of values that were no messages or parts."""
+    return [
+        replace(turn, parts=tuple(map(_unissued, turn.parts)))
+        if any(_is_unreadable(part) for part in turn.parts)
+        else turn
+        for turn in turns
+    ]
+
+
+def _is_unreadable(part: Part) -> bool:
+    return isinstance(part, Native) and part.raw.get("type") == UNREADABLE
+
+
+def _unissued(part: Part) -> Part:
+    if not isinstance(part, Native) or not _is_unreadable(part):
+        return part
+    return unknown_part(part.raw.get("value"), UNREADABLE)

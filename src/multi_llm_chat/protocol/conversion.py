@@ -10,6 +10,7 @@ from multi_llm_chat.history.json_values import as_list, as_object, clean_json, c
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, Origin, Turn
 from multi_llm_chat.history.writer import write_history
+from multi_llm_chat.protocol._message_reader import without_unreadable
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.message_formats import LIBRARIES, OURS, detect_format
 from multi_llm_chat.protocol.providers import ROWS, provider_row
@@ -72,7 +73,7 @@ def turns_from(
         return read_history(read_list(messages))
     dialect = dialect_of(name if name != "auto" else key, messages)
     origin = Origin(provider or _inventor(name, dialect), "", model or "")
-    return read_history(DIALECTS[dialect].read_messages(messages, origin))
+    return read_history(without_unreadable(DIALECTS[dialect].read_messages(messages, origin)))
 
 
 _EXPORTS: Final = frozenset({"chatgpt", "claude-export"})

@@ -16,6 +16,7 @@ from msgspec import Struct
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.reader import PART_READERS, read_history
 from multi_llm_chat.history.values import JsonObject, Text, Turn
+from multi_llm_chat.protocol._message_reader import without_unreadable
 from multi_llm_chat.protocol.anthropic.read import read_messages as read_anthropic
 from multi_llm_chat.protocol.gemini.read import read_messages as read_gemini
 from multi_llm_chat.protocol.library_messages import (
@@ -53,7 +54,11 @@ def read_any(history: Iterable[Any]) -> tuple[Turn, ...]:
         return read_history(history)
     found = detect_format(cast("list[Any]", history))
     read = READERS.get(found)
-    return read_history(history) if read is None else read_history(read(list(history)))
+    return (
+        read_history(history)
+        if read is None
+        else read_history(without_unreadable(read(list(history))))
+    )
 
 
 def detect_format(messages: Iterable[Any]) -> str:
