@@ -192,7 +192,7 @@ def _read_call(part: JsonObject) -> ToolCall:
         _first_text(call, "tool_call_id", "id"),
         raw,
         error,
-        read_extras(call.get("extras")),
+        read_extras(call["extras"]) if "extras" in call else None,
     )
 
 
@@ -203,7 +203,7 @@ def _read_result(part: JsonObject) -> ToolResult:
         _first_text(part, "tool_call_id", "id"),
         bool(part.get("is_error")),
         bool(part.get("synthetic")),
-        read_extras(part.get("extras")),
+        read_extras(part["extras"]) if "extras" in part else None,
     )
 
 

@@ -17,6 +17,7 @@ import io
 import re
 import struct
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from msgspec.structs import replace
@@ -243,7 +244,9 @@ def fit_media(
     origin: Origin,
 ) -> list[Turn]:
     """The turns with words in place of media above the receiver's limits, the newest media first."""
-    if limits is None:
+    if limits is None or not any(
+        map(_may_hold_media, chain.from_iterable(turn.parts for turn in turns))
+    ):
         return list(turns)
     fitting = _Fitting(limits, notes, origin.provider)
     fitting.count(turns)
@@ -384,6 +387,10 @@ def scale_picture(content: bytes, side: int, most_characters: int | None) -> byt
         if most_characters is None or -(-written.tell() // 3) * 4 <= most_characters:
             return written.getvalue()
     return None
+
+
+def _may_hold_media(part: Part) -> bool:
+    return type(part) is Media or (type(part) is ToolResult and type(part.content) is not str)
 
 
 def _count_pictures(part: Part) -> int:
