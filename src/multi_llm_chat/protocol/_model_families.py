@@ -124,25 +124,80 @@ def row_for_model(
     return row
 
 
-# OpenAI's own models; both of its dialects ask.
+# OpenAI's own models; both of its dialects ask (RULES section 9, November 2026).
 
-_REASONING = re.compile(r"(?:^|/)(?:o[1-9]|gpt-(?:5|[6-9]|\d\d))(?!.*chat)")
-_GPT_VERSION = re.compile(r"(?:^|/)gpt-(\d+)(?:\.(\d+))?")
+
+class OpenAICapabilities(msgspec.Struct, frozen=True):
+    """What a model of OpenAI's takes.
+
+    ``reasons``: never, always, only when an effort is asked for, or unless the effort is ``none``. ``efforts`` are the
+    words it knows, from the lowest. ``chat_tools``: function tools stand beside reasoning on Chat Completions, too.
+    """
+
+    reasons: Literal["never", "always", "asked", "default"] = "never"
+    efforts: tuple[str, ...] = ()
+    chat_tools: bool = True
+    stop: bool = False
+    system: bool = True
+
+    def is_reasoning(self, effort: str | None) -> bool:
+        """Whether it reasons in a request with this effort; sampling parameters are refused then (OAI-19)."""
+        if self.reasons in ("never", "always"):
+            return self.reasons == "always"
+        return self.reasons == "default" if effort is None else effort != "none"
+
+    def effort(self, wanted: int | str | bool | None, word: str | None) -> str | None:
+        """The word to send for a wanted depth, ``word`` in general terms: the nearest lower one, else the lowest (OAI-30)."""
+        if wanted is None or not self.efforts:
+            return None
+        if wanted is True:
+            return "medium" if self.reasons == "asked" else None
+        word = "none" if wanted is False or word is None else word
+        if word in self.efforts or word not in _EFFORTS:
+            return word
+        lower = [known for known in self.efforts if _EFFORTS.index(known) < _EFFORTS.index(word)]
+        return lower[-1] if lower else self.efforts[0]
+
+
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+_LOW_TO_HIGH = ("low", "medium", "high")
+_SWITCHED = ("none", *_LOW_TO_HIGH)
+_NEWEST_GPT = OpenAICapabilities("default", (*_SWITCHED, "xhigh", "max"), chat_tools=False)
+
+#: By name; the first row that fits counts. What is not known of a model is left out of requests.
+_OPENAI: tuple[tuple[re.Pattern[str], OpenAICapabilities], ...] = tuple(
+    (re.compile(rf"(?:^|/){pattern}"), model)
+    for pattern, model in (
+        (r"o1-(?:mini|preview)", OpenAICapabilities("always", system=False)),  # OAI-28
+        (r"o3-mini", OpenAICapabilities("always", _LOW_TO_HIGH, stop=True)),
+        (r"o[1-9]", OpenAICapabilities("always", _LOW_TO_HIGH)),
+        (r"gpt-5-chat", OpenAICapabilities(stop=True)),
+        (r"gpt-5-pro", OpenAICapabilities("always", ("high",))),
+        (r"gpt-5(?![.\d])", OpenAICapabilities("always", ("minimal", *_LOW_TO_HIGH))),
+        (r"gpt-\d+\.\d+.*-chat", OpenAICapabilities("always", ("medium",))),
+        (
+            r"gpt-5\.[4-9].*-pro",
+            OpenAICapabilities("always", ("medium", "high", "xhigh"), chat_tools=False),
+        ),
+        (r"gpt-\d+\.\d+.*-pro", OpenAICapabilities("always", ("medium", "high", "xhigh"))),
+        (r"gpt-\d+\.\d+.*-codex", OpenAICapabilities("always", _LOW_TO_HIGH)),
+        (r"gpt-5\.1", OpenAICapabilities("asked", _SWITCHED)),
+        (r"gpt-5\.[23]", OpenAICapabilities("asked", (*_SWITCHED, "xhigh"))),
+        (
+            r"gpt-5\.4",
+            OpenAICapabilities("asked", (*_SWITCHED, "xhigh"), chat_tools=False),
+        ),  # OAI-16
+        (r"gpt-5\.5", OpenAICapabilities("default", (*_SWITCHED, "xhigh"), chat_tools=False)),
+        (r"gpt-(?:5\.\d|[6-9]|\d\d)", _NEWEST_GPT),
+    )
+)
+_PLAIN_GPT = OpenAICapabilities(stop=True)
 
 
 @lru_cache(maxsize=256)  # the same few names, for every request
-def refuses_sampling(model: str) -> bool:
-    """Whether the model takes no temperature, no stop sequences and no ``max_tokens`` (OAI-19)."""
-    return _REASONING.search(model) is not None
-
-
-@lru_cache(maxsize=256)
-def thinks_without_tools(model: str) -> bool:
-    """Whether the model takes function tools here only with its reasoning off (OAI-16)."""
-    found = _GPT_VERSION.search(model)
-    if found is None or "chat" in model:
-        return False
-    return (int(found[1]), int(found[2] or 0)) >= (5, 4)
+def openai_model(model: str) -> OpenAICapabilities:
+    """What the model takes; a name that is not in the table is one that does not reason."""
+    return next((row for pattern, row in _OPENAI if pattern.search(model)), _PLAIN_GPT)
 
 
 # Claude models.

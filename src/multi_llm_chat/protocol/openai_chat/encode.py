@@ -23,7 +23,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import refuses_sampling, thinks_without_tools
+from multi_llm_chat.protocol._model_families import OpenAICapabilities, openai_model
 from multi_llm_chat.protocol._string_limits import cut_long_texts
 from multi_llm_chat.protocol.openai_chat.content import (
     as_parts,
@@ -67,9 +67,15 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
     draft.note_losses(writer.loss)
+    if writer.takes_no_system and (draft.system_prompt or any(map(_is_system, draft.turns))):
+        draft.note("OAI-28", f"{draft.model} takes no system messages: sent them as the user's")
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
         draft.note("MIS-08", "sent text and calls in separate messages")
     return Encoded(body | draft.options.extra, PATH)
+
+
+def _is_system(turn: Turn) -> bool:
+    return turn.role == "system"
 
 
 def _speaks_and_calls(turn: Turn) -> bool:
@@ -83,6 +89,13 @@ class _MessageWriter:
     def __init__(self, draft: RequestDraft, quirks: ChatQuirks) -> None:
         self._draft = draft
         self._quirks = quirks
+        is_taken = not quirks.reasoning_models or openai_model(draft.model).system
+        self._system_role = "system" if is_taken else "user"  # OAI-28
+
+    @property
+    def takes_no_system(self) -> bool:
+        """Whether system text is sent as the user's."""
+        return self._system_role == "user"
 
     def messages(self) -> Iterable[JsonObject]:
         messages = list(self._written())
@@ -91,7 +104,7 @@ class _MessageWriter:
     def _written(self) -> Iterator[JsonObject]:
         quirks = self._quirks
         if self._draft.system_prompt:
-            yield {"role": "system", "content": self._draft.system_prompt}
+            yield {"role": self._system_role, "content": self._draft.system_prompt}
         shown: list[Media] = []
         for turn in self._draft.turns:
             if shown and turn.role != "tool":
@@ -132,7 +145,8 @@ class _MessageWriter:
         return {"role": "user", "content": content} | self._fields(parts)
 
     def _system(self, parts: Sequence[Part]) -> JsonObject:
-        message = {"role": "system", "content": _joined(parts)} | self._fields(parts)
+        fields = self._fields(parts) if self._system_role == "system" else {}
+        message = {"role": self._system_role, "content": _joined(parts)} | fields
         marks = [self._mark(part) for part in parts]
         if any(marks):
             message["content"] = _user_content(parts, self._quirks, marks)
@@ -353,41 +367,54 @@ def _choice(choice: str, quirks: ChatQuirks, draft: RequestDraft) -> Any:
 
 def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     options = draft.options
-    limited = quirks.reasoning_models and refuses_sampling(draft.model)
-    key = "max_completion_tokens" if limited else quirks.max_tokens_key
+    model = openai_model(draft.model) if quirks.reasoning_models else None
+    depth = _depth(draft, quirks, model)
+    is_reasoning = model is not None and model.is_reasoning(depth.get("reasoning_effort"))
+    can_reason = model is not None and model.reasons != "never"
+    key = "max_completion_tokens" if can_reason else quirks.max_tokens_key
     settings = without_nothing(**{key: options.max_tokens})
     if options.temperature is not None:
-        if limited:
+        if is_reasoning:
             draft.note("OAI-19", f"{draft.model} takes no temperature: left it out")
         else:
             settings["temperature"] = options.temperature
     if options.stop:
-        if limited or not quirks.stop:
+        if not quirks.stop or (model is not None and not model.stop):
             draft.note("OAI-19", f"{draft.model} takes no stop sequences: left them out")
         else:
             settings["stop"] = list(options.stop[:_MOST_STOPS])
             if len(options.stop) > _MOST_STOPS:
                 draft.note("OAI-DOC", f"{_MOST_STOPS} stop sequences at most: left out the others")
-    return settings | _depth(draft, quirks, limited)
+    return settings | depth
 
 
-def _depth(draft: RequestDraft, quirks: ChatQuirks, limited: bool) -> JsonObject:
+def _depth(draft: RequestDraft, quirks: ChatQuirks, model: OpenAICapabilities | None) -> JsonObject:
     """How deeply the model is to think."""
-    if draft.tools and quirks.reasoning_models and thinks_without_tools(draft.model):
-        draft.note(
-            "OAI-16", f"{draft.model} takes tools here only without reasoning: turned it off"
-        )
-        return {"reasoning_effort": "none"}
     wanted = draft.options.thinking
+    if model is not None and model.reasons != "never":
+        return _effort(draft, model)
     if wanted is None:
         return {}
     if quirks.effort == "thinking":
         return {"thinking": {"type": "enabled" if wanted else "disabled"}}
-    if quirks.effort == "reasoning_effort" and (limited or not quirks.reasoning_models):
+    if quirks.effort == "reasoning_effort" and model is None:
         effort = effort_of(wanted)
         return {"reasoning_effort": effort} if effort else {}
     draft.note("OAI-12", f"{draft.model} has no setting for thinking here: left it out")
     return {}
+
+
+def _effort(draft: RequestDraft, model: OpenAICapabilities) -> JsonObject:
+    wanted = draft.options.thinking
+    effort = model.effort(wanted, effort_of(wanted))
+    if draft.tools and not model.chat_tools and model.is_reasoning(effort):
+        draft.note(
+            "OAI-16", f"{draft.model} takes tools here only without reasoning: turned it off"
+        )
+        return {"reasoning_effort": "none"}
+    if isinstance(wanted, str) and effort != wanted:
+        draft.note("OAI-30", f"{draft.model} does not know the effort {wanted!r}: sent {effort!r}")
+    return {"reasoning_effort": effort} if effort else {}
 
 
 def _output(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:

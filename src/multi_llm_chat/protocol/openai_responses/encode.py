@@ -26,16 +26,15 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import refuses_sampling
+from multi_llm_chat.protocol._model_families import openai_model
 from multi_llm_chat.protocol._string_limits import cut_long_texts
 from multi_llm_chat.protocol.openai_responses.client_calls import (
     OUTPUT_TYPES,
     write_call,
     write_output,
 )
-from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL
+from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL, write_media
 from multi_llm_chat.protocol.request_draft import (
-    PICTURES,
     Encoded,
     Loss,
     RequestDraft,
@@ -43,9 +42,7 @@ from multi_llm_chat.protocol.request_draft import (
     choose_tool,
     effort_of,
     limit_tools,
-    media_label,
     plain_text,
-    settle_media,
     written_as_text,
 )
 from multi_llm_chat.schema.dialect_rules import OPENAI, OPENAI_STRICT
@@ -294,7 +291,7 @@ class _ItemWriter:
             )
         assert isinstance(part, Media)
         fields = self._draft.extra_fields(part.extras)
-        return _media_part(part, fields) | _own(fields)
+        return write_media(part, fields) | _own(fields)
 
     def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
         """What of a turn cannot be sent as it is."""
@@ -309,15 +306,6 @@ class _ItemWriter:
             return None
         return "RSP-03", "left out reasoning that nothing follows or vouches for"
 
-
-#: Files that are sent as they are (RSP-24).
-_DOCUMENTS = (
-    "application/pdf",
-    "application/vnd.openxmlformats-officedocument.",
-    "application/msword",
-    "application/vnd.ms-",
-    "application/rtf",
-)
 
 #: Calls whose outputs hold text and media.
 _CONTENT_CALLS = frozenset({"function_call", "custom_tool_call"})
@@ -375,22 +363,6 @@ def _output_part(part: Text | Media, extra: JsonObject) -> JsonObject:
     return {"type": "output_text", "text": plain_text(part)} | own
 
 
-def _media_part(part: Media, fields: JsonObject) -> JsonObject:
-    """The media as input, or words that stand for it."""
-    if part.file_id is not None and fields:
-        return {"type": "input_file", "file_id": part.file_id}
-    media = settle_media(part)
-    if media is not None and media.mime in PICTURES:
-        url = media.url or f"data:{media.mime};base64,{media.data}"
-        return {"type": "input_image", "image_url": url, "detail": "auto"}
-    if media is not None and media.mime.startswith(_DOCUMENTS):
-        if media.url:
-            return {"type": "input_file", "file_url": media.url}
-        data = f"data:{media.mime};base64,{media.data}"
-        return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
-    return {"type": "input_text", "text": media_label(part)}
-
-
 def _tools(draft: RequestDraft) -> JsonObject:
     written: list[JsonObject] = []
     for tool in limit_tools(draft, _MOST_TOOLS, "OAI-13"):
@@ -416,24 +388,25 @@ def _tools(draft: RequestDraft) -> JsonObject:
 
 def _settings(draft: RequestDraft) -> JsonObject:
     options = draft.options
-    thinks = refuses_sampling(draft.model)
+    model = openai_model(draft.model)
+    effort = model.effort(options.thinking, effort_of(options.thinking))
     settings: JsonObject = {}
     if options.max_tokens is not None:
         settings["max_output_tokens"] = max(options.max_tokens, _FEWEST_TOKENS)
         if options.max_tokens < _FEWEST_TOKENS:
             draft.note("RSP-DOC", f"max_tokens is {_FEWEST_TOKENS} at least here: raised it")
-    if thinks:
+    if model.reasons != "never":
         # Other models answer 400 to the very wish.
         settings["include"] = ["reasoning.encrypted_content"]
     if options.temperature is not None:
-        if thinks:
+        if model.is_reasoning(effort):
             draft.note("OAI-19", f"{draft.model} takes no temperature: left it out")
         else:
             settings["temperature"] = options.temperature
     if options.stop:
         draft.note("RSP-12", "stop sequences do not exist here: left them out")
     if options.thinking is not None:
-        settings |= _reasoning_setting(draft, thinks)
+        settings |= _reasoning_setting(draft, effort)
     if options.schema is not None:
         schema = recall_projection(options.schema, OPENAI_STRICT).schema
         output = {"type": "json_schema", "name": "answer", "schema": schema, "strict": True}
@@ -441,12 +414,13 @@ def _settings(draft: RequestDraft) -> JsonObject:
     return settings
 
 
-def _reasoning_setting(draft: RequestDraft, thinks: bool) -> JsonObject:
+def _reasoning_setting(draft: RequestDraft, effort: str | None) -> JsonObject:
     wanted = draft.options.thinking
-    if not thinks:
+    if openai_model(draft.model).reasons == "never":
         if wanted:
             draft.note("OAI-19", f"{draft.model} does not reason: left the wish out")
         return {}
-    effort = effort_of(wanted)
+    if isinstance(wanted, str) and effort != wanted:
+        draft.note("OAI-30", f"{draft.model} does not know the effort {wanted!r}: sent {effort!r}")
     asked = {"summary": "auto"} if wanted else {}
     return {"reasoning": asked | ({"effort": effort} if effort else {})}

@@ -33,6 +33,6 @@ def openai_model(name: str) -> OpenAIModel:
     version = (int(found.group(1)), int(found.group(2) or 0))
     if version < (5, 0):
         return OpenAIModel()
-    # gpt-5.1 to gpt-5.3 do not reason unless asked; gpt-5 and gpt-5.4 onwards do.
-    by_default = not (5, 1) <= version <= (5, 3)
+    # gpt-5.1 to gpt-5.4 do not reason unless asked; gpt-5 and gpt-5.5 onwards do (OAI-16, OAI-19).
+    by_default = not (5, 1) <= version <= (5, 4) or "codex" in lowered or "-pro" in lowered
     return OpenAIModel(True, by_default, version >= (5, 4))
