@@ -175,6 +175,18 @@ def test_further_choices_are_kept(words: list[str]):
         assert len([note for note in rendered.notes if "choice" in note.message]) == len(natives)
 
 
+def test_a_thought_signature_of_the_message_stays_with_what_the_message_holds():
+    """GEM-04: Gemini signs the message where it does not sign the call."""
+    signed = {"google": {"thought_signature": "c2ln"}}
+    for message in (answer(content="Hi"), answer(tool_calls=[call()])):
+        parts = read(message | {"extra_content": signed})
+        assert parts == read_stream(message, {"extra_content": signed})[0]
+        results = [RESULT] if "tool_calls" in message else []
+        history = [USER, {"role": "chatgpt", "content": list(parts)}, *results, AND]
+        sent = render(history, "openai-chat", model="gpt-4.1").body["messages"]
+        assert sent[1] == message | {"extra_content": signed}
+
+
 def test_steps_of_the_server_are_native():
     step = {"index": 0, "type": "python", "arguments": '{"code": "print(42)"}', "output": "42"}
     text, native = read(answer(content="It is 42.", executed_tools=[step]))

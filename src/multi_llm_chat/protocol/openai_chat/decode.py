@@ -198,7 +198,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         if delta.images or delta.annotations or delta.audio or delta.executed_tools:
             events += self._read_extras(delta)
         if delta.extra_content is not None:
-            self._text.extras["extra_content"] = delta.extra_content
+            self._text.extras["message"] = {"extra_content": delta.extra_content}
         return events
 
     def _read_words(self, delta: Delta) -> list[Event]:
@@ -338,6 +338,9 @@ class OpenAIChatDecoder(ReplyDecoder):
             self._reason = "refusal"
         if self._details.entries:
             self._thinking.opaque["reasoning_details"] = self._details.merged()
+        call = self._assembly.calls.last
+        if "message" in self._text.extras and not self._text.fragments and call is not None:
+            call.extras["message"] = self._text.extras["message"]
         for index, pieces in self._custom.items():
             self._drafts[index].value = {"input": "".join(pieces)}
         events: list[Event] = []

@@ -131,7 +131,8 @@ class _MessageWriter:
         for part in parts:
             stated = self._extra(part).get("message")
             if stated:
-                return {key: stated[key] for key in self._quirks.message_keys if key in stated}
+                keys = ("extra_content", *self._quirks.message_keys)
+                return {key: stated[key] for key in keys if key in stated}
         return {}
 
     def _user(self, parts: Sequence[Part]) -> JsonObject:
@@ -177,9 +178,6 @@ class _MessageWriter:
         if calls:
             message["tool_calls"] = calls
         message |= self._fields(turn.parts)
-        for part in turn.parts:
-            if isinstance(part, Text) and "extra_content" in (extra := self._extra(part)):
-                message["extra_content"] = extra["extra_content"]
         _think(message, turn.parts, quirks)
         return ({"role": "assistant", "content": words}, message) if apart else (message,)
 

@@ -44,7 +44,7 @@ _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
 #: Keys of a message that are read as something else.
 _READ: Final = frozenset(
     {"role", "content", "tool_calls", "function_call", "tool_call_id", "refusal", "audio", "images",
-     "reasoning_content", "reasoning", "reasoning_details", "executed_tools", "extra_content"}
+     "reasoning_content", "reasoning", "reasoning_details", "executed_tools"}
 )  # fmt: skip
 
 
@@ -70,11 +70,8 @@ def _read_message(message: JsonObject, index: int, origin: Origin) -> Turn:
     fields = _message_fields(message)
     if stated == "developer":
         fields["role"] = stated
-    marks: JsonObject = {"message": fields} if fields else {}
-    if message.get("extra_content") is not None:
-        marks["extra_content"] = message["extra_content"]
-    if marks:
-        all_parts = _with_fields(all_parts, marks, origin)
+    if fields:
+        all_parts = _with_fields(all_parts, {"message": fields}, origin)
     return Turn(role, tuple(all_parts))
 
 
