@@ -124,6 +124,19 @@ def row_for_model(
     return row
 
 
+#: Words for how deep a model thinks, from the lowest.
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def nearest_effort(wanted: str, accepted: Sequence[str]) -> str | None:
+    """The accepted word for the wanted effort, else the nearest lower one, else the lowest (ANT-36, OAI-30)."""
+    if wanted in accepted or not accepted:
+        return wanted if accepted else None
+    reach = _EFFORTS.index(wanted) if wanted in _EFFORTS else _EFFORTS.index("high")
+    lower = [word for word in accepted if _EFFORTS.index(word) <= reach]
+    return lower[-1] if lower else accepted[0]
+
+
 # OpenAI's own models; both of its dialects ask (RULES section 9, November 2026).
 
 
@@ -153,13 +166,9 @@ class OpenAICapabilities(msgspec.Struct, frozen=True):
         if wanted is True:
             return "medium" if self.reasons == "asked" else None
         word = "none" if wanted is False or word is None else word
-        if word in self.efforts or word not in _EFFORTS:
-            return word
-        lower = [known for known in self.efforts if _EFFORTS.index(known) < _EFFORTS.index(word)]
-        return lower[-1] if lower else self.efforts[0]
+        return nearest_effort(word, self.efforts)
 
 
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 _LOW_TO_HIGH = ("low", "medium", "high")
 _SWITCHED = ("none", *_LOW_TO_HIGH)
 _NEWEST_GPT = OpenAICapabilities("default", (*_SWITCHED, "xhigh", "max"), chat_tools=False)
@@ -274,19 +283,6 @@ def claude_family(model: str) -> ClaudeFamily:
         if rest != name and (prefix[0].isdigit() or not _LATER_VERSION.match(rest)):
             return family
     return _BOUND
-
-
-#: Words for how deep a model thinks, from the lowest.
-_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
-
-
-def nearest_effort(wanted: str, accepted: Sequence[str]) -> str | None:
-    """The accepted word for the wanted effort, else the nearest lower one, else the lowest (ANT-36)."""
-    if wanted in accepted or not accepted:
-        return wanted if accepted else None
-    reach = _EFFORTS.index(wanted) if wanted in _EFFORTS else _EFFORTS.index("high")
-    lower = [word for word in accepted if _EFFORTS.index(word) <= reach]
-    return lower[-1] if lower else accepted[0]
 
 
 # Gemini models.

@@ -33,7 +33,8 @@ from multi_llm_chat.protocol.openai_responses.client_calls import (
     write_call,
     write_output,
 )
-from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL, write_media
+from multi_llm_chat.protocol.openai_responses.content import write_media
+from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL
 from multi_llm_chat.protocol.request_draft import (
     Encoded,
     Loss,

@@ -16,7 +16,6 @@ from typing import Any, Final
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.values import Extras, JsonObject, Media, Native, Origin
-from multi_llm_chat.protocol.attachments import PICTURES, media_label, settle_media
 
 #: Fields of a message and of its content parts that the encoder writes by itself.
 _MESSAGE: Final = frozenset({"type", "role", "content"})
@@ -75,34 +74,6 @@ def native_item(item: JsonObject, origin: Origin) -> tuple[Native, Media | None]
         fields = {"type": IMAGE_CALL, "id": as_text(item.get("id"))}
         picture = Media(mime, data=result, extras=Extras(origin, fields))
     return Native(kind, describe(item), origin, raw), picture
-
-
-# Media as input.
-
-#: Files that are sent as they are (RSP-24).
-_DOCUMENTS = (
-    "application/pdf",
-    "application/vnd.openxmlformats-officedocument.",
-    "application/msword",
-    "application/vnd.ms-",
-    "application/rtf",
-)
-
-
-def write_media(part: Media, fields: JsonObject) -> JsonObject:
-    """The media as input, or words that stand for it."""
-    if part.file_id is not None and fields:
-        return {"type": "input_file", "file_id": part.file_id}
-    media = settle_media(part)
-    if media is not None and media.mime in PICTURES:
-        url = media.url or f"data:{media.mime};base64,{media.data}"
-        return {"type": "input_image", "image_url": url, "detail": "auto"}
-    if media is not None and media.mime.startswith(_DOCUMENTS):
-        if media.url:
-            return {"type": "input_file", "file_url": media.url}
-        data = f"data:{media.mime};base64,{media.data}"
-        return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
-    return {"type": "input_text", "text": media_label(part)}
 
 
 # What items say in plain words.
