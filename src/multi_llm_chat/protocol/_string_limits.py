@@ -14,10 +14,21 @@ _MARK = "\n[cut: the text is longer than this server takes]"
 
 def cut_long_texts(turns: Sequence[Turn], note: Callable[[str, str], None]) -> Sequence[Turn]:
     """The turns with every text and result cut to the limit; what is cut says so, and is noted."""
-    if not any(_is_long(part) for turn in turns for part in turn.parts):
+    if not _has_long_texts(turns):
         return turns
     note("OAI-24", f"cut texts to {LONGEST_TEXT} characters")
     return [replace(turn, parts=tuple(map(_cut_part, turn.parts))) for turn in turns]
+
+
+def _has_long_texts(turns: Sequence[Turn]) -> bool:
+    for turn in turns:  # every part of every request: no call for what is a short string
+        for part in turn.parts:
+            if type(part) is Text:
+                if len(part.content) > LONGEST_TEXT:
+                    return True
+            elif type(part) is ToolResult and _is_long_value(part.content):
+                return True
+    return False
 
 
 def _is_long(part: Part) -> bool:

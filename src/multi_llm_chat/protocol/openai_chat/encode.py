@@ -74,6 +74,10 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     return Encoded(body | draft.options.extra, PATH)
 
 
+def _is_plain(part: Part) -> bool:
+    return (type(part) is Text or type(part) is ToolCall) and part.extras is None
+
+
 def _is_system(turn: Turn) -> bool:
     return turn.role == "system"
 
@@ -168,7 +172,8 @@ class _MessageWriter:
             if only.extras is None:
                 return ({"role": "assistant", "content": only.content},)
         message: JsonObject = {"role": "assistant"}
-        words = self._content(turn.parts, message)
+        is_plain = all(map(_is_plain, turn.parts))
+        words = _joined(turn.parts) if is_plain else self._content(turn.parts, message)
         calls = [self._call(part) for part in turn.parts if type(part) is ToolCall]
         apart = words and calls and not quirks.words_beside_calls
         if words and not apart:
@@ -177,8 +182,10 @@ class _MessageWriter:
             message["content"] = ""
         if calls:
             message["tool_calls"] = calls
-        message |= self._fields(turn.parts)
-        _think(message, turn.parts, quirks)
+        if not is_plain:
+            message |= self._fields(turn.parts)
+        if not is_plain or quirks.thinking_always:
+            _think(message, turn.parts, quirks)
         return ({"role": "assistant", "content": words}, message) if apart else (message,)
 
     def _content(self, parts: Sequence[Part], message: JsonObject) -> str | list[JsonObject]:
@@ -213,7 +220,10 @@ class _MessageWriter:
         return [{"type": "text", "text": f"[{part.text or part.kind}]"}]
 
     def _call(self, call: ToolCall) -> JsonObject:
-        extra = self._extra(call) if call.extras else {}
+        if call.extras is None:
+            function = {"name": call.name, "arguments": arguments_text(call)}
+            return {"id": call.tool_call_id, "type": "function", "function": function}
+        extra = self._extra(call)
         written: JsonObject = {"id": call.tool_call_id, "type": "function"}
         text = call.arguments.get("input")
         is_custom = extra.get("type") == "custom" and self._quirks.custom_tools
@@ -303,7 +313,11 @@ def _attachments(shown: Iterable[Media], quirks: ChatQuirks) -> Iterator[JsonObj
 
 def _joined(parts: Iterable[Part]) -> str:
     words = [
-        f"[{part.text or part.kind}]" if isinstance(part, Native) else plain_text(part)
+        part.content
+        if type(part) is Text
+        else f"[{part.text or part.kind}]"
+        if isinstance(part, Native)
+        else plain_text(part)
         for part in parts
         if isinstance(part, (Text, Media, Native))
     ]

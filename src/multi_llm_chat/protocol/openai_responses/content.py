@@ -1,4 +1,4 @@
-"""Media as content parts of Responses."""
+"""Messages of Responses, and media as parts of their content."""
 
 from multi_llm_chat.history.values import JsonObject, Media
 from multi_llm_chat.protocol.attachments import PICTURES, media_label, settle_media
@@ -27,3 +27,25 @@ def write_media(part: Media, fields: JsonObject) -> JsonObject:
         data = f"data:{media.mime};base64,{media.data}"
         return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
     return {"type": "input_text", "text": media_label(part)}
+
+
+def user_message(role: str, content: list[JsonObject], fields: JsonObject) -> JsonObject:
+    """A message of the user's or the system's; a single text is a string."""
+    alone = len(content) == 1 and content[0].keys() == {"type", "text"}
+    return {
+        "type": "message",
+        "role": role,
+        "content": content[0]["text"] if alone else content,
+    } | fields
+
+
+def model_message(content: list[JsonObject]) -> JsonObject:
+    """A message of the model's (LCP-14)."""
+    return {"type": "message", "role": "assistant", "content": content}
+
+
+def without_id(fields: JsonObject, bound: bool) -> JsonObject:
+    """The fields of a message; without its id where that is not bound to what is sent with it."""
+    if bound or "id" not in fields:
+        return fields
+    return {key: value for key, value in fields.items() if key not in ("id", "status")}

@@ -33,7 +33,12 @@ from multi_llm_chat.protocol.openai_responses.client_calls import (
     write_call,
     write_output,
 )
-from multi_llm_chat.protocol.openai_responses.content import write_media
+from multi_llm_chat.protocol.openai_responses.content import (
+    model_message,
+    user_message,
+    without_id,
+    write_media,
+)
 from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL
 from multi_llm_chat.protocol.request_draft import (
     Encoded,
@@ -79,16 +84,22 @@ class _ItemWriter:
         self._following: Turn | None = None
 
     def items(self) -> Iterator[JsonObject]:
-        turns = self._draft.turns
-        for at, turn in enumerate(turns):
-            if turn.role == "tool":
-                for part in turn.parts:
+        for at, turn in enumerate(self._draft.turns):
+            role, parts = turn.role, turn.parts
+            if role == "tool":
+                for part in parts:
                     assert isinstance(part, ToolResult)
                     yield self._result(part)
-            elif turn.role in ("user", "system"):
-                yield from self._messages(turn)
-            elif len(turn.parts) == 1 and type(turn.parts[0]) is Text and not turn.parts[0].extras:
-                yield _answer([{"type": "output_text", "text": turn.parts[0].content}])
+            elif role == "user" or role == "system":
+                first = parts[0]
+                if len(parts) == 1 and type(first) is Text and first.extras is None:
+                    yield {"type": "message", "role": role, "content": first.content}
+                else:
+                    yield from self._messages(turn)
+            elif all(map(_is_plain, parts)):
+                self._kinds.clear()
+                for part in parts:
+                    yield _plain_item(part)
             else:
                 yield from self._model(at)
 
@@ -104,7 +115,7 @@ class _ItemWriter:
             )
             is_new = turn.role == "system" and "joined" not in extra
             if content and (is_new or isinstance(part, Native)):
-                yield _message(turn.role, content, fields)
+                yield user_message(turn.role, content, fields)
                 content, fields = [], {}
             if isinstance(part, Native):
                 yield part.raw
@@ -116,7 +127,7 @@ class _ItemWriter:
                 else self._input_part(part)
             )
         if content:
-            yield _message(turn.role, content, fields)
+            yield user_message(turn.role, content, fields)
 
     def _text(self, part: Part, extra: JsonObject) -> JsonObject:
         assert isinstance(part, (Text, Media))
@@ -150,8 +161,8 @@ class _ItemWriter:
 
     def _said(self, part: Text | Media, bound: bool) -> JsonObject:
         extra = self._draft.extra_fields(part.extras)
-        fields = _identified(extra.get("message", {}), bound)
-        return _answer([_output_part(part, extra)]) | fields
+        fields = without_id(extra.get("message", {}), bound)
+        return model_message([_output_part(part, extra)]) | fields
 
     def _item(self, part: Part, behind: Sequence[Part], bound: bool) -> Iterator[JsonObject]:
         if isinstance(part, Thinking):
@@ -216,7 +227,7 @@ class _ItemWriter:
             self._kinds[call.tool_call_id] = None
             self._draft.note("RSP-22", "wrote a computer call that no screenshot answers as text")
             text = f"[used {call.name} {compact_json(call.arguments)}]"
-            return _answer([{"type": "output_text", "text": text}])
+            return model_message([{"type": "output_text", "text": text}])
         self._kinds[call.tool_call_id] = kind, fields
         return write_call(call, arguments_text(call), fields)
 
@@ -234,11 +245,17 @@ class _ItemWriter:
         return True
 
     def _result(self, part: ToolResult) -> JsonObject:
-        kind = self._kinds.get(part.tool_call_id, ("function_call", {}))
+        kind = self._kinds.get(part.tool_call_id, _FUNCTION) if self._kinds else _FUNCTION
+        if kind is _FUNCTION and part.extras is None and type(part.content) is str:
+            return {
+                "type": "function_call_output",
+                "call_id": part.tool_call_id,
+                "output": part.content,
+            }
         fields = self._draft.extra_fields(part.extras)
         if kind is None:
             text = f"[result: {split_result(part.content)[0]}]"
-            return _message("user", [{"type": "input_text", "text": text}], {})
+            return user_message("user", [{"type": "input_text", "text": text}], {})
         if kind[0] not in _CONTENT_CALLS:
             written = write_output(kind[0], part, fields, kind[1])
             if written is not None:
@@ -283,7 +300,7 @@ class _ItemWriter:
         self._draft.note(
             "RSP-04", f"wrote an item whose reasoning is not sent as text: {part.kind}"
         )
-        return _answer([{"type": "output_text", "text": f"[{part.text or part.kind}]"}])
+        return model_message([{"type": "output_text", "text": f"[{part.text or part.kind}]"}])
 
     def _input_part(self, part: Part) -> JsonObject:
         if isinstance(part, Text):
@@ -308,6 +325,9 @@ class _ItemWriter:
         return "RSP-03", "left out reasoning that nothing follows or vouches for"
 
 
+#: A call of a function without fields of its own.
+_FUNCTION: tuple[str, JsonObject] = ("function_call", {})
+
 #: Calls whose outputs hold text and media.
 _CONTENT_CALLS = frozenset({"function_call", "custom_tool_call"})
 
@@ -320,17 +340,26 @@ _WITHOUT_IDS = frozenset(
 _MARKS = frozenset({"message", "joined", "reasoning_id"})
 
 
+def _is_plain(part: Part) -> bool:
+    return (type(part) is Text or type(part) is ToolCall) and part.extras is None
+
+
+def _plain_item(part: Part) -> JsonObject:
+    if isinstance(part, ToolCall):
+        return {
+            "type": "function_call",
+            "call_id": part.tool_call_id,
+            "name": part.name,
+            "arguments": arguments_text(part),
+        }
+    assert isinstance(part, Text)
+    return model_message([{"type": "output_text", "text": part.content}])
+
+
 def _keeps_id(call: ToolCall) -> bool:
     """Whether the item has no other name: a request for approval is answered by its id."""
     fields = call.extras.fields if call.extras else {}
     return fields.get("type") == "mcp_approval_request"
-
-
-def _identified(fields: JsonObject, bound: bool) -> JsonObject:
-    """The fields of a message; without its id where that is not bound to what is sent with it."""
-    if bound or "id" not in fields:
-        return fields
-    return {key: value for key, value in fields.items() if key not in ("id", "status")}
 
 
 def _reasoning(part: Thinking, bound: bool) -> JsonObject:
@@ -342,19 +371,6 @@ def _reasoning(part: Thinking, bound: bool) -> JsonObject:
 
 def _own(fields: JsonObject) -> JsonObject:
     return {key: value for key, value in fields.items() if key not in _MARKS} if fields else {}
-
-
-def _message(role: str, content: list[JsonObject], fields: JsonObject) -> JsonObject:
-    alone = len(content) == 1 and content[0].keys() == {"type", "text"}
-    return {
-        "type": "message",
-        "role": role,
-        "content": content[0]["text"] if alone else content,
-    } | fields
-
-
-def _answer(content: list[JsonObject]) -> JsonObject:
-    return {"type": "message", "role": "assistant", "content": content}
 
 
 def _output_part(part: Text | Media, extra: JsonObject) -> JsonObject:

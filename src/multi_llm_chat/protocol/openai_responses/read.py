@@ -94,7 +94,7 @@ class _Reading:
             self._reasoning_id = as_text(item.get("id"))
             fields = reasoning_fields(item)
             self._join(MODEL, [Thinking(reasoning_text(item), self._origin, fields)])
-        elif kind == "unknown":
+        elif kind in ("unknown", "unreadable"):
             self._close()
             self._turns.append(Turn("user", (unknown_part(item, "item without a type"),)))
         elif (call := read_call(item)) is not None:
