@@ -94,7 +94,7 @@ class _Reading:
             self._reasoning_id = as_text(item.get("id"))
             fields = reasoning_fields(item)
             self._join(MODEL, [Thinking(reasoning_text(item), self._origin, fields)])
-        elif kind in ("unknown", "unreadable"):
+        elif kind == "unknown":
             self._close()
             self._turns.append(Turn("user", (unknown_part(item, "item without a type"),)))
         elif (call := read_call(item)) is not None:
@@ -196,7 +196,9 @@ class _Reading:
             audio = as_object(part.get("input_audio")) or {}
             mime = f"audio/{as_text(audio.get('format')) or 'wav'}"
             return Media(mime, data=as_text(audio.get("data")), extras=self._extras(fields))
-        return native_item(part, self._origin)[0]
+        return unknown_part(
+            part, kind or "unknown"
+        )  # no part of a message can be sent that is not known
 
     def _media(
         self, part: JsonObject, fields: JsonObject, key: str, mime: str, usual: tuple[str, ...]
