@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.native_text import native_text
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
@@ -100,11 +101,6 @@ def _described(part: Part, index: int, target: Target, notes: list[Note]) -> Par
     if isinstance(part, Media) and not target.stores(part):
         return replace(part, file_id=None)  # the encoder describes it, and notes that
     return part
-
-
-def native_text(part: Native) -> str:
-    """What stands for a native item where the item itself cannot be sent."""
-    return f"[{part.text or part.kind}]"
 
 
 def _note_moves(placed: Iterable[Placed], notes: list[Note]) -> None:

@@ -21,9 +21,9 @@ from msgspec.structs import asdict
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.native_text import remaining_fields
 from multi_llm_chat.history.values import JsonObject, Part
 from multi_llm_chat.protocol._failures import read_error_details, read_failure
-from multi_llm_chat.protocol._message_reader import remaining_fields
 from multi_llm_chat.protocol.anthropic.native_blocks import CALL_KEYS, TEXT_KEYS, describe
 from multi_llm_chat.protocol.calls import CallDraft, DecodeContext
 from multi_llm_chat.protocol.lenient_json import FAULTS, LenientDecoder

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.native_text import native_text
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -29,7 +30,6 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._message_reader import native_words
 from multi_llm_chat.protocol._model_families import ClaudeFamily
 from multi_llm_chat.protocol.anthropic.native_blocks import (
     SERVER_CALLS,
@@ -152,7 +152,7 @@ class MessageWriter:
                 label = {"type": "text", "text": media_label(part)}
                 blocks.append(self._media_block(part) if role == "user" else label)
             elif type(part) is Native:
-                words = {"type": "text", "text": native_words(part)}
+                words = {"type": "text", "text": native_text(part)}
                 blocks.append(words if (at, position) in self._described else part.raw)
             elif type(part) is Thinking and replays:
                 blocks.extend(thinking_block(part))
@@ -361,7 +361,7 @@ def _as_users(turn: Turn) -> Turn:
     parts = [
         Text(_SYSTEM_MARK + part.content)
         if isinstance(part, Text)
-        else Text(_SYSTEM_MARK + native_words(part))
+        else Text(_SYSTEM_MARK + native_text(part))
         if isinstance(part, Native)
         else part
         for part in turn.parts

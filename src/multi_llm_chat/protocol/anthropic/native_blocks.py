@@ -12,8 +12,8 @@ Rules:
 from typing import Any
 
 from multi_llm_chat.history.json_values import as_object, as_text, compact_json
+from multi_llm_chat.history.native_text import plain_words, remaining_fields
 from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin
-from multi_llm_chat.protocol._message_reader import plain_words, remaining_fields
 
 #: Blocks that a result answers.
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})

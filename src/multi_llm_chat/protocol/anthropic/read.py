@@ -13,6 +13,7 @@ from typing import Any
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.native_text import remaining_fields
 from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
@@ -32,7 +33,6 @@ from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.protocol._message_reader import (
     content_parts,
     read_messages_list,
-    remaining_fields,
     turns_of,
 )
 from multi_llm_chat.protocol.anthropic.native_blocks import (

@@ -25,9 +25,9 @@ from msgspec import Struct
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta, Usage
 from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.native_text import plain_words
 from multi_llm_chat.history.values import Extras, JsonObject, Media, Part
 from multi_llm_chat.protocol._failures import ErrorDetails, read_error_details, read_failure
-from multi_llm_chat.protocol._message_reader import plain_words
 from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.gemini.native_parts import (
     describe,

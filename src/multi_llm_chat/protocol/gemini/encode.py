@@ -16,6 +16,7 @@ from mimetypes import guess_type
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import as_object, as_text, compact_json
+from multi_llm_chat.history.native_text import native_text
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -28,7 +29,6 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._message_reader import native_words
 from multi_llm_chat.protocol._model_families import gemini_generation, signs_calls
 from multi_llm_chat.protocol.gemini.native_parts import REPLY_ONLY, unsigned, with_extras
 from multi_llm_chat.protocol.gemini.read import read_response_content
@@ -194,7 +194,7 @@ class _ContentWriter:
 
     def _native(self, part: Native, place: tuple[int, int]) -> JsonObject:
         if place in self._described:
-            return {"text": native_words(part)}
+            return {"text": native_text(part)}
         if part.origin.model == self._draft.model:
             return dict(part.raw)
         return unsigned(part.raw)  # a signature is the model's own (GEM-34)

@@ -14,8 +14,8 @@ import re
 from typing import Any
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.native_text import plain_words, remaining_fields
 from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin
-from multi_llm_chat.protocol._message_reader import plain_words, remaining_fields
 
 #: Native parts of a reply that no request may hold.
 REPLY_ONLY = frozenset({"groundingMetadata", "urlContextMetadata", "citationMetadata", "candidate"})

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.native_text import remaining_fields
 from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
     NOWHERE,
@@ -33,7 +34,6 @@ from multi_llm_chat.protocol._message_reader import (
     MODEL,
     content_parts,
     read_messages_list,
-    remaining_fields,
     turns_of,
 )
 from multi_llm_chat.protocol.gemini.native_parts import (
