@@ -20,9 +20,9 @@ import re
 from decimal import Decimal
 from typing import Final, Literal, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, field
 
-from multi_llm_chat.history.values import Native, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import JsonObject, Native, ToolCall, ToolResult, Turn
 
 #: Why a reply ended; ``paused``: the provider stopped its own tools in between, and continues when it gets the turn back;
 #: ``failed``: the model wrote something that the provider could not use, such as a call that is no JSON.
@@ -324,6 +324,17 @@ class ApprovalDecided(_Event, frozen=True):
     reason: str = ""
 
 
+class FormRequested(_Event, frozen=True):
+    """The server of a running tool asks the user: to fill in a form, or to visit a URL."""
+
+    call: ToolCall
+    server: str
+    message: str
+    mode: Literal["form", "url"] = "form"
+    schema: JsonObject = field(default_factory=dict)
+    url: str | None = None
+
+
 class TurnFinished(_Event, frozen=True):
     """A turn was added to the history: the model's, or that of the tools it called.
 
@@ -373,6 +384,7 @@ RunEvent: TypeAlias = (
     | ToolFinished
     | ApprovalRequested
     | ApprovalDecided
+    | FormRequested
     | TurnFinished
     | HistoryCompressed
 )

@@ -18,6 +18,7 @@ from multi_llm_chat.events import (
     ErrorRecord,
     Event,
     Finish,
+    FormRequested,
     HistoryCompressed,
     MessageFinished,
     MessageSaved,
@@ -152,6 +153,7 @@ JOURNAL: Final[list[Event]] = [
     RunPaused((SUNNY, UNKNOWN)),
     ApprovalRequested(WEATHER, "weather", "Look at the sky.", interrupted=True),
     ApprovalDecided(WEATHER, allowed=False, reason="Not today."),
+    FormRequested(WEATHER, "weather", "Which station?", schema={"type": "object"}),
     NativeItem(SEARCHED),
     TurnFinished(Turn("claude", id=f"{RUN}.4"), COUNTED),
     RunFailed(

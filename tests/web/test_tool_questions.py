@@ -1,15 +1,23 @@
 """The forms of tool servers: where they are shown, and which answers they accept."""
 
 import asyncio
+import re
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
+import httpx2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.web.server_process import PATIENCE, form_token, run_server
 
+from multi_llm_chat.chat.tool_scope import scope_of
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import ToolStarted
 from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
+from multi_llm_chat.web.access import Proxy
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.oplog import OpLog
 from multi_llm_chat.web.tool_questions import ServerForms
@@ -62,7 +70,8 @@ def test_a_form_stands_in_the_card_of_the_call_that_the_server_answers():
         call = ToolCall("find_rooms", {}, "one")
         answer.apply(ToolStarted(call))
         forms = ServerForms(OpLog(), lambda: [answer])
-        asking = asyncio.ensure_future(forms.ask(Elicitation("hotel", "When?", schema=SCHEMA)))
+        question = Elicitation("hotel", "When?", schema=SCHEMA, call=call)
+        asking = asyncio.ensure_future(forms.ask(question))
         await asyncio.sleep(0)
         (card,) = answer.view.segments
         assert isinstance(card, ToolSegment)
@@ -77,3 +86,40 @@ def test_a_form_stands_in_the_card_of_the_call_that_the_server_answers():
         assert answer.waiting_count == 0
 
     asyncio.run(check())
+
+
+def test_a_form_belongs_to_the_user_of_its_call(tmp_path: Path):
+    proxy = Proxy("x-user", ("127.0.0.1",))
+
+    def elicit(*users: str) -> ElicitationAnswer:
+        scopes = tuple(scope_of(user, "chat") for user in users)
+        question = Elicitation("hotel", "When?", schema=SCHEMA, conversations=scopes)
+        return asyncio.run(server.hub.elicit(question))
+
+    with (
+        run_server(tmp_path, proxy=proxy) as server,
+        httpx2.Client(base_url=server.url) as client,
+        ThreadPoolExecutor() as threads,
+    ):
+
+        def headers(user: str) -> dict[str, str]:
+            html = client.get("/", headers={"x-user": user}).text
+            return {"x-user": user, "origin": server.url, "x-form-token": form_token(html)}
+
+        anna, bert = headers("anna"), headers("bert")
+        assert threads.submit(elicit, "anna", "bert").result(PATIENCE).action == "decline"
+        asking = threads.submit(elicit, "anna")
+        deadline = time.monotonic() + PATIENCE
+        while not (shown := re.search(r'id="question-([^"]+)"', view(client, anna))):
+            assert not asking.done()
+            assert time.monotonic() < deadline
+        assert "When?" not in view(client, bert)
+        body = {"question": shown[1], "decision": "accept", "content": {"nights": 2}}
+        assert client.post("/c/chat/answer", json=body, headers=bert).status_code == 400
+        assert client.post("/c/chat/answer", json=body, headers=anna).status_code == 200
+        assert asking.result(PATIENCE).content == {"nights": 2}
+
+
+def view(client: httpx2.Client, headers: dict[str, str]) -> str:
+    """The questions of the conversation as its page shows them."""
+    return client.get("/c/chat/view", headers=headers).json()["questions"]

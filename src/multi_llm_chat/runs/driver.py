@@ -72,7 +72,7 @@ from multi_llm_chat.tools.approval import (
     Decision,
     Deny,
 )
-from multi_llm_chat.tools.tool import IDEMPOTENCY_KEY
+from multi_llm_chat.tools.tool import FORM_OBSERVER, IDEMPOTENCY_KEY
 from multi_llm_chat.tools.tool_runner import may_repeat
 
 if TYPE_CHECKING:
@@ -367,12 +367,14 @@ class RunDriver:
 
     async def _emit(self, events: list[Event]) -> None:
         """Append events to the journal, and pass them to the reader without waiting for the commit."""
-        if not events:
-            return
+        if events:
+            self._record(events)
+            await self._sink.ready()
+
+    def _record(self, events: list[Event]) -> None:
         if self._journal is not None:
             self._journal.append(events)
         self._put(events)
-        await self._sink.ready()
 
     def _put(self, events: list[Event]) -> None:
         run, speaker = self.spec.run, self.spec.speaker
@@ -539,7 +541,8 @@ class RunDriver:
     async def _execute(self, call: ToolCall) -> ToolResult:
         """Run a call, unless the journal has its result or has marked its outcome as unknown."""
         journal, tools, conversation = self._journal, self.spec.tools, self.spec.conversation
-        APPROVAL_OBSERVER.set(self._observe_approval)  # in this call's own task
+        APPROVAL_OBSERVER.set(self._observe_approval)  # in this call's own task, as all below
+        FORM_OBSERVER.set(lambda form: self._record([form]))
         if journal is not None:
             if journal.is_doubtful(call):
                 again = await may_repeat(tools, call, conversation)
@@ -559,9 +562,7 @@ class RunDriver:
         if decision is not None:
             reason = decision.reason if isinstance(decision, Deny) else ""
             event = ApprovalDecided(call, isinstance(decision, Allow), reason)
-        if self._journal is not None:
-            self._journal.append([event])
-        self._put([event])
+        self._record([event])
 
     async def _commit_decision(self, writes: Sequence[Write]) -> None:
         """Record the decision about a doubtful call, in the call's own task; ``cancel`` cancels it with the round."""

@@ -3,7 +3,7 @@
 Rules:
 1. A ``Tool`` is data and one coroutine function; it does not know the registry it is in.
 2. ``run`` gives any value, or a ``ToolOutput`` where it has to say that the value is an error.
-3. ``progress``, ``hold`` and ``release`` may be called from any thread, at any time; they never raise
+3. ``progress``, ``request_form``, ``hold`` and ``release`` may be called from any thread, at any time; they never raise
    and never wait, and they do nothing once the call has been answered.
 4. The time in which a tool waits for a person is not counted against it.
 """
@@ -17,6 +17,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.errors import ToolError
+from multi_llm_chat.events import FormRequested
 from multi_llm_chat.history.values import JsonObject, ToolCall
 
 #: Run without asking, ask each time, or never run.
@@ -27,6 +28,11 @@ Resume: TypeAlias = Literal["retry", "ask", "never"]
 
 #: The key of the call that is being made here, the same whenever it is tried again.
 IDEMPOTENCY_KEY: ContextVar[str | None] = ContextVar("IDEMPOTENCY_KEY", default=None)
+
+#: Receives every form that the server of this call's tool shows to the user.
+FORM_OBSERVER: ContextVar[Callable[[FormRequested], None] | None] = ContextVar(
+    "FORM_OBSERVER", default=None
+)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -81,6 +87,7 @@ class ToolContext:
         self.request_id = request_id
         self.idempotency_key = IDEMPOTENCY_KEY.get()
         self._on_progress = on_progress
+        self._on_form = FORM_OBSERVER.get()
         self._loop = loop
         self._limit: asyncio.Timeout | None = None
         self._holds = 0
@@ -106,6 +113,10 @@ class ToolContext:
         )
         self._soon(lambda: self._deliver(event))
 
+    def request_form(self, form: FormRequested) -> None:
+        """Report that the server of the tool asks the user something."""
+        self._soon(lambda: None if self._on_form is None else self._on_form(form))
+
     def hold(self) -> None:
         """A person is asked: the clock stands still until ``release``."""
         self._soon(lambda: self._held(1))
@@ -120,7 +131,7 @@ class ToolContext:
 
     def close(self) -> None:
         """The call is answered: nothing more is reported."""
-        self._on_progress = None
+        self._on_progress = self._on_form = None
         self._limit = None
 
     def _soon(self, action: Callable[[], None]) -> None:

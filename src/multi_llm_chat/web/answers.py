@@ -72,11 +72,6 @@ class LiveAnswer:
         return replace(self._view, segments=tuple(self._segments), is_live=True)
 
     @property
-    def running(self) -> list[str]:
-        """The names of the running tools."""
-        return [call.name for call, _ in self._running]
-
-    @property
     def tail_size(self) -> int:
         """The length of the open end, which is sent again with each change."""
         last = self._segments[-1] if self._segments else None
@@ -146,16 +141,14 @@ class LiveAnswer:
         return sum(bool(card.question) or card.form is not None for card in cards)
 
     def show_form(self, form: ServerForm) -> list[Change] | None:
-        """Show the form of a server in the card of its running call; None if this answer runs none."""
-        for call, at in self._running:
-            card = self._segments[at]
-            if (
-                self._origin(call.name)[0] == form.question.server
-                and isinstance(card, ToolSegment)
-                and card.form is None
-            ):
-                return [self._update(at, form=form)]
-        return None
+        """Show the form of a server in the card of the call it belongs to; None if this answer does not run it."""
+        call = form.question.call
+        at = None if call is None else self._position_of(call)
+        if at is None:
+            return None
+        card = self._segments[at]
+        is_free = isinstance(card, ToolSegment) and card.form is None
+        return [self._update(at, form=form)] if is_free else None
 
     def end_form(self, key: str) -> list[Change]:
         """Remove the form of a server."""

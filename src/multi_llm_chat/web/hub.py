@@ -46,7 +46,7 @@ class Hub:
 
     def __init__(self, make_workspace: WorkspaceFactory) -> None:
         self.workspace = make_workspace(self._approve)
-        self.servers = ToolServers(self.workspace, self._elicit, self._on_tools_changed)
+        self.servers = ToolServers(self.workspace, self.elicit, self._on_tools_changed)
         self._conversations: dict[str, LiveConversation] = {}
         self._deleted: list[LiveConversation] = []
         self._outdated: set[str] = set()
@@ -237,16 +237,28 @@ class Hub:
             return Deny("no user can be asked")
         return await self.open_conversation(*owner).ask_approval(request)
 
-    async def _elicit(self, question: Elicitation) -> ElicitationAnswer:
+    async def elicit(self, question: Elicitation) -> ElicitationAnswer:
+        """Show the form of a tool server to the user it is meant for; may be called from any event loop."""
         assert self._loop is not None
         asked = asyncio.run_coroutine_threadsafe(self._ask(question), self._loop)
         return await asyncio.wrap_future(asked)
 
     async def _ask(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask in the conversations that use the server, else in all with an open page; the first answer counts."""
-        conversations = list(self._conversations.values())
-        using = [live for live in conversations if self._uses(live, question.server)]
-        asked = using or [live for live in conversations if live.log.readers]
+        """Ask in the conversations whose calls the server may ask for; the first answer counts.
+
+        Outside any call, as for a sign-in, ask in all with an open page. A server that does not say which of several
+        users' calls it asks for gets no answer: one user must not read or answer another's form.
+        """
+        owners = {owner for scope in question.conversations if (owner := in_scope(scope))}
+        if len({user for user, _ in owners}) > 1:
+            _LOGGER.warning(
+                "declined a form of %s: calls of several users are in flight, and it does not say for which it asks",
+                question.server,
+            )
+            return ElicitationAnswer("decline")
+        asked = [self.open_conversation(*owner) for owner in owners]
+        if not question.conversations:
+            asked = [live for live in self._conversations.values() if live.log.readers]
         if not asked:
             return ElicitationAnswer("decline")
         tasks = [asyncio.ensure_future(live.forms.ask(question)) for live in asked]
@@ -254,9 +266,6 @@ class Hub:
         for task in others:
             task.cancel()
         return next(iter(done)).result()
-
-    def _uses(self, live: LiveConversation, server: str) -> bool:
-        return any(self.origin(name)[0] == server for name in live.running_tools)
 
     def origin(self, name: str) -> tuple[str, str]:
         """The server and the own name of a tool; of a tool that does not exist any more only the name."""

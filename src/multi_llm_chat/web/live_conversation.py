@@ -473,11 +473,6 @@ class LiveConversation:
                 await self.remote.sync()
                 await asyncio.wait_for(tool_started.wait(), POLL_SECONDS)
 
-    @property
-    def running_tools(self) -> list[str]:
-        """The names of the running tools."""
-        return [name for answer in self._answers.values() for name in answer.running]
-
 
 def _render_all(texts: Sequence[str]) -> None:
     for text in texts:

@@ -27,6 +27,7 @@ from multi_llm_chat.errors import ToolError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools.background_loop import through_portal
 from multi_llm_chat.tools.mcp._server_requests import (
+    CURRENT_CALL,
     Answers,
     Callbacks,
     StartClock,
@@ -86,8 +87,8 @@ class ServerConnection:
         self._publish = publish
         self._sign_in = sign_in
         self._backoff = backoff
-        self._answers = Answers(settings, callbacks, self._asking)
-        self._active: set[ToolContext] = set()
+        self._answers = Answers(settings, callbacks, self._asking, lambda: tuple(self._active))
+        self._active: dict[ToolContext, None] = {}  # in the order in which they began
         self._client: Client | None = None
         self._transport: Any = None
         self._starting: StartClock | None = None
@@ -287,7 +288,8 @@ class ServerConnection:
 
     async def _call(self, name: str, arguments: JsonObject, context: ToolContext) -> ToolOutput:
         client = await self._connected()
-        self._active.add(context)
+        self._active[context] = None
+        CURRENT_CALL.set(context)
         try:
             result = await self._while_alive(self._called(client, name, arguments, context))
         except ValidationError as error:
@@ -295,7 +297,7 @@ class ServerConnection:
                 f"the server's answer is not as the protocol demands: {error}"
             ) from error
         finally:
-            self._active.discard(context)
+            self._active.pop(context, None)
         return output_of(result)
 
     async def use(self, work: Callable[[Client], Awaitable[_Value]]) -> _Value:

@@ -16,6 +16,7 @@ import inspect
 import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from contextvars import ContextVar
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final, Protocol, TypeVar, cast
@@ -24,8 +25,10 @@ from urllib.parse import urlsplit
 import mcp_types
 from mcp.client import Client, ClientRequestContext
 from mcp.client.session import MessageHandlerFnT
+from msgspec.structs import replace
 from pydantic import ValidationError
 
+from multi_llm_chat.events import FormRequested
 from multi_llm_chat.tools.mcp.server_messages import (
     Elicitation,
     ElicitationAnswer,
@@ -40,12 +43,16 @@ from multi_llm_chat.tools.mcp.server_messages import (
 )
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 from multi_llm_chat.tools.threads import in_thread
+from multi_llm_chat.tools.tool import ToolContext
 
 # Requests.
 
 _LOGGER = logging.getLogger(__name__)
 _Question = TypeVar("_Question")
 _DECLINED = ElicitationAnswer("decline")
+
+#: The call in whose task a question is asked: servers of the newer protocol ask in the answer to a call.
+CURRENT_CALL: ContextVar[ToolContext | None] = ContextVar("CURRENT_CALL", default=None)
 
 
 class Clock(Protocol):
@@ -126,10 +133,12 @@ class Answers:
         settings: ServerSettings,
         callbacks: Callbacks,
         asking: Callable[[], AbstractContextManager[None]],
+        calls: Callable[[], Sequence[ToolContext]],
     ) -> None:
         self._settings = settings
         self._callbacks = callbacks
         self._asking = asking
+        self._calls = calls
 
     @property
     def may_sample(self) -> bool:
@@ -160,9 +169,30 @@ class Answers:
         callback = self._callbacks.elicit
         if callback is None or (question.mode == "url" and not _is_web_address(question.url)):
             return _DECLINED
+        question = self._with_call(question)
         with self._asking():
             answer = await _asked(callback, question)
         return answer if isinstance(answer, ElicitationAnswer) else _DECLINED
+
+    def _with_call(self, question: Elicitation) -> Elicitation:
+        """The question with the call that it belongs to; the run of that call reports it."""
+        current = CURRENT_CALL.get()
+        calls = self._calls() if current is None else (current,)
+        conversations = tuple(dict.fromkeys(context.conversation for context in calls))
+        if len(conversations) != 1:
+            return replace(question, conversations=conversations)
+        latest = calls[-1]
+        latest.request_form(
+            FormRequested(
+                latest.call,
+                question.server,
+                question.message,
+                question.mode,
+                question.schema,
+                question.url,
+            )
+        )
+        return replace(question, call=latest.call, conversations=conversations)
 
     async def sample(
         self, context: ClientRequestContext, params: mcp_types.CreateMessageRequestParams

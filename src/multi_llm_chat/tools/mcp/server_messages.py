@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.history.values import JsonObject, ToolCall
 
 ServerState: TypeAlias = Literal["stopped", "starting", "ready", "restarting", "failed"]
 
@@ -52,6 +52,10 @@ class Elicitation(Struct, frozen=True):
 
     ``schema`` describes the form's flat fields. A ``url`` must be shown in full and opened only by
     the user's own decision.
+
+    ``call`` is the call that the question belongs to, and ``conversations`` those with a call in flight. A server of
+    the older protocol does not say which call asks: with several in one conversation ``call`` is the latest, with
+    several conversations there is none. Both are empty when a server asks outside any call, for a sign-in.
     """
 
     server: str
@@ -59,6 +63,8 @@ class Elicitation(Struct, frozen=True):
     mode: Literal["form", "url"] = "form"
     schema: JsonObject = field(default_factory=dict)
     url: str | None = None
+    call: ToolCall | None = None
+    conversations: tuple[str | None, ...] = ()
 
 
 class ElicitationAnswer(Struct, frozen=True):
