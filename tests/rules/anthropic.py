@@ -160,6 +160,8 @@ CASES = [
     RuleCase("ANT-20", "system-text-in-mid-conversation", _P, [HI, says("Be brief.", "system"), says("and?")],
         {"system": ABSENT, "messages": [user([text(), text("[system] Be brief."), text("and?")])]},
         claude(USER, {"role": "system", "content": "Be brief."}, user("and?")), ("ANT-20",)),
+    RuleCase("ANT-20", "picture-in-a-system-turn", _P, [HI, speaks(PICTURE, role="system")],
+        {"messages": [user([text(), _IMAGE])]}, claude(USER, {"role": "system", "content": [_IMAGE]}, model="claude-opus-4-8"), ("ANT-20",), model="claude-opus-4-8"),
     RuleCase("ANT-20", "developer-is-system", _P, [says("Be kind.", "developer"), HI],
         {"system": "Be kind.", "messages": [USER]}, claude({"role": "developer", "content": "Be kind."}, USER)),
     RuleCase("ANT-21", "user-comes-first", _P, [says("Hello", "claude"), HI],

@@ -70,6 +70,7 @@ class MessageWriter:
             tuple[int, int], str
         ] = {}  # native blocks written as words, by place: why
         self._calls: set[str] = set()  # ids of server calls that are written
+        self._users: set[int] = set()  # system turns that are written as the user's
         #: Whether any block bears fields of Anthropic's own, cache marks among them.
         self.decorated = False
 
@@ -93,6 +94,7 @@ class MessageWriter:
                 self._draft.notes.append(
                     Note("ANT-20", sources[at], "wrote a system turn in mid-conversation as text")
                 )
+                self._users.add(id(turn))
                 turn, role = _as_users(turn), "user"
             said = self._content(turn, role, at)
             if not said:
@@ -109,7 +111,8 @@ class MessageWriter:
     def loss(self, part: Media | Thinking, turn: Turn) -> tuple[str, str] | None:
         """Why media or thinking cannot be sent as it is; None if it can."""
         if isinstance(part, Media):
-            is_sent = turn.role in ("user", "tool") and self._media_block(part)["type"] != "text"
+            is_users = turn.role in ("user", "tool") or id(turn) in self._users
+            is_sent = is_users and self._media_block(part)["type"] != "text"
             return None if is_sent else ("ANT-DOC", f"written as text: {short_label(part)}")
         if not self._replays:
             return "ANT-14", "left out thinking: it is off in this request"
@@ -301,7 +304,7 @@ class MessageWriter:
     def _may_say_system(
         self, messages: Sequence[JsonObject], turns: Sequence[Turn], at: int
     ) -> bool:
-        if not self._family.later_system or not messages:
+        if not self._family.later_system or not messages or any(map(_is_media, turns[at].parts)):
             return False
         if messages[-1]["role"] == "assistant":
             return False
@@ -355,6 +358,10 @@ def _declared_tools(draft: "RequestDraft") -> frozenset[str]:
     given = (as_object(tool) or {} for tool in as_list(draft.options.extra.get("tools")) or ())
     names = {as_text(tool.get("name")) for tool in given}
     return frozenset(names | {tool.name for tool in draft.tools})
+
+
+def _is_media(part: Part) -> bool:
+    return isinstance(part, Media)
 
 
 def _as_users(turn: Turn) -> Turn:
