@@ -111,9 +111,7 @@ class References:
             return self._root
         if not reference.startswith("#/"):
             return None
-        node: Any = self._root
-        for token in reference[2:].split("/"):
-            node = _step(node, _unescaped(token))
+        node = self._at(reference)
         definition = _DEFINITION.match(reference)
         if node is None and definition is not None:
             node = self._nested_definitions().get(_unescaped(definition[1]))
@@ -121,6 +119,16 @@ class References:
             return node  # the entries of $defs are clean already
         usable = isinstance(node, dict | bool)
         return clean_subschema(cast("object", node)) if usable else None
+
+    def is_in_place(self, reference: str) -> bool:
+        """Return whether the pointer itself leads to something, not only its name to a nested definition."""
+        return reference in {"#", "#/"} or self._at(reference) is not None
+
+    def _at(self, reference: str) -> Any:
+        node: Any = self._root
+        for token in reference[2:].split("/"):
+            node = _step(node, _unescaped(token))
+        return node
 
     def _nested_definitions(self) -> JsonObject:
         if self._nested is None:

@@ -218,7 +218,8 @@ class Projection:
             return both(rest, {"type": "object"}), inside, False
         if self.rules.references == "collect":
             return self._collected(rest, reference, target, place), inside, True
-        if self._moved and not is_definition(reference):
+        is_lost = self._moved and not is_definition(reference)
+        if is_lost or not self.references.is_in_place(reference):
             reference = self._defined(reference, target)
         return {**schema, "$ref": reference}, inside, False
 
