@@ -34,9 +34,10 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-# All cases of the validators and the simulator; make test runs every eighth of them.
+# All cases of the validators, the simulator and the component page, of which make test runs a sample; and what judges our requests, with more examples.
 judges: $(READY)
 	$(BIN)/pytest -n auto -q -m judge
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -q tests/oracles tests/protocol/test_never_a_400.py
 
 # The tests again, with branch coverage.
 cover: $(READY)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from mistral_common.protocol.instruct import request as request_module
 from mistral_common.protocol.instruct import validator as oracle
 from mistral_common.tokens.tokenizers.base import TokenizerVersion
@@ -30,7 +30,6 @@ _HOSTED = ("stream", "stream_options", "stop", "response_format")
     ],
 )
 @pytest.mark.parametrize("foreign", ["label", "adopt"])
-@settings(max_examples=100)
 @given(history=nasty_histories, request_=REQUESTS)
 def test_mistrals_validator_takes_every_request(
     version: TokenizerVersion,

@@ -13,7 +13,7 @@ from typing import Any
 import jsonschema_rs
 import typing_extensions
 from anthropic.types import message_create_params as anthropic_params
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from openai.types.chat import completion_create_params as chat_params
 from openai.types.responses import response_create_params as responses_params
@@ -85,7 +85,6 @@ RESPONSES = _adapter(responses_params.ResponseCreateParamsNonStreaming)
 ANTHROPIC = _adapter(anthropic_params.MessageCreateParamsNonStreaming)
 
 HISTORIES = {"history": nasty_histories, "request": REQUESTS}
-MODEST = settings(max_examples=100)
 
 
 def body_of(
@@ -95,7 +94,6 @@ def body_of(
     return render(history, provider, model=model, **whole).body
 
 
-@MODEST
 @given(model=st.sampled_from(MODELS["openai-chat"]), **HISTORIES)
 def test_openais_chat_types_take_every_request(
     model: str, history: list[Any], request: dict[str, Any]
@@ -103,7 +101,6 @@ def test_openais_chat_types_take_every_request(
     CHAT.validate_python(body_of("openai-chat", model, history, request))
 
 
-@MODEST
 @given(model=st.sampled_from(MODELS["openai"]), **HISTORIES)
 def test_openais_responses_types_take_every_request(
     model: str, history: list[Any], request: dict[str, Any]
@@ -120,7 +117,6 @@ def test_openais_responses_types_take_every_request(
     RESPONSES.validate_python(body)
 
 
-@MODEST
 @given(model=st.sampled_from(MODELS["anthropic"]), **HISTORIES)
 def test_anthropics_types_take_every_request(
     model: str, history: list[Any], request: dict[str, Any]
@@ -143,7 +139,6 @@ class GenerateContent(BaseModel):
     generationConfig: gemini_types.GenerationConfig | None = None
 
 
-@MODEST
 @given(model=st.sampled_from(MODELS["gemini"]), **HISTORIES)
 def test_googles_types_take_every_request(model: str, history: list[Any], request: dict[str, Any]):
     GenerateContent.model_validate(body_of("gemini", model, history, request))
@@ -161,7 +156,6 @@ def schemas_of(body: dict[str, Any]) -> list[Any]:
     return found
 
 
-@MODEST
 @given(provider=st.sampled_from(sorted(ROWS)), request=REQUESTS)
 def test_every_tool_schema_that_is_sent_is_a_schema(provider: str, request: dict[str, Any]):
     for schema in schemas_of(render([], provider, **request).body):

@@ -36,7 +36,7 @@ with warnings.catch_warnings():
 ONE = {"items", "contains", "additionalProperties", "not", "propertyNames", "if", "then", "else"}
 MANY = {"allOf", "anyOf", "oneOf", "prefixItems"}
 MAPS = {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas"}
-FEWER = settings(max_examples=max(settings().max_examples // 10, 50))
+FEWER = settings(max_examples=max(settings().max_examples // 2, 15))
 
 
 def every(schema: Any) -> Iterator[Any]:

@@ -138,7 +138,7 @@ def test_what_is_no_list_is_the_callers_mistake(tools: Any) -> None:
         read_tools(tools)
 
 
-@settings(max_examples=max(settings().max_examples // 5, 50))
+@settings(max_examples=max(settings().max_examples // 2, 15))
 @given(tool_definitions())
 def test_any_mixture_is_read_and_reading_again_changes_nothing(tools: list[Any]) -> None:
     read = read_tools(tools)

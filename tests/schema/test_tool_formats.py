@@ -80,7 +80,7 @@ def test_an_anthropic_definition_is_accepted_as_seed_003_wants() -> None:
     assert mcp_tools_to_openai_format([tool]) == mcp_tools_to_openai_format([TOOL])
 
 
-@settings(max_examples=max(settings().max_examples // 5, 50))
+@settings(max_examples=max(settings().max_examples // 2, 15))
 @given(tool_definitions())
 def test_cer_02_fwk_02_xai_02_strict_is_never_said_and_every_tool_is_readable(
     tools: list[Any],
