@@ -17,7 +17,7 @@ from tests.strategies.histories import (
 )
 
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.values import Turn
+from multi_llm_chat.history.values import Part, Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.repair import repair
@@ -87,7 +87,18 @@ def test_the_steps_would_have_changed_nothing_else(
     turns = read_history(history)
     found = find_untouched(turns, target)
     if found is not None:
-        assert (found, []) == _rebuilt(turns, target, policy)
+        assert (found.placed, []) == _rebuilt(turns, target, policy)
+        parts = [part for turn in turns for part in turn.parts]
+        assert found.is_plain == (not any(map(_is_special, parts)))
+        texts = [part.content for part in parts if isinstance(part, (Text, ToolResult))]
+        if found.characters is not None:
+            assert all(len(text) <= found.characters for text in texts)
+
+
+def _is_special(part: Part) -> bool:
+    if isinstance(part, ToolResult):
+        return isinstance(part.content, list | tuple)
+    return not isinstance(part, (Text, ToolCall))
 
 
 @given(nearly_legal() | nasty_histories, TARGETS, POLICIES)
@@ -95,7 +106,9 @@ def test_what_was_repaired_is_recognised(history: Any, target: Target, policy: R
     turns = repair(read_history(history), target, policy).turns
     # A result may say whose call it answers, by the name under which the model spoke then.
     assume(not any("speaker" in turn.meta for turn in turns))
-    assert find_untouched(turns, target) == list(enumerate(turns))
+    found = find_untouched(turns, target)
+    assert found is not None
+    assert found.placed == list(enumerate(turns))
 
 
 CALL = {"type": "tool_call", "name": "f", "arguments": {"a": 1}, "tool_call_id": "call00000"}

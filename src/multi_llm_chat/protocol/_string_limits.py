@@ -1,22 +1,24 @@
 """The longest string that OpenAI's dialects take in any text field (OAI-24)."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Part, Text, ToolResult, Turn
+from multi_llm_chat.protocol.request_draft import RequestDraft
 
 LONGEST_TEXT = 10_485_760
 
 _MARK = "\n[cut: the text is longer than this server takes]"
 
 
-def cut_long_texts(turns: Sequence[Turn], note: Callable[[str, str], None]) -> Sequence[Turn]:
+def cut_long_texts(draft: RequestDraft) -> Sequence[Turn]:
     """The turns with every text and result cut to the limit; what is cut says so, and is noted."""
-    if not _has_long_texts(turns):
+    turns, characters = draft.turns, draft.characters
+    if (characters is not None and characters <= LONGEST_TEXT) or not _has_long_texts(turns):
         return turns
-    note("OAI-24", f"cut texts to {LONGEST_TEXT} characters")
+    draft.note("OAI-24", f"cut texts to {LONGEST_TEXT} characters")
     return [replace(turn, parts=tuple(map(_cut_part, turn.parts))) for turn in turns]
 
 
@@ -40,7 +42,8 @@ def _is_long(part: Part) -> bool:
 def _is_long_value(content: object) -> bool:
     if isinstance(content, str):
         return len(content) > LONGEST_TEXT
-    return bool(content) and len(split_result(content)[0]) > LONGEST_TEXT
+    is_structure = isinstance(content, list | tuple | dict)
+    return is_structure and len(split_result(content)[0]) > LONGEST_TEXT
 
 
 def _cut_part(part: Part) -> Part:

@@ -93,7 +93,9 @@ def _render(request: ModelRequest) -> Rendered:
     )
     framed = frame(repaired.placed, target, notes)
     sources = [source for source, _ in framed]
-    turns = fit_media([turn for _, turn in framed], sources, row.media, notes, target.origin)
+    turns = [turn for _, turn in framed]
+    if not repaired.is_plain:
+        turns = fit_media(turns, sources, row.media, notes, target.origin)
     draft = RequestDraft(
         turns=turns,
         sources=sources,
@@ -107,6 +109,8 @@ def _render(request: ModelRequest) -> Rendered:
         options=options,
         stream=request.stream,
         target=target,
+        is_plain=repaired.is_plain,
+        characters=repaired.characters,
         notes=notes,
     )
     encoded = DIALECTS[row.dialect].encode(draft, row.chat)

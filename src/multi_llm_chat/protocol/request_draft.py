@@ -49,7 +49,8 @@ class RequestDraft(Struct):
 
     ``turns`` are repaired and framed, ``sources`` their places in the history; ``tools`` bear the names they are sent with, and so does
     ``tool_choice``. Encoders add to ``notes`` what they had to leave out or say otherwise, and
-    to ``arguments`` the argument keys they renamed, by tool.
+    to ``arguments`` the argument keys they renamed, by tool. ``is_plain`` says that the turns hold texts, calls and results
+    without attachments, nothing else; ``characters`` how many those are, where that is known.
     """
 
     turns: Sequence[Turn]
@@ -61,6 +62,8 @@ class RequestDraft(Struct):
     options: Options = Options()
     stream: bool = False
     target: Target | None = None
+    is_plain: bool = False
+    characters: int | None = None
     notes: list[Note] = field(default_factory=list[Note])
     arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
@@ -76,6 +79,8 @@ class RequestDraft(Struct):
 
     def note_losses(self, loss: Callable[[Media | Thinking, Turn], Loss | None]) -> None:
         """Record which media and thoughts cannot be sent as they are; ``loss`` decides for each."""
+        if self.is_plain:
+            return
         for source, turn in zip(self.sources, self.turns, strict=True):
             for part in turn.parts:
                 kind = type(part)

@@ -9,6 +9,8 @@ Rules:
 
 from collections.abc import Iterable
 
+from msgspec import Struct
+
 from multi_llm_chat.history.json_values import clean_json, clean_text
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
@@ -25,7 +27,19 @@ from multi_llm_chat.repair.policy import Target
 from multi_llm_chat.repair.sorting import CLEANERS, Placed
 
 
-def find_untouched(turns: Iterable[Turn], target: Target) -> list[Placed] | None:
+class Untouched(Struct, frozen=True):
+    """Turns that stay as they are.
+
+    ``is_plain``: they hold texts, calls and results without attachments, nothing else. ``characters``: how many there
+    are in texts and results; None where a result is not text.
+    """
+
+    placed: list[Placed]
+    is_plain: bool
+    characters: int | None
+
+
+def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
     """The turns, the model's own under the target's name; None if any may have to be changed otherwise."""
     look, speaker = _Look(target), target.speaker
     placed: list[Placed] = []
@@ -36,7 +50,9 @@ def find_untouched(turns: Iterable[Turn], target: Target) -> list[Placed] | None
         if role != speaker and role not in RESERVED_ROLES:
             turn = Turn(speaker, turn.parts, turn.id, turn.created_at, turn.model, turn.meta)
         placed.append((index, turn))
-    return placed if look.is_satisfied() else None
+    if not look.is_satisfied():
+        return None
+    return Untouched(placed, look.is_plain, look.characters)
 
 
 class _Look:
@@ -47,10 +63,14 @@ class _Look:
         self._strings: list[str] = []
         self._caller = ""
         self._waiting: list[ToolCall] = []  # for a result; the next is the last
+        self.is_plain = True
+        self.characters: int | None = 0
 
     def is_satisfied(self) -> bool:
         """Whether every call was answered and every string is clean."""
         whole = "".join(self._strings)
+        if self.characters is not None:
+            self.characters = len(whole)
         return not self._waiting and clean_text(whole) is whole
 
     def passes(self, turn: Turn) -> bool:
@@ -80,6 +100,7 @@ class _Look:
 
     def _carries(self, part: Part, role: str) -> bool:
         """Whether media or thinking may stay."""
+        self.is_plain = False
         if isinstance(part, ToolResult):
             return False
         if isinstance(part, Thinking) and not self._target.recognises(part):
@@ -118,6 +139,9 @@ class _Look:
                 return False
             content = part.content
             if type(content) is not str:
+                self.characters = None
+                if isinstance(content, list | tuple):
+                    self.is_plain = False
                 if CLEANERS[ToolResult](part, "tool", 0, []) is not part:
                     return False
             elif not content or content.isspace():

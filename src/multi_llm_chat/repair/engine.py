@@ -33,7 +33,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.repair._untouched import find_untouched
+from multi_llm_chat.repair._untouched import Untouched, find_untouched
 from multi_llm_chat.repair.identifiers import NameMap, rekey
 from multi_llm_chat.repair.pairing import Answer, Passage, pair
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
@@ -44,12 +44,17 @@ NOT_RUN = "[not run: the arguments were not a JSON object]"
 
 
 class Repaired(Struct, frozen=True):
-    """Legal turns, what was changed, and the maps from what is sent to what was."""
+    """Legal turns, what was changed, and the maps from what is sent to what was.
+
+    ``is_plain`` and ``characters`` are those of ``Untouched``; of turns that were laid out anew nothing is known.
+    """
 
     placed: tuple[Placed, ...]
     notes: tuple[Note, ...]
     names: NameMap
     ids: dict[str, str]
+    is_plain: bool = False
+    characters: int | None = None
 
     @property
     def turns(self) -> tuple[Turn, ...]:
@@ -65,11 +70,12 @@ def repair(
 ) -> Repaired:
     """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike."""
     notes: list[Note] = []
-    placed = find_untouched(turns, target)
-    if placed is None:
-        placed = rebuild(turns, target, policy or RepairPolicy(), notes)
-    names, ids = rekey(placed, target, tool_names, notes)
-    return Repaired(tuple(placed), tuple(notes), names, ids)
+    found = find_untouched(turns, target)
+    if found is None:
+        found = Untouched(rebuild(turns, target, policy or RepairPolicy(), notes), False, None)
+    names, ids = rekey(found.placed, target, tool_names, notes)
+    placed = tuple(found.placed)
+    return Repaired(placed, tuple(notes), names, ids, found.is_plain, found.characters)
 
 
 def rebuild(

@@ -77,7 +77,9 @@ class MessageWriter:
     def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         """The messages."""
         turns, sources = self._unbridged(turns, sources)
-        if any(type(part) is Native for turn in turns for part in turn.parts):
+        if not self._draft.is_plain and any(
+            type(part) is Native for turn in turns for part in turn.parts
+        ):
             self.decorated = True
             self._judge_natives(turns, sources)
         if self._replays and self._family.binds_thinking:

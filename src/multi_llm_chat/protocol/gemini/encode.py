@@ -116,7 +116,9 @@ class _ContentWriter:
         """The contents."""
         contents: list[JsonObject] = []
         kind = ""
-        if any(type(part) is Native for turn in turns for part in turn.parts):
+        if not self._draft.is_plain and any(
+            type(part) is Native for turn in turns for part in turn.parts
+        ):
             self._judge_natives(turns, sources)
         for at, turn in enumerate(turns):
             if turn.role == "tool":
@@ -126,7 +128,11 @@ class _ContentWriter:
                     # Responses stand alone; what they could not carry follows as the user's.
                     contents.append({"role": "user", "parts": self._take_shown()})
                     kind = "user"
-                parts = list(self._parts(turn, at))
+                only = turn.parts[0] if len(turn.parts) == 1 else None
+                if type(only) is Text and only.extras is None:
+                    parts = [{"text": only.content}]
+                else:
+                    parts = list(self._parts(turn, at))
             now = turn.role if turn.role in ("user", "tool") else "model"
             if now == kind:
                 contents[-1]["parts"].extend(parts)
@@ -248,6 +254,10 @@ class _ContentWriter:
 
     def _response(self, part: Part) -> JsonObject:
         assert isinstance(part, ToolResult)
+        if part.extras is None and type(part.content) is str:
+            said = _response_object(part, part.content)
+            plain = {"id": part.tool_call_id, "name": part.name, "response": said}
+            return {"functionResponse": plain}
         fields = {} if part.extras is None else self._draft.extra_fields(part.extras)
         own = as_object(fields.get("functionResponse")) or {}
         response: JsonObject = {"id": part.tool_call_id, "name": part.name}

@@ -57,7 +57,7 @@ _MOST_STOPS = 4
 
 def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     """The request's body and path."""
-    draft.turns = cut_long_texts(draft.turns, draft.note)
+    draft.turns = cut_long_texts(draft)
     writer = _MessageWriter(draft, quirks)
     messages = list(writer.messages())
     body: JsonObject = {"model": draft.model, "messages": messages}

@@ -62,7 +62,7 @@ _FEWEST_TOKENS = 16
 
 def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
-    draft.turns = cut_long_texts(draft.turns, draft.note)
+    draft.turns = cut_long_texts(draft)
     writer = _ItemWriter(draft)
     body: JsonObject = {"model": draft.model, "input": list(writer.items()), "store": False}
     if draft.system_prompt:
