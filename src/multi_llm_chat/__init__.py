@@ -18,6 +18,7 @@ if TYPE_CHECKING:
         LLMProvider,
         Reply,
         create_provider,
+        register_dialect,
         register_provider,
     )
     from multi_llm_chat.chat.chat_service import ChatService
@@ -55,6 +56,7 @@ _HOMES = {
         "LLMProvider",
         "Reply",
         "create_provider",
+        "register_dialect",
         "register_provider",
     ),
     "chat.chat_service": ("ChatService",),
@@ -234,6 +236,7 @@ __all__ = [
     "history_from",
     "history_to",
     "open_store",
+    "register_dialect",
     "register_provider",
     "render",
 ]

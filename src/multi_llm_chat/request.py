@@ -43,7 +43,8 @@ class ModelRequest(Struct, frozen=True):
 
     ``None`` leaves a choice to the provider: its default model, its speaker's name, its address.
     ``skipped_tools`` says of each tool that the caller offered and no model can be offered why it
-    is missing from ``tools``. ``headers`` are extra HTTP headers; their values may be secret, so a
+    is missing from ``tools``. ``messages``, in the provider's own form, are sent in place of ``turns``, unrepaired:
+    a provider's own ``format_history`` makes them. ``headers`` are extra HTTP headers; their values may be secret, so a
     repr shows only their names. The key is not part of a request.
     """
 
@@ -58,6 +59,7 @@ class ModelRequest(Struct, frozen=True):
     stream: bool = True
     speaker: str | None = None
     base_url: str | None = None
+    messages: tuple[JsonObject, ...] | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def __repr__(self) -> str:

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from tests.strategies.histories import nasty_histories
 
 from multi_llm_chat import UsageError, history_from, render
-from multi_llm_chat.protocol.conversion import MESSAGES_KEYS, dialect_of, history_to
+from multi_llm_chat.protocol.conversion import dialect_of, history_to
+from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 
 TEXT = {"type": "text", "content": "hi"}
@@ -64,7 +65,7 @@ def test_the_same_exchange_is_read_from_every_form(dialect: str):
 def test_what_was_read_in_one_form_is_written_in_any_other(dialect: str, provider: str):
     messages = history_to(history_from(NATIVE[dialect], dialect), provider)
     body = render(history_from(NATIVE[dialect], dialect), provider).body
-    assert messages == body[MESSAGES_KEYS[provider_row(provider).dialect]]
+    assert messages == body[DIALECTS[provider_row(provider).dialect].messages]
     assert len(messages) == 3
 
 

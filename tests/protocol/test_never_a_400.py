@@ -13,7 +13,7 @@ from tests.strategies.schemas import nasty_schemas, tool_definitions
 
 from multi_llm_chat import Rendered, RepairPolicy, history_from, render
 from multi_llm_chat.history.json_values import as_list, as_object, clean_text
-from multi_llm_chat.protocol.conversion import MESSAGES_KEYS
+from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.schema.tool_definitions import read_tools
 from multi_llm_chat.testing.validators import validate
@@ -130,7 +130,7 @@ def test_the_same_history_gives_the_same_request(
 
 
 def read_back(rendered: Rendered) -> list[dict[str, Any]]:
-    key = MESSAGES_KEYS[provider_row(rendered.provider).dialect]
+    key = DIALECTS[provider_row(rendered.provider).dialect].messages
     return history_from(
         rendered.body[key], rendered.provider, provider=rendered.provider, model=rendered.model
     )
@@ -144,7 +144,7 @@ def test_what_was_repaired_once_needs_no_further_repair(
     for provider, model in TARGETS:
         once = render(history, provider, model=model, **settings)
         twice = render(read_back(once), provider, model=model, **settings)
-        key = MESSAGES_KEYS[provider_row(provider).dialect]
+        key = DIALECTS[provider_row(provider).dialect].messages
         assert twice.body[key] == once.body[key], (provider, model)
 
 
@@ -223,5 +223,5 @@ def test_a_result_with_a_label_for_media_stays_the_same(
         {"role": "tool", "content": [result]},
     ]
     once = render(history, provider, model=model)
-    key = MESSAGES_KEYS[provider_row(provider).dialect]
+    key = DIALECTS[provider_row(provider).dialect].messages
     assert render(read_back(once), provider, model=model).body[key] == once.body[key]

@@ -14,6 +14,7 @@ from multi_llm_chat.agent._reply_stream import Inquiry
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.protocol.providers import ProviderRow
 from multi_llm_chat.protocol.retry import handed_over
 from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest
@@ -47,11 +48,16 @@ class FallbackProvider(LLMProvider):
     @property
     def chain(self) -> Sequence[LLMProvider]:
         """The providers that are asked, in order; a chain in the chain counts as its members."""
+        if self._answers_itself():
+            return (self,)
         return tuple(asked for member in self.members for asked in member.chain)
 
-    def inquire(self, request: ModelRequest) -> Inquiry:
-        """Check the request, addressed to the first member; nothing is sent."""
-        return self.chain[0].inquire(request)
+    def _find_row(self, name: str | None) -> ProviderRow:
+        del name  # a plug-in's is in no table
+        return self.members[0].row
+
+    def _inquire_network(self, request: ModelRequest) -> Inquiry:
+        return self.members[0].chain[0].inquire(request)
 
     def _addressed(self, request: ModelRequest) -> ModelRequest:
         """The request as it is: each member addresses it when its turn comes."""

@@ -56,7 +56,7 @@ class LocalProvider(LLMProvider):
         """Like ``list_models``, to be awaited."""
         return self.list_models()
 
-    def inquire(self, request: ModelRequest) -> Inquiry:
+    def _inquire_network(self, request: ModelRequest) -> Inquiry:
         """Check the request, whichever provider it was made for; the model is not asked yet."""
         return LocalInquiry(self._local, request, self.speaker)
 

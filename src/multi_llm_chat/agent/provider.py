@@ -10,16 +10,20 @@ Rules:
 5. ``request`` makes a ``ModelRequest`` of a caller's arguments, ``ask`` and ``ask_sync`` perform one;
    the other methods are short forms of these.
 6. Address and key are always the provider object's own, so that no request sends its key to another address.
+7. A subclass, or an object, that replaces ``call_api``, ``acall_api`` or ``ask`` answers with that code, whichever method,
+   chain or run asks it; ``super()`` asks the network. One that replaces ``format_history`` sends the messages that it returns.
+   Such a provider needs no row: without ``default_provider`` it has the name of its class and no key.
 """
 
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Self, TypeAlias, TypedDict, Unpack
+from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack
 
 from msgspec.structs import replace
 
 from multi_llm_chat.agent._reply_stream import (
     AsyncReplyStream,
+    Inquirer,
     Inquiry,
     RemoteInquiry,
     ReplyStream,
@@ -27,23 +31,29 @@ from multi_llm_chat.agent._reply_stream import (
     plain_chunks_async,
 )
 from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
-from multi_llm_chat.agent.provider_access import ProviderAccess
+from multi_llm_chat.agent.plugin_replies import PluginReply, call_arguments, own_messages
+from multi_llm_chat.agent.provider_access import ProviderAccess, ProviderSettings
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import check_contents
-from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.history.values import JsonObject, Turn
+from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync
 from multi_llm_chat.http.transports import Breaker, Transports
 from multi_llm_chat.metering.tokenizers import get_token_info
 from multi_llm_chat.protocol.conversion import history_to
-from multi_llm_chat.protocol.providers import ProviderRow, provider_row
+from multi_llm_chat.protocol.exchange import free_prefix
+from multi_llm_chat.protocol.providers import ProviderRow, is_known, plain_row, provider_row
 from multi_llm_chat.protocol.request_settings import read_options, read_request
 from multi_llm_chat.protocol.retry import RetryPolicy
-from multi_llm_chat.repair.policy import RepairPolicy
+from multi_llm_chat.repair.policy import Note, RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.tool_definitions import find_tools
+
+#: How the messages of a provider look that has no dialect.
+_PLAIN_DIALECT: Final = "openai-chat"
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | None
@@ -60,11 +70,30 @@ class AskSettings(TypedDict, total=False):
     policy: RepairPolicy | None
 
 
+class _OnClassToo:
+    """A method that its class has as well: for an object that is made on the way."""
+
+    def __init__(self, function: Callable[[Any, Iterable[Any]], list[JsonObject]]) -> None:
+        self._function = function
+        self.__doc__ = function.__doc__
+
+    def __get__(
+        self, provider: "LLMProvider | None", owner: "type[LLMProvider]"
+    ) -> Callable[[Iterable[Any]], list[JsonObject]]:
+        def call(history: Iterable[Any]) -> list[JsonObject]:
+            return self._function(owner() if provider is None else provider, history)
+
+        call.__doc__ = self.__doc__
+        return call
+
+
 class LLMProvider:
     """A provider, ready to be asked."""
 
     #: The provider of a subclass that stands for one.
     default_provider: str | None = None
+    #: The model of a subclass that has no row, where none is chosen.
+    default_model: str | None = None
 
     def __init__(
         self,
@@ -98,11 +127,8 @@ class LLMProvider:
             connections_per_host: How many requests may be on their way at once.
             breaker: When a failing endpoint is left alone for a while.
         """
-        name = provider or self.default_provider
-        if name is None:
-            raise UsageError("Name a provider, or use one of the classes made for one")
-        self.row: ProviderRow = provider_row(name)
-        self.model = model or self.row.default_model
+        self.row: ProviderRow = self._find_row(provider or self.default_provider)
+        self.model = model or self.default_model or self.row.default_model
         self.speaker = speaker or self.row.speaker
         self._own_speaker = speaker
         self._access = ProviderAccess(self.row, api_key=api_key, base_url=base_url, headers=headers)
@@ -112,6 +138,15 @@ class LLMProvider:
         self._transports = Transports(
             timeouts=timeouts, connections_per_host=connections_per_host, breaker=breaker
         )
+
+    def set_up(self, **settings: Unpack[ProviderSettings]) -> None:
+        """Change settings of a provider that a factory made: ``model``, ``speaker``, ``options``, ``policy``, ``retry``."""
+        self.model = settings.get("model") or self.model
+        self._own_speaker = settings.get("speaker") or self._own_speaker
+        self.speaker = self._own_speaker or self.speaker
+        self.options = self._settled(settings.get("options"))
+        self._policy = settings.get("policy") or self._policy
+        self._retry = settings.get("retry") or self._retry
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.row.name!r}, model={self.model!r})"
@@ -175,6 +210,10 @@ class LLMProvider:
         What the request leaves open is the provider object's. A request made for another provider
         keeps its conversation, tools and options; model, speaker and headers are then this one's.
         """
+        return AsyncReplyStream(self._below("ask"), request)
+
+    def open_reply(self, request: ModelRequest) -> AsyncReplyStream:
+        """Like ``ask``, also where a plug-in has its own ``ask``: the stream knows its batches and its reply."""
         return AsyncReplyStream(self.chain, request)
 
     def ask_sync(self, request: ModelRequest) -> ReplyStream:
@@ -192,7 +231,8 @@ class LLMProvider:
 
         The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
         """
-        return plain_chunks(self.stream(history, system_prompt, tools, **settings))
+        request = self.request(history, system_prompt, tools, **settings)
+        return plain_chunks(ReplyStream(self._below("call_api"), request))
 
     def acall_api(
         self,
@@ -202,7 +242,8 @@ class LLMProvider:
         **settings: Unpack[AskSettings],
     ) -> AsyncGenerator[JsonObject]:
         """Like ``call_api``, with ``async for``."""
-        return plain_chunks_async(self.astream(history, system_prompt, tools, **settings))
+        request = self.request(history, system_prompt, tools, **settings)
+        return plain_chunks_async(AsyncReplyStream(self._below("acall_api"), request))
 
     def stream(
         self,
@@ -225,7 +266,7 @@ class LLMProvider:
         **settings: Unpack[AskSettings],
     ) -> AsyncReplyStream:
         """Like ``stream``, with ``async for``."""
-        return self.ask(self.request(history, system_prompt, tools, **settings))
+        return self.open_reply(self.request(history, system_prompt, tools, **settings))
 
     def complete(
         self,
@@ -253,13 +294,14 @@ class LLMProvider:
     ) -> Reply:
         """Like ``complete``, to be awaited."""
         request = self.request(history, system_prompt, tools, stream=False, **settings)
-        async with self.ask(request) as stream:
+        async with self.open_reply(request) as stream:
             async for _ in stream:
                 pass
             return stream.reply
 
+    @_OnClassToo
     def format_history(self, history: Iterable[Any]) -> list[JsonObject]:
-        """The history as this provider's own messages.
+        """The history as this provider's own messages; the class of one provider can be asked, too.
 
         Raises:
             UsageError: The content of a turn is neither a string nor a list.
@@ -268,7 +310,7 @@ class LLMProvider:
         check_contents(turns)
         return history_to(
             turns,
-            self.name,
+            self.name if is_known(self.name) else _PLAIN_DIALECT,
             model=self.model,
             policy=self._policy,
             options=self.options,
@@ -295,7 +337,9 @@ class LLMProvider:
         )
 
     def list_models(self) -> list[ModelInfo]:
-        """The models on offer."""
+        """The models on offer; of a provider with code of its own, its model."""
+        if self._answers_itself():
+            return [ModelInfo(self.model)]
         listing = self._listing()
         for request in listing.requests():
             listing.receive(*drive_sync.fetch(request, self._transports.for_sync()))
@@ -303,6 +347,8 @@ class LLMProvider:
 
     async def alist_models(self) -> list[ModelInfo]:
         """Like ``list_models``, to be awaited."""
+        if self._answers_itself():
+            return self.list_models()
         listing = self._listing()
         for request in listing.requests():
             listing.receive(*await drive_async.fetch(request, self._transports.for_async()))
@@ -335,10 +381,85 @@ class LLMProvider:
 
     def inquire(self, request: ModelRequest) -> Inquiry:
         """Check the request, addressed to this provider; nothing is sent."""
-        key = self._access.key()
-        return RemoteInquiry(
-            self._addressed(request), self._transports, api_key=key, retry=self._retry
+        code = self._code("ask")
+        if code is None:
+            return self._inquire_chunks(request)
+        addressed = self._addressed(request)
+        return self._plugin_reply(addressed, lambda: code(addressed))
+
+    def _inquire_chunks(self, request: ModelRequest) -> Inquiry:
+        """Let the subclass's ``call_api`` answer; the network if it has none."""
+        code = self._code("acall_api") or self._code("call_api")
+        if code is None:
+            return self._inquire_network(request)
+        addressed = self._addressed(request)
+        arguments, notes = call_arguments(code, addressed)
+        return self._plugin_reply(
+            addressed, lambda: code(write_history(addressed.turns), **arguments), notes
         )
+
+    def _inquire_network(self, request: ModelRequest) -> Inquiry:
+        """Ask the provider itself."""
+        key = self._access.key()
+        addressed = self._addressed(request)
+        code = self._code("format_history")
+        if code is not None:
+            addressed = replace(addressed, messages=own_messages(self.name, code, addressed))
+        return RemoteInquiry(addressed, self._transports, api_key=key, retry=self._retry)
+
+    def _plugin_reply(
+        self, request: ModelRequest, source: Callable[[], object], notes: tuple[Note, ...] = ()
+    ) -> Inquiry:
+        turn = Turn(request.speaker or self.speaker, model=request.model)
+        return PluginReply(
+            self.name,
+            source,
+            turn,
+            id_prefix=free_prefix(request.turns),
+            notes=notes,
+            secrets=self._access.secrets(),
+        )
+
+    def _below(self, method: str) -> Sequence[Inquirer]:
+        """Who answers when the default of a method is called: by a subclass that replaces it, or by others."""
+        below = self._inquire_network
+        if method == "ask":
+            below = self._inquire_chunks
+        elif self._code(method) is None:
+            return self.chain
+        return [_Below(below) if each is self else each for each in self.chain]
+
+    def _code(self, method: str) -> Callable[..., Any] | None:
+        """What a subclass or this object has in place of a method; None if it has nothing."""
+        if method in self.__dict__:
+            return self.__dict__[method]
+        for owner in type(self).__mro__:
+            if method in owner.__dict__:
+                own = owner.__dict__[method] is not _DEFAULTS[method]
+                return getattr(self, method) if own else None
+        return None
+
+    def _answers_itself(self) -> bool:
+        return any(self._code(method) is not None for method in ("ask", "call_api", "acall_api"))
+
+    def _find_row(self, name: str | None) -> ProviderRow:
+        if not self._answers_itself():
+            if name is None:
+                raise UsageError("Name a provider, or use one of the classes made for one")
+            return provider_row(name)
+        if name is None:
+            name = type(self).__name__.lower()
+            name = name.removesuffix("provider") or name
+        return provider_row(name) if is_known(name) else plain_row(name)
+
+    def __getattr__(self, name: str) -> Any:
+        # A subclass whose own __init__ does not call this one's is set up when it is first used.
+        if name not in _STATE or "row" in self.__dict__:
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        own = dict(self.__dict__)
+        LLMProvider.__init__(self)
+        self.__dict__.update(own)
+        return self.__dict__[name]
 
     def _addressed(self, request: ModelRequest) -> ModelRequest:
         """The request with this provider's name, model, speaker, address and headers."""
@@ -367,9 +488,25 @@ class LLMProvider:
 
 def _is_named(name: str, provider: str) -> bool:
     """Whether a name, or a speaker's, means this provider."""
-    if name == provider:
-        return True
-    try:
-        return provider_row(name).name == provider
-    except UsageError:  # a plug-in's, which has no row
-        return False
+    return name == provider or (is_known(name) and provider_row(name).name == provider)
+
+
+class _Below:
+    """A provider without the code of its own that calls this."""
+
+    def __init__(self, answer: Callable[[ModelRequest], Inquiry]) -> None:
+        self._answer = answer
+
+    def inquire(self, request: ModelRequest) -> Inquiry:
+        """Check the request; nothing is sent."""
+        return self._answer(request)
+
+
+#: What a subclass may replace; see rule 7.
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    name: LLMProvider.__dict__[name] for name in ("ask", "call_api", "acall_api", "format_history")
+}
+#: What ``__init__`` sets.
+_STATE: Final = frozenset(
+    {"row", "model", "speaker", "options", "_own_speaker", "_access", "_policy", "_retry", "_transports"}
+)  # fmt: skip

@@ -98,6 +98,12 @@ class ProviderAccess:
             )
         return key
 
+    def secrets(self) -> dict[str, str]:
+        """The key, if there is one, and the values of the headers: what no error may show."""
+        variable = self._row.key_variable
+        given = self._key or (self._environment.get(variable) if variable else None)
+        return {**self.headers, "": given} if given else dict(self.headers)
+
     def base_url(self) -> str:
         """The address below which the provider's paths are.
 

@@ -2,17 +2,23 @@
 
 Rules:
 1. A name is looked up in this order: what was registered, the rows of ``multi_llm_chat.protocol.providers``,
-   the entry points of the group ``multi_llm_chat.providers``.
+   the entry points of the group ``multi_llm_chat.providers``. ``package.module:Class`` is imported.
 2. Entry points are read only for a name that is unknown otherwise: reading them looks at every
-   installed package. What one gives is registered, so that it is read once.
-3. A factory takes the keywords of ``ProviderSettings`` and returns an ``LLMProvider``; a class will do.
-4. Nothing here names a package above this one: ``simulated`` is an entry point of this distribution.
+   installed package. What one gives is registered, so that it is read once. A dialect that a row names and we do not
+   have is read in the same way, from the group ``multi_llm_chat.dialects``.
+3. A factory takes the keywords of ``ProviderSettings``, or some of them, and returns an ``LLMProvider``, or an object
+   that has ``ask`` or ``call_api``; a class will do. A ``ProviderRow`` in its place is a provider on a known dialect.
+4. A setting that a factory does not take is set on the provider it returns where that is possible; else it is a ``UsageError``.
+5. Nothing here names a package above this one: ``simulated`` is an entry point of this distribution.
 """
 
-from collections.abc import Callable, Sequence
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final, TypeAlias, Unpack, cast
+from typing import Any, Final, TypeAlias, Unpack, cast
+
+from msgspec.structs import replace
 
 from multi_llm_chat.agent._reply_stream import AsyncReplyStream, ReplyStream
 from multi_llm_chat.agent.fallback_chain import FallbackProvider
@@ -21,7 +27,15 @@ from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.provider_access import ProviderSettings
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.metering.model_windows import Window, register_windows
+from multi_llm_chat.protocol.dialect_registry import DIALECTS, Dialect, register_dialect
+from multi_llm_chat.protocol.providers import (
+    ProviderRow,
+    is_known,
+    plain_row,
+    provider_row,
+    register_row,
+)
 
 __all__ = [
     "AsyncReplyStream",
@@ -31,15 +45,21 @@ __all__ = [
     "GeminiProvider",
     "LLMProvider",
     "ModelInfo",
+    "PluginProvider",
     "ProviderFactory",
+    "ProviderRow",
     "ProviderSettings",
     "Reply",
     "ReplyStream",
+    "as_provider",
     "create_provider",
+    "find_factory",
+    "register_dialect",
     "register_provider",
 ]
 
 ENTRY_POINTS: Final = "multi_llm_chat.providers"
+DIALECT_ENTRY_POINTS: Final = "multi_llm_chat.dialects"
 
 
 class ChatGPTProvider(LLMProvider):
@@ -70,16 +90,63 @@ _CLASSES: Final[dict[str, type[LLMProvider]]] = {
 _OF_ONE: Final = ("model", "api_key", "base_url", "headers")
 
 
-#: Makes a provider from the keywords of ``ProviderSettings``: a subclass of ``LLMProvider``, or a function.
-ProviderFactory: TypeAlias = Callable[..., LLMProvider]
+#: Makes a provider from the keywords of ``ProviderSettings``: a subclass of ``LLMProvider``, a function, or a class
+#: with ``ask`` or ``call_api``.
+ProviderFactory: TypeAlias = Callable[..., Any]
+
+
+class PluginProvider(LLMProvider):
+    """An object with ``ask`` or ``call_api`` that is no ``LLMProvider``, as one.
+
+    Args:
+        plugin: The object; its ``model`` and ``speaker`` are used where it has them.
+        provider: The provider's name.
+        settings: See ``ProviderSettings``.
+    """
+
+    def __init__(self, plugin: object, provider: str, **settings: Unpack[ProviderSettings]) -> None:
+        self.plugin = plugin
+        for name in ("model", "speaker"):
+            own = getattr(plugin, name, None)
+            if isinstance(own, str) and settings.get(name) is None:
+                settings[name] = own
+        super().__init__(provider, **settings)
+
+    def _code(self, method: str) -> Callable[..., Any] | None:
+        code = getattr(self.plugin, method, None)
+        return code if callable(code) else None
+
+    def _find_row(self, name: str | None) -> ProviderRow:
+        return plain_row(name or "plugin")
+
+    def close(self) -> None:
+        """Close the object, if it can be closed."""
+        close = getattr(self.plugin, "close", None)
+        if callable(close):
+            close()
+
+
+def as_provider(value: object, name: str) -> LLMProvider:
+    """A provider from an ``LLMProvider``, or from an object with ``ask`` or ``call_api``, under this name.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if isinstance(value, LLMProvider):
+        return value
+    if any(callable(getattr(value, method, None)) for method in ("ask", "call_api", "acall_api")):
+        return PluginProvider(value, name)
+    raise UsageError(
+        f"{name!r} is no provider: {type(value).__name__} has neither ask nor call_api"
+    )
 
 
 def create_provider(name: str | Sequence[str], **settings: Unpack[ProviderSettings]) -> LLMProvider:
     """The provider of this name, or a chain of several: ``create_provider(["claude", "gemini"])``.
 
     Args:
-        name: A provider's name, its speaker's, or a list of them; ``local`` is the model inside
-            this process (or a running Ollama), ``simulated`` a scripted one over real HTTP.
+        name: A provider's name, its speaker's, ``package.module:Class``, or a list of them; ``local`` is the model
+            inside this process (or a running Ollama), ``simulated`` a scripted one over real HTTP.
         settings: See ``ProviderSettings``: ``model``, ``api_key``, ``base_url``, ``options``,
             ``policy``, ``retry``, ``speaker``, ``headers``, ``timeouts``,
             ``connections_per_host``, ``breaker``.
@@ -88,56 +155,163 @@ def create_provider(name: str | Sequence[str], **settings: Unpack[ProviderSettin
         if any(settings.get(setting) for setting in _OF_ONE):
             raise UsageError("In a chain each provider has its own model, key, address and headers")
         return FallbackProvider([create_provider(member, **settings) for member in name])
-    key = _key(name)
-    factory = _FACTORIES.get(key)
+    factory = find_factory(name)
     if factory is not None:
-        return factory(**settings)
-    try:
-        row = provider_row(name)
-    except UsageError as unknown:
-        factory = _installed(key)
-        if factory is None:
-            raise UsageError(
-                f"{unknown}, and what packages offer as entry points {ENTRY_POINTS!r}"
-            ) from None
-        register_provider(key, factory)
-        return factory(**settings)
+        return _made(factory, _plugin_name(str(name)), settings)
+    row = provider_row(name)
+    _find_dialect(row)
     return _CLASSES.get(row.name, LLMProvider)(row.name, **settings)
 
 
-def register_provider(name: str, factory: ProviderFactory) -> None:
+def find_factory(name: object) -> ProviderFactory | None:
+    """The factory of a provider that was registered, is a path, or comes from a package; None for one that has a row.
+
+    Raises:
+        UsageError: No provider has this name, or its package cannot be loaded.
+    """
+    key = _key(name)
+    factory = _FACTORIES.get(key)
+    if factory is not None or is_known(name):
+        return factory
+    if ":" in key:
+        factory = _imported(str(name).strip())
+        register_provider(key, factory)
+        return factory
+    found = _installed(key, ENTRY_POINTS, "provider")
+    if found is None:
+        try:
+            provider_row(name)
+        except UsageError as unknown:
+            also = f"and what packages offer as entry points {ENTRY_POINTS!r}"
+            raise UsageError(f"{unknown}, {also}") from None
+    else:
+        register_provider(key, found)
+    return _FACTORIES.get(key)
+
+
+def register_provider(
+    name: str,
+    factory: ProviderFactory | ProviderRow,
+    *,
+    windows: Mapping[str, int | Window] | None = None,
+) -> None:
     """Let ``create_provider(name)`` use this factory; a later registration replaces an earlier one.
 
     Args:
         name: The provider's name; one of ours may be replaced.
-        factory: Called with the keywords that ``create_provider`` was given.
+        factory: Called with the keywords that ``create_provider`` was given. Or a ``ProviderRow``: a provider on a known
+            dialect, with its address, its key's variable and what it demands of a history.
+        windows: The windows of its models, by name or pattern such as ``acme-*``.
     """
     key = _key(name)
     if not key:
         raise UsageError("A provider needs a name")
-    _FACTORIES[key] = factory
+    if windows:
+        register_windows(windows)
+    if isinstance(factory, ProviderRow):
+        register_row(factory if factory.name == key else replace(factory, name=key))
+    elif callable(factory):
+        _FACTORIES[key] = factory
+    else:
+        raise UsageError(
+            f"The provider {key!r} is made by a class, a function or a ProviderRow, not by {type(factory).__name__}"
+        )
 
 
 def _key(name: object) -> str:
     return str(getattr(name, "value", name)).strip().lower()
 
 
-def _installed(key: str) -> ProviderFactory | None:
-    """The factory that an installed package offers under this name."""
-    found = [entry for entry in entry_points(group=ENTRY_POINTS) if _key(entry.name) == key]
+def _plugin_name(name: str) -> str:
+    """The name of a provider that is given by its path: that of its class."""
+    last = _key(name).rpartition(":")[2]
+    return last.rpartition(".")[2]
+
+
+def _made(factory: ProviderFactory, name: str, settings: ProviderSettings) -> LLMProvider:
+    """The provider of a factory, with the settings that the factory does not take."""
+    given = cast("dict[str, Any]", dict(settings))
+    left = {} if _takes_all(factory) else _not_taken(factory, given)
+    made = factory(**{key: value for key, value in given.items() if key not in left})
+    if isinstance(made, LLMProvider):
+        if not is_known(made.name):  # a plug-in is called as it was asked for
+            speaker = made.row.speaker
+            made.row = replace(made.row, name=name, speaker=name)
+            made.speaker = name if made.speaker == speaker else made.speaker
+    else:
+        as_provider(made, name)
+        made = PluginProvider(made, name, **cast("ProviderSettings", left))
+        left = {key: left[key] for key in left if key in _OF_NETWORK}
+    for key, value in left.items():
+        if value is not None and key in _OF_NETWORK:
+            raise UsageError(f"The provider {name!r} takes no {key}")
+    made.set_up(**cast("ProviderSettings", left))
+    return made
+
+
+#: What only a provider's own code can use.
+_OF_NETWORK: Final = frozenset(
+    {"api_key", "base_url", "headers", "timeouts", "connections_per_host", "breaker"}
+)
+
+
+def _takes_all(factory: ProviderFactory) -> bool:
+    return any(each.kind is each.VAR_KEYWORD for each in _parameters(factory))
+
+
+def _not_taken(factory: ProviderFactory, settings: dict[str, Any]) -> dict[str, Any]:
+    known = ProviderSettings.__annotations__
+    taken = {each.name for each in _parameters(factory)}
+    return {key: value for key, value in settings.items() if key in known and key not in taken}
+
+
+def _parameters(factory: ProviderFactory) -> Sequence[inspect.Parameter]:
+    return tuple(inspect.signature(factory).parameters.values())
+
+
+def _imported(path: str) -> ProviderFactory:
+    """The class at ``package.module:Class``."""
+    module, _, name = path.partition(":")
+    try:
+        found: Any = import_module(module)
+        for each in name.split("."):
+            found = getattr(found, each)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UsageError(f"The provider {path!r} cannot be loaded: {error}") from error
+    methods = ("ask", "call_api", "acall_api")
+    if not isinstance(found, type) or not any(hasattr(found, method) for method in methods):
+        raise UsageError(f"{path!r} is no class of a provider: it has neither ask nor call_api")
+    return found
+
+
+def _find_dialect(row: ProviderRow) -> None:
+    """Load the dialect of a row from its package, where we do not have it."""
+    if row.dialect in DIALECTS:
+        return
+    found = _installed(row.dialect, DIALECT_ENTRY_POINTS, "dialect")
+    if not isinstance(found, Dialect):
+        raise UsageError(
+            f"The provider {row.name!r} speaks {row.dialect!r}, which is no known dialect: {', '.join(sorted(DIALECTS))}"
+        )
+    register_dialect(row.dialect, found)
+
+
+def _installed(key: str, group: str, kind: str) -> Any:
+    """What an installed package offers under this name."""
+    found = [entry for entry in entry_points(group=group) if _key(entry.name) == key]
     if not found:
         return None
     if len(found) > 1:
         places = ", ".join(sorted(map(_place, found)))
         raise UsageError(
-            f"Several packages offer a provider {key!r}: {places}. Uninstall all but one"
+            f"Several packages offer a {kind} {key!r}: {places}. Uninstall all but one"
         )
     [entry] = found
     try:
-        return cast("ProviderFactory", entry.load())
+        return entry.load()
     except (ImportError, AttributeError) as error:
         raise UsageError(
-            f"The provider {key!r} of {_place(entry)} cannot be loaded: {error}"
+            f"The {kind} {key!r} of {_place(entry)} cannot be loaded: {error}"
         ) from error
 
 

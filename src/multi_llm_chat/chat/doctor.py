@@ -17,12 +17,12 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.agent.providers import create_provider
+from multi_llm_chat.agent.providers import create_provider, find_factory
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings
-from multi_llm_chat.errors import MultiLLMChatError
+from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.local import list_models
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.store import list_conversations, open_store
@@ -102,16 +102,16 @@ def _configuration(path: Path) -> tuple[Settings, Finding]:
 
 
 def _speakers(settings: Settings) -> list[Finding]:
-    known = {*ROWS, *(row.speaker for row in ROWS.values()), "local", "simulated"}
     findings: list[Finding] = []
     for name, speaker in settings.speakers.items():
         providers = (speaker.provider,) if isinstance(speaker.provider, str) else speaker.provider
-        unknown = [each for each in providers if each.lower() not in known]
-        findings.append(
-            Finding("speaker", name, "wrong", f"no provider is called {unknown[0]!r}", f"One of: {', '.join(sorted(ROWS))}, local, simulated")
-            if unknown
-            else Finding("speaker", name, "ok", " → ".join(providers))
-        )  # fmt: skip
+        try:
+            for each in providers:
+                find_factory(each)
+        except UsageError as error:
+            findings.append(Finding("speaker", name, "wrong", str(error), "Name another provider"))
+        else:
+            findings.append(Finding("speaker", name, "ok", " → ".join(providers)))
     names = {*settings.speakers, *(row.speaker for row in ROWS.values()), "local"}
     for group, members in settings.groups.items():
         unknown = [each for each in members if each not in names]

@@ -7,20 +7,24 @@ Rules:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Final, cast
+from typing import cast
 
 from msgspec import Struct
 
-from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create_provider
+from multi_llm_chat.agent.providers import (
+    FallbackProvider,
+    LLMProvider,
+    ProviderSettings,
+    as_provider,
+    create_provider,
+    find_factory,
+)
 from multi_llm_chat.chat.speaker_names import speaker_settings
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.repair import RepairPolicy
-
-#: Providers without a row of their own.
-_ELSEWHERE: Final = frozenset({"local", "simulated"})
 
 
 class Speaker(Struct, frozen=True):
@@ -89,13 +93,14 @@ class Speakers(Mapping[str, Speaker]):
 
 
 def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
-    """Speakers from providers that exist already.
+    """Speakers from providers that exist already, or from objects that have ``ask`` or ``call_api``.
 
     Raises:
         UsageError: A provider has another speaker name than the one it is addressed by.
     """
     speakers: dict[str, Speaker] = {}
-    for name, provider in providers.items():
+    for name, given in providers.items():
+        provider = as_provider(given, name)
         if provider.speaker != name:
             raise UsageError(
                 f"The provider of {name!r} speaks as {provider.speaker!r}; make it with speaker={name!r}"
@@ -140,16 +145,15 @@ def _member(
     provider: str, name: str, own: SpeakerSettings, policy: RepairPolicy, keys: Keys
 ) -> LLMProvider:
     alone = isinstance(own.provider, str)
-    remote = provider not in _ELSEWHERE
     variable = own.key
-    if variable is None and remote:
+    if variable is None and find_factory(provider) is None:  # a plug-in finds its key itself
         variable = provider_row(provider).key_variable
-    return create_provider(
-        provider,
-        model=own.model if alone else None,
-        api_key=keys.value(variable) if remote and variable else None,
-        base_url=own.base_url if remote and alone else None,
-        options=own.options,
-        speaker=name,
-        policy=policy,
-    )
+    settings: ProviderSettings = {"options": own.options, "speaker": name, "policy": policy}
+    key = keys.value(variable) if variable else None
+    if key is not None:
+        settings["api_key"] = key
+    if alone and own.model is not None:
+        settings["model"] = own.model
+    if alone and own.base_url is not None:
+        settings["base_url"] = own.base_url
+    return create_provider(provider, **settings)

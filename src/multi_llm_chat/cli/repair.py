@@ -10,7 +10,8 @@ import click
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.protocol.conversion import MESSAGES_KEYS, history_from
+from multi_llm_chat.protocol.conversion import history_from
+from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.testing.validators import validate
@@ -83,7 +84,7 @@ def _judge(document: object, provider: str, model: str | None) -> None:
 def _plain_body(messages: list[Any], provider: str, model: str | None) -> JsonObject:
     """The shortest request with these messages."""
     row = provider_row(provider)
-    body: JsonObject = {MESSAGES_KEYS[row.dialect]: messages}
+    body: JsonObject = {DIALECTS[row.dialect].messages: messages}
     if row.dialect != "gemini":
         body["model"] = model or row.default_model
     if row.dialect == "anthropic":

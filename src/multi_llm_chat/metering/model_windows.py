@@ -3,7 +3,8 @@
 Rules:
 1. The first row of the table whose pattern is found in the model's lower-case name decides, so that
    ``openai/gpt-5`` and ``gpt-5-2025-08-07`` are known too; narrower patterns stand first.
-2. What a caller or the configuration says (``windows=``, ``[context.windows]``) comes before the table.
+2. What a caller or the configuration says (``windows=``, ``[context.windows]``) comes before what a plug-in registered,
+   and that before the table.
 3. A model that is not known gets a cautious window that is marked as such.
 4. From a window goes the room for the answer, at most a third, and a reserve of 2,000 tokens, at most an eighth.
 
@@ -112,6 +113,14 @@ class Window(Struct, frozen=True):
         return self.tokens - min(wanted, self.tokens // 3) - reserve
 
 
+_REGISTERED: dict[str, int | Window] = {}
+
+
+def register_windows(windows: Mapping[str, int | Window]) -> None:
+    """Make the windows of a plug-in's models known, by name or by pattern such as ``acme-*``."""
+    _REGISTERED.update(windows)
+
+
 def window_of(
     model: str, provider: str = "", overrides: Mapping[str, int | Window] | None = None
 ) -> Window:
@@ -122,7 +131,7 @@ def window_of(
         provider: Who serves it: some servers give less than the model could take.
         overrides: Windows by model name or by pattern such as ``my-*``, as a configuration has them.
     """
-    for pattern, size in (overrides or {}).items():
+    for pattern, size in (*(overrides or {}).items(), *_REGISTERED.items()):
         if fnmatchcase(model, pattern):
             return size if isinstance(size, Window) else Window(size)
     served = SERVERS.get(provider)

@@ -46,6 +46,7 @@ def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str
 
     The second value leads from the names of tools that were renamed back to those in ``request``.
     """
+    request = replace(request, messages=None)  # what was refused was not of our making
     if key == "rename_tools":
         return _rename_tools(request)
     change = _REPAIRS.get(key)

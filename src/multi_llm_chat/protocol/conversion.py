@@ -17,14 +17,6 @@ from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.protocol.request_settings import RequestSettings
 
-#: The key of a request's body that holds its history, by dialect.
-MESSAGES_KEYS = {
-    "openai_chat": "messages",
-    "openai_responses": "input",
-    "anthropic": "messages",
-    "gemini": "contents",
-}
-
 _NAMES = {
     "openai-chat": "openai_chat",
     "openai-responses": "openai_responses",
@@ -108,7 +100,7 @@ def history_to(
 ) -> list[JsonObject]:
     """The provider's messages for a history: those of ``render``, which takes the same settings."""
     rendered = render(history, provider, **settings)
-    return rendered.body[MESSAGES_KEYS[provider_row(provider).dialect]]
+    return rendered.body[DIALECTS[provider_row(provider).dialect].messages]
 
 
 def dialect_of(name: str, messages: object = None) -> str:

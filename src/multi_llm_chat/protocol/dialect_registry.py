@@ -1,9 +1,9 @@
 """The registry of wire formats, each behind the same few functions.
 
-A new format is one package next to this module and one entry in ``DIALECTS``.
+A new format is one package next to this module and one entry in ``DIALECTS``, or ``register_dialect`` from elsewhere.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -48,13 +48,19 @@ class Decoder(Protocol):
 
 
 class Dialect(Struct, frozen=True):
-    """How a wire format is written and read."""
+    """How a wire format is written and read.
+
+    ``messages`` is the key of a request's body that holds its history; ``system_in_messages`` says that the
+    system prompt is the first of them.
+    """
 
     encode: Callable[[RequestDraft, ChatQuirks], Encoded]
     decoder: Callable[[DecodeContext], Decoder]
     decode_reply: Callable[[bytes, DecodeContext], tuple[tuple[Part, ...], list[Event]]]
     read_failure: Callable[..., ProviderError]
     read_messages: Callable[[object, Origin], Sequence[Turn]]
+    messages: str = "messages"
+    system_in_messages: bool = False
 
 
 def _plain(
@@ -64,13 +70,14 @@ def _plain(
     return lambda draft, _quirks: encode(draft)
 
 
-DIALECTS: Mapping[str, Dialect] = {
+DIALECTS: dict[str, Dialect] = {
     "openai_chat": Dialect(
         encode=chat_encode.encode,
         decoder=chat_decode.OpenAIChatDecoder,
         decode_reply=chat_decode.decode_reply,
         read_failure=chat_decode.read_failure,
         read_messages=chat_read.read_messages,
+        system_in_messages=True,
     ),
     "openai_responses": Dialect(
         encode=_plain(responses_encode.encode),
@@ -78,6 +85,7 @@ DIALECTS: Mapping[str, Dialect] = {
         decode_reply=responses_decode.decode_reply,
         read_failure=responses_decode.read_failure,
         read_messages=responses_read.read_messages,
+        messages="input",
     ),
     "anthropic": Dialect(
         encode=_plain(anthropic_encode.encode),
@@ -92,5 +100,11 @@ DIALECTS: Mapping[str, Dialect] = {
         decode_reply=gemini_decode.decode_reply,
         read_failure=gemini_decode.read_failure,
         read_messages=gemini_read.read_messages,
+        messages="contents",
     ),
 }
+
+
+def register_dialect(name: str, dialect: Dialect) -> None:
+    """Make a wire format known, so that a ``ProviderRow`` can name it; a later one replaces an earlier one."""
+    DIALECTS[name] = dialect

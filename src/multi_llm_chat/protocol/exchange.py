@@ -100,7 +100,7 @@ class Exchange:
             origin=Origin(self._row.name, endpoint_of(self._base_url), self.rendered.model),
             names=self.rendered.names,
             arguments=self.rendered.arguments,
-            id_prefix=_free_prefix(asked.turns),
+            id_prefix=free_prefix(asked.turns),
         )
         self._parser = SseDecoder()
         self._decoder: Decoder = self._dialect.decoder(self._context)
@@ -203,7 +203,7 @@ class Exchange:
         return events
 
 
-def _free_prefix(turns: Sequence[Turn]) -> str:
+def free_prefix(turns: Sequence[Turn]) -> str:
     """A beginning for ids of new calls that no call in the history has."""
     taken = {part.tool_call_id for turn in turns for part in turn.parts if type(part) is ToolCall}
     prefix = f"call_{len(turns)}"

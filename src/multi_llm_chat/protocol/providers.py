@@ -85,8 +85,6 @@ class MediaLimits(Struct, frozen=True):
     pdf_pages: int | None = None
 
 
-DialectName = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
-
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
 _FORTY = re.compile(r"[!-~]{1,40}")  # OAI-07
 _NAMES = re.compile(r"[A-Za-z0-9_-]{1,64}")  # OAI-08, ANT-17, MIS-09
@@ -97,7 +95,7 @@ class ProviderRow(Struct, frozen=True):
     """One provider: where it is, how it is asked, and what it demands of a history."""
 
     name: str
-    dialect: DialectName
+    dialect: str
     speaker: str
     base_url: str
     default_model: str
@@ -406,9 +404,30 @@ _ALIASES = {"chatgpt": "openai", "claude": "anthropic", "google": "gemini", "gro
 
 def provider_row(name: object) -> ProviderRow:
     """The row of a provider, by its name or its speaker's (an enum's value will do)."""
-    value = getattr(name, "value", name)
-    key = str(value).strip().lower()
-    row = EMBEDDED if key == EMBEDDED.name else ROWS.get(_ALIASES.get(key, key))
+    row = _find(name)
     if row is None:
+        value = getattr(name, "value", name)
         raise UsageError(f"Unknown provider {value!r}; known are: {', '.join(sorted(ROWS))}")
     return row
+
+
+def is_known(name: object) -> bool:
+    """Whether a provider of this name has a row."""
+    return _find(name) is not None
+
+
+def plain_row(name: str) -> ProviderRow:
+    """The row of a provider that answers with code of its own: no address, no key."""
+    return _compatible(name, "", "default", None, ChatQuirks())
+
+
+def register_row(row: ProviderRow) -> None:
+    """Make a provider known by its row; a later row of the same name replaces an earlier one."""
+    ROWS[row.name] = row
+    if row.speaker != row.name:
+        _ALIASES.setdefault(row.speaker, row.name)
+
+
+def _find(name: object) -> ProviderRow | None:
+    key = str(getattr(name, "value", name)).strip().lower()
+    return EMBEDDED if key == EMBEDDED.name else ROWS.get(_ALIASES.get(key, key))

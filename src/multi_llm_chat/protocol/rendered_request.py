@@ -113,7 +113,14 @@ def _render(request: ModelRequest) -> Rendered:
         characters=repaired.characters,
         notes=notes,
     )
-    encoded = DIALECTS[row.dialect].encode(draft, row.chat)
+    dialect = DIALECTS[row.dialect]
+    encoded = dialect.encode(draft, row.chat)
+    if request.messages is not None:
+        own = list(request.messages)
+        if dialect.system_in_messages and draft.system_prompt:
+            own.insert(0, encoded.body[dialect.messages][0])
+        encoded.body[dialect.messages] = own
+        notes.append(Note("", None, "sent the messages of the provider's own format_history"))
     return Rendered(
         provider=row.name,
         model=model,

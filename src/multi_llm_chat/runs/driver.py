@@ -453,7 +453,7 @@ class RunDriver:
             options=effect.options,
             policy=spec.policy,
         )
-        async with spec.provider.ask(request) as stream:
+        async with spec.provider.open_reply(request) as stream:
             batches = aiter(stream.batches())
             complete = False  # a cancel after the last event does not discard the reply
             while True:
@@ -574,7 +574,7 @@ class RunDriver:
 
 
 async def _whole_reply(provider: LLMProvider, request: ModelRequest) -> Reply:
-    async with provider.ask(request) as stream:
+    async with provider.open_reply(request) as stream:
         async for _ in stream:
             pass
         return stream.reply

@@ -23,7 +23,7 @@ class Route(Struct, frozen=True):
     """What a request asks for."""
 
     provider: str
-    dialect: Dialect
+    dialect: str
     operation: Operation = "generate"
     model: str | None = None
     streamed: bool = False

@@ -78,7 +78,7 @@ async def speaker(request: Request) -> Response:
         if not isinstance(entry.get("provider"), str) and _chain(entry) == form.provider:
             form.provider = ""
         else:
-            entry["provider"] = form.provider.strip()
+            entry["provider"] = _provider(form.provider.strip(), entry.get("provider"))
         for field in ("model", "base_url", "system_prompt"):
             value = getattr(form, field).strip()
             if value:
@@ -90,6 +90,13 @@ async def speaker(request: Request) -> Response:
             entry["options"] = _options(form.options)
 
     return _apply(context, change)
+
+
+def _provider(name: str, before: object) -> str:
+    """The chosen provider; a page cannot make the server import code that its configuration does not name."""
+    if ":" in name and name != before:
+        raise UsageError("A provider that is given by its path is set in the configuration file")
+    return name
 
 
 def _chain(entry: Any) -> str:
