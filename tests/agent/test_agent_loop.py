@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -123,16 +122,22 @@ def test_at_the_iteration_limit_the_model_is_asked_once_more_without_tools():
     assert final_text(end.delta) == "So far so good."
 
 
-@pytest.mark.parametrize(
-    ("limits", "reason"),
-    [
-        (LoopLimits(seconds=5), "time"),
-        (LoopLimits(tokens=12), "tokens"),
-    ],
-)
-def test_other_limits_end_with_an_answer_too(limits: LoopLimits, reason: str):
-    _, end = play([calls("a"), ran("a", elapsed=6), says("Done.")], limits)
-    assert (end.reason, final_text(end.delta)) == (reason, "Done.")
+def test_the_limit_of_tokens_ends_with_an_answer_too():
+    _, end = play([calls("a"), ran("a", elapsed=6), says("Done.")], LoopLimits(tokens=12))
+    assert (end.reason, final_text(end.delta)) == ("tokens", "Done.")
+
+
+def test_at_the_limit_of_time_the_run_ends_with_what_was_said():
+    effects, end = play([calls("a"), ran("a", elapsed=6)], LoopLimits(seconds=5))
+    assert (end.reason, len(effects)) == ("time", 2)
+    assert [turn.role for turn in end.delta] == ["claude", "tool"]
+    speaking = Cancelled(Turn("claude", (Text("It is"),)), reason="time")
+    _, end = play([calls("a"), ran("a"), speaking], LoopLimits(seconds=5))
+    assert (end.reason, final_text(end.delta)) == ("time", "It is")
+    _, end = play([calls("a", "b"), Cancelled(reason="time")], LoopLimits(seconds=5))
+    results = [part for part in end.delta[1].parts if isinstance(part, ToolResult)]
+    assert end.reason == "time"
+    assert ["time" in result.content for result in results] == [True, True]
 
 
 def test_a_model_that_repeats_itself_gets_a_remark_and_is_then_stopped():

@@ -365,3 +365,36 @@ def test_every_turn_that_a_run_adds_is_told_once(provider: str, registry: ToolRe
     assert sum(usage.output_tokens for usage in spent) == run.result.usage.output_tokens
     assert all(event.is_whole for event in told)
     assert [event.usage is None for event in told] == [False, True, False, True, False]
+
+
+@pytest.mark.parametrize("provider", DIALECTS)
+def test_the_limit_of_time_ends_a_model_that_still_speaks(provider: str, registry: ToolRegistry):
+    gate = Gate(after_frames=5)  # not opened: without the limit the run would not end
+    with simulated(provider, Say("One two three four five six", delta_size=4, faults=[gate])) as (
+        asked,
+        _,
+    ):
+        result = execute_with_tools_sync(asked, ASKED, registry, timeout=0.3)
+        gate.open()
+    assert (result.stop_reason, result.timed_out) == ("time", True)
+    assert "six" not in result.final_text
+    assert result.error is None
+
+
+def test_the_limit_of_time_ends_a_tool_that_still_runs():
+    tools = ToolRegistry()
+    done = threading.Event()
+
+    @tools.tool
+    def wait() -> str:
+        """Waits."""
+        done.wait(20)
+        return "late"
+
+    with simulated("anthropic", Say(calls=[Call("wait", {})])) as (asked, _):
+        result = execute_with_tools_sync(asked, ASKED, tools, timeout=0.3)
+        done.set()
+    assert result.stop_reason == "time"
+    (answer,) = [part for part in result.history_delta[1].parts if isinstance(part, ToolResult)]
+    assert answer.is_error
+    assert "time" in str(answer.content)

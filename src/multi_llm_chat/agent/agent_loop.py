@@ -4,7 +4,7 @@ Rules:
 1. Every call gets exactly one result, in the order of the calls, whatever happened to it.
 2. Every request contains all earlier rounds: history and everything this run added.
 3. The run ends with text from the model where that is possible at all: when a limit is reached
-   it is asked once more, without tools.
+   it is asked once more, without tools. At the limit of time the run ends with what was said.
 4. A reply that the provider paused is sent back as it is and the model is asked again, within the limit of iterations (ANT-47).
 5. What was said and found out before a cancel or a failure is kept.
 6. The same history and outcomes give the same effects: no clock, no randomness, no input or output.
@@ -39,9 +39,13 @@ from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, 
 from multi_llm_chat.request import Options
 
 CANCELLED = "[cancelled: the user stopped the run before this tool had finished]"
+TIME_UP = "[not finished: the time of the run was up]"
 NO_RESULT = "[no result: the tool gave none]"
 NO_MORE = "[not run: the run had reached its limit]"
 BAD_ARGUMENTS = "[not run: the arguments could not be used: {error}]"
+
+#: The result of a tool that a stopped run did not wait for.
+_MISSING = {"cancelled": CANCELLED, "time": TIME_UP}
 
 #: How an answer without calls ends a run, where it is not simply answered.
 _ENDINGS: dict[str, StopReason] = {
@@ -102,11 +106,13 @@ class _Loop:
                 return self._end(stop or _ENDINGS.get(outcome.finish, "answered"))
             ran = yield RunTools(calls, self._iterations, self._added())
             if not isinstance(ran, ToolsRan):
-                results = ran.results if isinstance(ran, Cancelled) else ()
-                self._answer(calls, results, CANCELLED)
-                return self._end("cancelled")
+                stopped = ran if isinstance(ran, Cancelled) else Cancelled()
+                self._answer(calls, stopped.results, _MISSING[stopped.reason])
+                return self._end(stopped.reason)
             self._answer(calls, ran.results, NO_RESULT)
             stop = self._limit(ran.elapsed)
+            if stop == "time":
+                return self._end(stop)
 
     def _may_continue(self, stop: StopReason | None) -> bool:
         """Whether a paused turn is continued."""
@@ -172,7 +178,7 @@ class _Loop:
                 self._answer(calls, (), CANCELLED)
         if isinstance(outcome, ModelFailed):
             return self._end("error", outcome.error)
-        return self._end("cancelled")
+        return self._end(outcome.reason if isinstance(outcome, Cancelled) else "cancelled")
 
     def _end(self, reason: StopReason, error: ProviderError | None = None) -> LoopEnd:
         delta = tuple(self._delta)

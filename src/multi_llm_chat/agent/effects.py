@@ -7,7 +7,7 @@ Rules:
 4. Every turn that the run adds is reported once, as ``added`` of the effect (or the end) that follows it.
 """
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -60,11 +60,12 @@ class ToolsRan(Struct, frozen=True):
 
 
 class Cancelled(Struct, frozen=True):
-    """The run was stopped; what was received until then."""
+    """The run was stopped, or its time is up; what was received until then."""
 
     partial: Turn | None = None
     results: tuple[ToolResult, ...] = ()
     elapsed: float = 0.0
+    reason: Literal["cancelled", "time"] = "cancelled"
 
 
 Effect: TypeAlias = CallModel | RunTools

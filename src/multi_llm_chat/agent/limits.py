@@ -19,6 +19,7 @@ class ThinkingBudget(Struct, frozen=True):
 class LoopLimits(Struct, frozen=True):
     """When a run ends although the model would continue.
 
+    ``seconds`` end the run wherever it is: a model that still speaks, a tool that still runs.
     ``repeats`` is how often the same call may bring the same result before the run is wound up.
     """
 
@@ -27,3 +28,7 @@ class LoopLimits(Struct, frozen=True):
     tokens: int | None = None
     repeats: int = 3
     thinking: ThinkingBudget = ThinkingBudget()
+
+    def seconds_left(self, elapsed: float) -> float | None:
+        """The seconds that a run has left; None without a limit."""
+        return None if self.seconds is None else max(self.seconds - elapsed, 0.0)

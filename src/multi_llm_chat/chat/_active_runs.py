@@ -26,13 +26,13 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.driver import RunDriver, error_record
+from multi_llm_chat.runs.driver import RunDriver
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.rates import rate_gate
-from multi_llm_chat.runs.records import STORE_PATIENCE
+from multi_llm_chat.runs.records import STORE_PATIENCE, error_record
 from multi_llm_chat.store import Store, run_info, stop_run
 from multi_llm_chat.tools.threads import in_loop, in_thread
 

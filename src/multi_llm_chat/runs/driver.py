@@ -11,7 +11,8 @@ Rules:
 4. Nothing runs that is not recorded: the journal commits the start of a call before the tool runs. While the store
    refuses writes, no tool starts and no turn is emitted as saved. A watched run (one with ``store_patience``) then
    fails after that many seconds; a worker's run keeps waiting.
-5. The driver hands writes that the store has not accepted when the run ends to the ``RunHost``, which keeps trying.
+5. The limit of time ends a run like ``cancel`` does, also while the model speaks or a tool runs; its stop reason is ``time``.
+6. The driver hands writes that the store has not accepted when the run ends to the ``RunHost``, which keeps trying.
 """
 
 import asyncio
@@ -46,7 +47,6 @@ from multi_llm_chat.errors import (
 from multi_llm_chat.events import (
     ApprovalDecided,
     ApprovalRequested,
-    ErrorRecord,
     Event,
     Finish,
     HistoryCompressed,
@@ -64,7 +64,7 @@ from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.rates import RateGate
-from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write
+from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
     Allow,
@@ -196,11 +196,17 @@ class RunDriver:
             effect = self._first_effect()
             await self._finish_turns(effect)
             while effect is not None:
+                time_limit = asyncio.timeout(self.spec.limits.seconds_left(self.elapsed))
                 try:
-                    await self._interruptible(self._open.wait())
-                    outcome = await self._perform(effect)
+                    async with time_limit:
+                        await self._interruptible(self._open.wait())
+                        outcome = await self._perform(effect)
                 except _CancelledByUserError:
                     outcome = self._cancelled_outcome()
+                except TimeoutError:
+                    if not time_limit.expired():
+                        raise
+                    outcome = replace(self._cancelled_outcome(), reason="time")
                 effect = self._advance(outcome)
                 await self._finish_turns(effect)
             assert self.end is not None
@@ -586,11 +592,3 @@ def _given_up(error: StoreError) -> StoreError:
         "database back and ask again, or run without saving: --no-store.",
         reason=error.reason,
     )
-
-
-def error_record(error: MultiLLMChatError) -> ErrorRecord:
-    """The error as the store keeps it."""
-    kind = type(error).__name__
-    if not isinstance(error, ProviderError):
-        return ErrorRecord(kind, str(error))
-    return ErrorRecord(kind, error.message, error.provider, error.status, error.code)

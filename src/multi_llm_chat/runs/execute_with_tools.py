@@ -43,7 +43,7 @@ async def execute_with_tools_stream(
     *,
     system_prompt: str | None = None,
     max_iterations: int | None = None,
-    timeout: float | None = None,  # noqa: ASYNC109  it winds the run up, it does not break it off
+    timeout: float | None = None,  # noqa: ASYNC109  it ends the run, with a result; it raises nothing
     limits: LoopLimits | None = None,
     **settings: Unpack[RunSettings],
 ) -> AsyncGenerator[JsonObject | AgenticLoopResult]:
@@ -55,7 +55,7 @@ async def execute_with_tools_stream(
         tools: Runs the tools: a ``ToolRegistry``, or any ``ToolRunner``.
         system_prompt: Sent before the history.
         max_iterations: How often the model may ask for tools; 10 if not given.
-        timeout: Seconds after which the model gets one last request, without tools.
+        timeout: Seconds after which the run ends with what was said, also while the model speaks or a tool runs.
         limits: All limits at once.
         settings: The further arguments of ``AgentRun``.
     """
@@ -82,7 +82,7 @@ async def execute_with_tools(
     *,
     system_prompt: str | None = None,
     max_iterations: int | None = None,
-    timeout: float | None = None,  # noqa: ASYNC109  it winds the run up, it does not break it off
+    timeout: float | None = None,  # noqa: ASYNC109  it ends the run, with a result; it raises nothing
     limits: LoopLimits | None = None,
     **settings: Unpack[RunSettings],
 ) -> AgenticLoopResult:

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.archive.document import MAIN
-from multi_llm_chat.errors import RunLost
+from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost
 from multi_llm_chat.events import ErrorRecord
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.store import (
@@ -151,3 +151,11 @@ def _append(transaction: Transaction, fence: Fence, place: Place, turn: Turn) ->
             transaction, conversation, (turn,),
             branch=f"run {fence.run_id}", parent=after, run_id=fence.run_id,
         )  # fmt: skip
+
+
+def error_record(error: MultiLLMChatError) -> ErrorRecord:
+    """The error as the store keeps it."""
+    kind = type(error).__name__
+    if not isinstance(error, ProviderError):
+        return ErrorRecord(kind, str(error))
+    return ErrorRecord(kind, error.message, error.provider, error.status, error.code)

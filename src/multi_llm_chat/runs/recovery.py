@@ -22,12 +22,13 @@ from typing import Any, Final, TypeAlias
 from multi_llm_chat.errors import MultiLLMChatError, RunLost, StoreError, UsageError
 from multi_llm_chat.runs._replay import read_replay
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.driver import RunDriver, error_record
+from multi_llm_chat.runs.driver import RunDriver
 from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.orphans import KEPT_MS
 from multi_llm_chat.runs.owner import is_alive_here, is_dead
 from multi_llm_chat.runs.rates import rate_gate
+from multi_llm_chat.runs.records import error_record
 from multi_llm_chat.runs.spec import VERSION, RunSpec
 from multi_llm_chat.store import (
     RunInfo,
