@@ -4,6 +4,7 @@
     ├── UsageError (ValueError)      yours: the call, the history or the settings
     ├── ProviderError                theirs: the provider refused or failed
     │   ├── AuthError                the key is missing, wrong or not allowed
+    │   │   └── MissingKey           (also a UsageError) no key is set; nothing was sent
     │   ├── RateLimited              too many requests; ``retry_after`` seconds if told
     │   ├── Overloaded               their servers are busy or broken; try again later
     │   ├── ConnectionFailed         the network failed; ``before_first_byte`` of the reply or after
@@ -60,6 +61,10 @@ class ProviderError(MultiLLMChatError):
 
 class AuthError(ProviderError):
     """The key is missing, wrong or lacks a permission. Check the key; retrying will not help."""
+
+
+class MissingKey(AuthError, UsageError):
+    """No key is set for the provider; nothing was sent."""
 
 
 class RateLimited(ProviderError):

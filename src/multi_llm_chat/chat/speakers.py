@@ -145,13 +145,13 @@ def _member(
     provider: str, name: str, own: SpeakerSettings, policy: RepairPolicy, keys: Keys
 ) -> LLMProvider:
     alone = isinstance(own.provider, str)
-    variable = own.key
-    if variable is None and find_factory(provider) is None:  # a plug-in finds its key itself
-        variable = provider_row(provider).key_variable
+    variables = (own.key,) if own.key else ()
+    if not variables and find_factory(provider) is None:  # a plug-in finds its key itself
+        variables = provider_row(provider).key_variables
     settings: ProviderSettings = {"options": own.options, "speaker": name, "policy": policy}
-    key = keys.value(variable) if variable else None
+    key = keys.find_first(variables)
     if key is not None:
-        settings["api_key"] = key
+        settings["api_key"] = key.value
     if alone and own.model is not None:
         settings["model"] = own.model
     if alone and own.base_url is not None:

@@ -101,7 +101,7 @@ def set_command(provider: str) -> None:
 @keys.command("list")
 def list_command() -> None:
     """List the keys that are set: where they are, and how they end."""
-    variables = [row.key_variable for row in ROWS.values() if row.key_variable]
+    variables = [variable for row in ROWS.values() for variable in row.key_variables]
     for found in Keys().list(variables):
         click.echo(f"{found.variable:24} {found.hint:8} {found.place}")
 

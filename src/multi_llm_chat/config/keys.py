@@ -62,6 +62,10 @@ class Keys:
             ("folder .env", (working_folder or Path.cwd()) / ".env"),
         )
 
+    def find_first(self, variables: Iterable[str]) -> FoundKey | None:
+        """The key that one of these variables holds; the first one that does."""
+        return next((found for each in variables if (found := self.find(each))), None)
+
     def find(self, variable: str) -> FoundKey | None:
         """The key, if there is one."""
         value = self._environment.get(variable, "").strip()

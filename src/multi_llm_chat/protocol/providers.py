@@ -92,7 +92,10 @@ _STRICT_NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 class ProviderRow(Struct, frozen=True):
-    """One provider: where it is, how it is asked, and what it demands of a history."""
+    """One provider: where it is, how it is asked, and what it demands of a history.
+
+    ``other_key_variables`` are read where ``key_variable`` is not set, ``model_variable`` where no model is chosen.
+    """
 
     name: str
     dialect: str
@@ -100,6 +103,8 @@ class ProviderRow(Struct, frozen=True):
     base_url: str
     default_model: str
     key_variable: str | None = None
+    other_key_variables: tuple[str, ...] = ()
+    model_variable: str | None = None
     key_header: Literal["Authorization", "x-api-key", "x-goog-api-key", "api-key"] = "Authorization"
     headers: dict[str, str] = {}
     aliases: frozenset[str] = frozenset()
@@ -110,6 +115,11 @@ class ProviderRow(Struct, frozen=True):
     most_calls: int | None = None
     media: MediaLimits | None = None
     chat: ChatQuirks = ChatQuirks()
+
+    @property
+    def key_variables(self) -> tuple[str, ...]:
+        """The environment variables that may hold the key, in the order in which they are read."""
+        return (self.key_variable, *self.other_key_variables) if self.key_variable else ()
 
 
 def _compatible(
@@ -123,6 +133,7 @@ def _compatible(
     id_pattern: re.Pattern[str] = _FORTY,
     name_pattern: re.Pattern[str] = _NAMES,
     key_header: Literal["Authorization", "api-key"] = "Authorization",
+    model_variable: str | None = None,
 ) -> ProviderRow:
     """A server that speaks Chat Completions; where it alternates, system text comes first."""
     return ProviderRow(
@@ -132,6 +143,7 @@ def _compatible(
         base_url=base_url,
         default_model=default_model,
         key_variable=key_variable,
+        model_variable=model_variable,
         key_header=key_header,
         aliases=frozenset({name}),
         id_pattern=id_pattern,
@@ -162,6 +174,7 @@ _ROWS = (
         base_url="https://api.openai.com/v1",
         default_model="gpt-5.6-terra",
         key_variable="OPENAI_API_KEY",
+        model_variable="CHATGPT_MODEL",
         aliases=frozenset({"openai", "gpt"}),
         id_pattern=re.compile(r"[!-~]{1,64}"),  # RSP-07
         media=MediaLimits(images=1500, image_patches=30_000),  # OAI-27
@@ -173,6 +186,7 @@ _ROWS = (
         "OPENAI_API_KEY",
         _OPENAI_CHAT,
         speaker="chatgpt",
+        model_variable="CHATGPT_MODEL",
     ),
     ProviderRow(
         name="anthropic",
@@ -204,6 +218,8 @@ _ROWS = (
         base_url="https://generativelanguage.googleapis.com/v1beta",
         default_model="gemini-3.7-flash",
         key_variable="GEMINI_API_KEY",
+        other_key_variables=("GOOGLE_API_KEY",),  # the name that Google's own SDK reads
+        model_variable="GEMINI_MODEL",
         key_header="x-goog-api-key",
         aliases=frozenset({"google"}),
         id_pattern=re.compile(r"[!-~]{1,64}"),

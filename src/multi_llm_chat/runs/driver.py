@@ -417,6 +417,8 @@ class RunDriver:
             try:
                 reply = await self._stream(effect)
             except ProviderError as error:
+                if isinstance(error, UsageError):  # a missing key: nothing was asked
+                    raise
                 if self._has_streamed or not self.fitting.refused(error):
                     partial = error.partial if isinstance(error.partial, Turn) else None
                     return ModelFailed(error, partial, self.elapsed)

@@ -7,7 +7,8 @@ from multi_llm_chat.agent.window._compression import compress
 from multi_llm_chat.agent.window._request_fit import fit
 from multi_llm_chat.agent.window.compression_notes import CompressionNote, Cut
 from multi_llm_chat.metering.model_windows import Window, window_of
-from multi_llm_chat.metering.token_count import Counter, estimate_tokens, get_buffer_factor
+from multi_llm_chat.metering.token_count import Counter, estimate_tokens
+from multi_llm_chat.metering.tokenizers import get_buffer_factor
 
 __all__ = [
     "CompressionNote",

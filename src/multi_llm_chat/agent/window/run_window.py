@@ -24,9 +24,9 @@ from multi_llm_chat.agent.window.compression_notes import WHOLE, Reason
 from multi_llm_chat.errors import ContextTooLong, MultiLLMChatError
 from multi_llm_chat.events import CompressionNote, Cut, HistoryCompressed, Usage
 from multi_llm_chat.history.values import Turn
-from multi_llm_chat.metering.model_windows import Window, window_of
+from multi_llm_chat.metering.model_windows import Window
 from multi_llm_chat.metering.token_count import Counter
-from multi_llm_chat.metering.tokenizers import counter_for
+from multi_llm_chat.metering.tokenizers import configured_window, counter_for
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def provider_window(
     provider: "LLMProvider", windows: Mapping[str, int | Window] | None = None
 ) -> Window:
     """The window of a provider's model; of a chain, the smallest."""
-    found = [window_of(member.model, member.name, windows) for member in provider.chain]
+    found = [configured_window(member.model, member.name, windows) for member in provider.chain]
     return min(found, key=lambda window: window.tokens)
 
 

@@ -97,7 +97,9 @@ def encode(draft: RequestDraft) -> Encoded:
         body["generationConfig"] = settings
     draft.note_losses(writer.loss)
     verb = "streamGenerateContent?alt=sse" if draft.stream else "generateContent"
-    return Encoded(body | draft.options.extra, f"/models/{draft.model}:{verb}")
+    return Encoded(
+        body | draft.options.extra, f"/models/{draft.model.removeprefix('models/')}:{verb}"
+    )
 
 
 class _ContentWriter:

@@ -25,18 +25,22 @@ async def panel(request: Request) -> Response:
     """The settings dialog."""
     context = RequestContext(request)
     workspace = context.hub.workspace
-    variables: dict[str, str] = {}
-    for row in ROWS.values():
-        if row.key_variable and row.name != "openai-chat":
-            variables.setdefault(row.key_variable, row.name)
-    found = {key.variable: key for key in workspace.keys.list(variables)}
+    rows = {
+        row.key_variable: row
+        for row in reversed(ROWS.values())
+        if row.key_variable and row.name != "openai-chat"
+    }
+    keys = [
+        (variable, row.name, workspace.keys.find_first(row.key_variables))
+        for variable, row in reversed(rows.items())
+    ]
     html = context.renderer.render(
         "settings.html",
         settings=workspace.settings,
         speakers=workspace.settings.speakers,
         people=context.hub.list_speakers(),
         providers=[*sorted(ROWS), *_WITHOUT_ROW],
-        keys=[(variable, name, found.get(variable)) for variable, name in variables.items()],
+        keys=keys,
         languages=LANGUAGES,
         language=context.translations.language,
         themes={theme: context.translations.text(f"theme_{theme}") for theme in THEMES},
