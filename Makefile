@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check judges cover fix bench compare soak faults fuzz
+.PHONY: run demo test check judges cover fix rules bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -48,6 +48,11 @@ fix: $(READY)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.cli.reference
+	$(BIN)/python -m tests.rules.page
+
+# docs/rules.md from the rules as data.
+rules: $(READY)
+	$(BIN)/python -m tests.rules.page
 
 # Speed: ours, the limit and every peer in its own environment (.peers/), then ours alone; figures to .bench/, their summary to docs/benchmarks.
 bench: $(READY)

@@ -1,55 +1,30 @@
-"""``docs/rules.md`` says what is true: every rule is kept and tested where the page says, and none is missing."""
+"""``docs/rules.md`` says what is true: every rule has a source and a date, is kept and tested where the page says, and none is missing."""
 
 import re
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
+from tests.rules.page import PAGE, SECTIONS, page
+
+from multi_llm_chat.protocol._rejections import REPAIRS, find_rejection
+from multi_llm_chat.protocol.rules import GRADES, Rule, add_rules, all_rules, source_of
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "rules.md"
 CODE = ROOT / "src" / "multi_llm_chat"
 TESTS = ROOT / "tests"
 
 #: How many rows each section of the catalogue has.
-SECTIONS = {
-    "OAI": 23, "RSP": 14, "ANT": 27, "GEM": 22, "GRQ": 7, "CER": 3, "FWK": 2, "MIS": 13, "DSK": 7,
-    "XAI": 4, "ORT": 4, "OLL": 8, "VLL": 8, "LCP": 8, "AZR": 3, "STR": 17,
+COUNTS = {
+    "OAI": 33, "RSP": 29, "ANT": 53, "GEM": 34, "GRQ": 9, "CER": 3, "FWK": 2, "MIS": 18, "DSK": 12, "XAI": 8, "ORT": 9,
+    "OLL": 11, "VLL": 9, "LCP": 14, "AZR": 4, "BDR": 12, "VTX": 5, "KMI": 4, "QWN": 3, "ZAI": 4, "OTH": 4, "STR": 23,
 }  # fmt: skip
-CATALOGUE = {f"{name}-{row:02}" for name, rows in SECTIONS.items() for row in range(1, rows + 1)}
+CATALOGUE = {f"{name}-{row:02}" for name, rows in COUNTS.items() for row in range(1, rows + 1)}
 #: A row 99 stands for "no such rule" in tests of lookups.
-ID = re.compile(rf"\b(?:{'|'.join(SECTIONS)})-(?:(?!99)\d\d|DOC|JSON)\b")
-
-
-class Row(Struct, frozen=True):
-    """A line of the page."""
-
-    id: str
-    rule: str
-    implemented: str
-    tests: str
-
-    @property
-    def missing(self) -> str:
-        """Why the rule is not implemented; empty when it is."""
-        return self.implemented.partition("not implemented: ")[2]
-
-
-def rows(text: str) -> Iterator[Row]:
-    for line in text.splitlines():
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
-        if len(cells) == 4 and ID.fullmatch(cells[0]):
-            yield Row(*cells)
-
-
-ROWS = list(rows(PAGE.read_text(encoding="utf-8")))
-DONE = [row for row in ROWS if not row.missing]
-
-
-def paths(cell: str) -> list[str]:
-    return re.findall(r"`([^`]+)`", cell)
+ID = re.compile(rf"\b(?:{'|'.join(COUNTS)})-(?:(?!99)\d\d|DOC|JSON)\b")
+DATE = re.compile(r"20\d\d-(0[1-9]|1[0-2])(-\d\d)?")
+RULES = list(all_rules().values())
+DONE = [rule for rule in RULES if not rule.not_implemented]
 
 
 @cache
@@ -66,21 +41,65 @@ def sources(folder: Path) -> list[Path]:
     ]
 
 
-def identity(row: Row) -> str:
-    return row.id
+def identity(rule: Rule) -> str:
+    return rule.id
 
 
-def test_no_rule_is_listed_twice():
-    listed = [row.id for row in ROWS]
+def test_the_page_is_current():
+    assert PAGE.read_text(encoding="utf-8") == page()
+
+
+def test_every_rule_of_the_catalogue_is_there_once():
+    listed = re.findall(
+        r'^    "id": "([A-Z]{3}-\w+)"', words_of(CODE / "protocol" / "rules.json"), re.MULTILINE
+    )
     assert sorted(set(listed)) == sorted(listed)
+    assert CATALOGUE - set(listed) == set()
+    assert set(COUNTS) == set(SECTIONS)
 
 
-def test_every_rule_of_the_catalogue_is_listed():
-    assert CATALOGUE - {row.id for row in ROWS} == set()
+@pytest.mark.parametrize("rule", RULES, ids=identity)
+def test_every_rule_has_a_source_and_a_date(rule: Rule):
+    assert rule.evidence
+    assert source_of(rule)
+    for evidence in rule.evidence:
+        assert len(evidence.source) >= 3
+        assert DATE.fullmatch(evidence.date), evidence
+        assert not evidence.url or evidence.url.startswith("https://")
+    assert set(re.split(r"[/+]", rule.grade)) <= set(GRADES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=identity)
+def test_every_error_text_of_a_rule_finds_its_repair(rule: Rule):
+    repairs = {refusal.repair for refusal in rule.refusals}
+    assert repairs <= set(REPAIRS)
+    for text in rule.errors if repairs else ():
+        found = find_rejection(text)
+        assert found is not None, text
+        assert found.repair in repairs, text
+
+
+def test_a_package_brings_rules_of_its_own():
+    own = Rule(
+        "ACM-01", "No odd words", RULES[0].holds_for, "Leave them out", "DOC", RULES[0].evidence
+    )
+    with_text = rb"""[{"id": "ACM-02", "rule": "No even words", "holds_for": {}, "repair": "Leave them out", "grade": "DOC",
+        "evidence": [{"source": "acme.example", "date": "2026-11"}], "refusals": [{"pattern": "even words", "repair": "drop_options"}]}]"""
+    try:
+        add_rules([own])
+        add_rules(with_text)
+        found = find_rejection("No EVEN words here")
+        assert found is not None
+        assert found.rule == "ACM-02"
+        assert all_rules()["ACM-01"] == own
+    finally:
+        all_rules.cache_clear()
+        add_rules([])
+    assert find_rejection("No EVEN words here") is None
 
 
 def test_every_rule_named_in_code_or_tests_is_listed():
-    listed = {row.id for row in ROWS}
+    listed = {rule.id for rule in RULES}
     named = {
         (path.relative_to(ROOT).as_posix(), rule)
         for folder in (CODE, TESTS)
@@ -91,25 +110,24 @@ def test_every_rule_named_in_code_or_tests_is_listed():
     assert named == set()
 
 
-@pytest.mark.parametrize("row", DONE, ids=identity)
-def test_a_rule_is_named_by_the_tests_that_are_said_to_show_it(row: Row):
-    named = paths(row.tests)
-    assert named
-    for name in named:
-        assert row.id in words_of(TESTS / name), f"{name} does not name {row.id}"
+@pytest.mark.parametrize("rule", DONE, ids=identity)
+def test_a_rule_is_named_by_the_tests_that_are_said_to_show_it(rule: Rule):
+    assert rule.tests
+    for name in rule.tests:
+        assert rule.id in words_of(TESTS / name), f"{name} does not name {rule.id}"
 
 
-@pytest.mark.parametrize("row", DONE, ids=identity)
-def test_a_rule_is_implemented_in_a_module_that_exists(row: Row):
-    named = paths(row.implemented)
-    assert named
-    assert [name for name in named if not (CODE / name).is_file()] == []
+@pytest.mark.parametrize("rule", DONE, ids=identity)
+def test_a_rule_is_implemented_in_a_module_that_exists(rule: Rule):
+    assert rule.code
+    assert [name for name in rule.code if not (CODE / name).is_file()] == []
 
 
 def test_what_is_not_implemented_has_a_reason():
-    assert {row.id for row in ROWS if row.missing} == {"ANT-27", "OLL-07"}
-    assert [row.id for row in ROWS if row.missing and len(row.missing) < 20] == []
+    missing = [rule for rule in RULES if rule.not_implemented]
+    assert [rule.id for rule in missing if len(rule.not_implemented) < 20] == []
+    assert [rule.id for rule in missing if rule.code or rule.tests] == []
 
 
 def test_every_row_says_what_the_rule_is():
-    assert [row.id for row in ROWS if len(row.rule) < 10] == []
+    assert [rule.id for rule in RULES if len(rule.rule) < 10] == []

@@ -124,7 +124,7 @@ def test_a_refusal_becomes_the_error_that_fits(
         ("GEM-01", "Please ensure that function call turn comes immediately after a user turn or after a function response turn.", "alternate"),
         ("GEM-02", "Please ensure that function response turn comes immediately after a function call turn.", "flatten_tools"),
         ("GEM-03", "Please ensure that the number of function response parts is equal to the number of function call parts", "flatten_tools"),
-        ("GEM-06", "Function call is missing a thought_signature in functionCall parts.", "drop_thinking"),
+        ("GEM-04", "Function call is missing a thought_signature in functionCall parts.", "drop_thinking"),
         ("GEM-06", "Corrupted thought signature.", "drop_thinking"),
         ("GEM-09", "Please ensure that single turn requests end with a user role or the role field is empty.", "alternate"),
         ("GEM-11", "Invalid function name. Must start with a letter or an underscore.", "rename_tools"),

@@ -44,8 +44,8 @@ def test_ort_01_the_upstreams_own_words_decide():
 @pytest.mark.parametrize(
     ("provider", "message"),
     [
-        pytest.param("ollama", "registry.ollama.ai/library/gemma:2b does not support tools", id="OLL-09"),
-        pytest.param("openrouter", "No endpoints found that support tool use.", id="ORT-05"),
+        pytest.param("ollama", "registry.ollama.ai/library/gemma:2b does not support tools", id="OLL-DOC"),
+        pytest.param("openrouter", "No endpoints found that support tool use.", id="ORT-DOC"),
         pytest.param("vllm", '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set', id="VLL-04"),
         pytest.param("llamacpp", "tools param requires --jinja flag", id="LCP-05"),
     ],

@@ -1,0 +1,98 @@
+"""``docs/rules.md``, written from the rules: ``python -m tests.rules.page``."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from multi_llm_chat.protocol.rules import GRADES, Evidence, Rule, all_rules
+
+PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
+
+SECTIONS = {
+    "OAI": "OpenAI Chat Completions", "RSP": "OpenAI Responses", "ANT": "Anthropic Messages", "GEM": "Gemini generateContent",
+    "GRQ": "Groq", "CER": "Cerebras", "FWK": "Fireworks", "MIS": "Mistral", "DSK": "DeepSeek", "XAI": "xAI",
+    "ORT": "OpenRouter", "OLL": "Ollama", "VLL": "vLLM", "LCP": "llama.cpp", "AZR": "Azure OpenAI", "BDR": "AWS Bedrock",
+    "VTX": "Google Vertex AI", "KMI": "Moonshot Kimi", "QWN": "Qwen (DashScope)", "ZAI": "Z.AI GLM",
+    "OTH": "Other servers", "STR": "Streams",
+}  # fmt: skip
+
+HEAD = """\
+# Rules: where each one is kept, and where it is known from
+
+This page is generated from `src/multi_llm_chat/protocol/rules.json` (`make rules`); do not edit it. The same rows give the
+retry catalogue (`protocol/_rejections.py`: a provider's error text and the repair that answers it) and the advice of
+`mlc doctor`. A package adds rows of its own with `multi_llm_chat.protocol.rules.add_rules`.
+
+Paths are below `src/multi_llm_chat/` and `tests/`. The judges of the conformance kit (`multi_llm_chat.testing`) share no code and no table
+with what they judge.
+`tests/meta/test_rules_manifest.py` keeps this page true both ways.
+
+A note of a request (`Rendered.notes`) bears the id of the target's own rule. Where several providers ask for the same, the table in
+`protocol/_rule_ids.py` says under which id each of them does; servers of the OpenAI dialect have OpenAI's rules behind their own.
+Requirements of a published API that the catalogue has no row for end in `-DOC`, and those of JSON itself in `-JSON`.
+
+The date of a source is its own day, or the month in which it was read. "Not at" names a source that shows where the rule does not hold.
+Grades: {grades}.
+
+Schema keywords by dialect are data of their own: `src/multi_llm_chat/schema/dialect_rules.py`, applied by
+`schema/tool_schema.py` and its neighbours, and proved by `tests/schema/test_dialect_rules.py` and `tests/schema/test_projection.py`; what a
+dialect cannot say goes to the description.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return "\n".join(_lines()) + "\n"
+
+
+def _lines() -> Iterator[str]:
+    grades = ", ".join(f"{name} {words}" for name, words in GRADES.items())
+    yield HEAD.format(grades=grades)
+    rules = list(all_rules().values())
+    for prefix, title in SECTIONS.items():
+        rows = [rule for rule in rules if rule.id.startswith(f"{prefix}-") and rule.code]
+        if not rows:
+            continue
+        yield f"## {title}\n"
+        yield "| id | rule | holds for | implemented in | tests | source |"
+        yield "|---|---|---|---|---|---|"
+        yield from (
+            f"| {rule.id} | {_cell(rule.rule)} | {_holds(rule)} | {_paths(rule.code)} | {_paths(rule.tests)} | {_source(rule)} |"
+            for rule in rows
+        )
+        yield ""
+    yield "## Not implemented\n"
+    yield "| id | rule | why not | source |"
+    yield "|---|---|---|---|"
+    yield from (
+        f"| {rule.id} | {_cell(rule.rule)} | {_cell(rule.not_implemented)} | {_source(rule)} |"
+        for rule in rules
+        if not rule.code
+    )
+
+
+def _holds(rule: Rule) -> str:
+    words = [rule.holds_for.models, rule.holds_for.setting]
+    return "; ".join(_cell(word) for word in words if word) or "all"
+
+
+def _paths(paths: tuple[str, ...]) -> str:
+    return ", ".join(f"`{path}`" for path in paths)
+
+
+def _source(rule: Rule) -> str:
+    return f"{rule.grade}: " + "; ".join(_evidence(each) for each in rule.evidence)
+
+
+def _evidence(evidence: Evidence) -> str:
+    name = _cell(evidence.source.removeprefix("against").lstrip(" :"))
+    shown = f"[{name}]({evidence.url})" if evidence.url else name
+    date = "" if evidence.date in evidence.source else f", {evidence.date}"
+    return ("not at " if evidence.against else "") + shown + date
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("[", "(").replace("]", ")")
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
