@@ -82,3 +82,20 @@ def test_keys_are_tried_and_never_shown(folders: Folders, monkeypatch: pytest.Mo
     assert not fails.is_well
     assert key not in repr(works)
     assert "gsk_wrong" not in repr(fails)
+
+
+def test_settings_that_a_model_does_not_take_are_named_with_rule_and_source(
+    folders: Folders,
+) -> None:
+    folders.config_file.write_text(
+        '[speakers.wise]\nprovider = ["anthropic", "openai"]\nmodel = "claude-opus-5-5"\n'
+        "options = { temperature = 0.3 }\n"
+        '[speakers.odd]\nprovider = "openai"\noptions = { temperatur = 1 }\n'
+    )
+    found = examine(folders)
+    wise = [each for each in found.findings if each.name == "wise"]
+    assert [each.state for each in wise] == ["ok"] * len(wise)
+    advice = next(each.advice for each in wise if "temperature" in each.detail)
+    assert advice.startswith("ANT-35: No temperature where the model takes none (")
+    odd = [each for each in found.findings if each.name == "odd"]
+    assert "temperatur" in next(each.detail for each in odd if each.state == "wrong")

@@ -4,7 +4,8 @@ Rules:
 1. It changes nothing and shows no secret.
 2. Every check has its own finding, so that one failure never hides another.
 3. Each finding of a fault says what to do.
-4. With ``ask_providers`` it requests the model list of every provider with a key, all at once; that costs nothing.
+4. A speaker whose settings its model does not take gets the rule and its source as advice: a trial request is rendered, not sent.
+5. With ``ask_providers`` it requests the model list of every provider with a key, all at once; that costs nothing.
 """
 
 import asyncio
@@ -21,10 +22,12 @@ from multi_llm_chat.agent.providers import create_provider, find_factory
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.settings import Settings
+from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.local import list_models
 from multi_llm_chat.protocol.providers import ROWS
+from multi_llm_chat.protocol.rendered_request import render
+from multi_llm_chat.protocol.rules import all_rules, source_of
 from multi_llm_chat.store import list_conversations, open_store
 from multi_llm_chat.tools.mcp.server_settings import read_servers
 
@@ -38,6 +41,9 @@ _EXTRAS: Final = (
     ("tokens", "exact token counts", "kitoken"),
     ("web", "the web app", "starlette"),
 )
+
+
+_TRIAL: Final = {"role": "user", "content": "Hello"}
 
 
 class Finding(Struct, frozen=True):
@@ -112,6 +118,7 @@ def _speakers(settings: Settings) -> list[Finding]:
             findings.append(Finding("speaker", name, "wrong", str(error), "Name another provider"))
         else:
             findings.append(Finding("speaker", name, "ok", " → ".join(providers)))
+            findings += _trial(name, speaker, [each for each in providers if each in ROWS])
     names = {*settings.speakers, *(row.speaker for row in ROWS.values()), "local"}
     for group, members in settings.groups.items():
         unknown = [each for each in members if each not in names]
@@ -119,6 +126,23 @@ def _speakers(settings: Settings) -> list[Finding]:
             findings.append(
                 Finding("group", group, "wrong", f"nobody is called {unknown[0]!r}", "Name configured speakers")
             )  # fmt: skip
+    return findings
+
+
+def _trial(name: str, speaker: SpeakerSettings, providers: tuple[str, ...]) -> list[Finding]:
+    """What each provider makes of the speaker's settings, with the rule that asks for it."""
+    findings: list[Finding] = []
+    for provider in providers:
+        if provider in {"local", "simulated"}:
+            continue
+        try:
+            trial = render([_TRIAL], provider, model=speaker.model, options=speaker.options)
+        except MultiLLMChatError as error:
+            return [Finding("speaker", name, "wrong", str(error), "Change its options")]
+        for note in trial.notes:
+            rule = all_rules().get(note.rule)
+            known = f"{rule.id}: {rule.rule} ({source_of(rule)})" if rule else note.rule
+            findings.append(Finding("speaker", name, "ok", f"{provider}: {note.message}", known))
     return findings
 
 
