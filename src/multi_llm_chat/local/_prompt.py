@@ -110,6 +110,8 @@ def read_prompt(
         origin=Origin(PROVIDER, "", model),
         system="leading",
         alternates=True,
+        opens="user",
+        ends="user",
     )
     repaired = repair(read_history(history), target, policy, tool_names)
     turns = [turn for _, turn in frame(repaired.placed, target, [])]

@@ -38,14 +38,17 @@ _LOCAL_SERVERS = frozenset({"vllm", "llamacpp", "lmstudio", "huggingface"})
 
 
 def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Mistral's own template and validator, wherever they run (MIS-01, MIS-06, AZR-03)."""
+    """Mistral's own template and validator, wherever they run (MIS-01, MIS-06, AZR-03); its own API takes more (MIS-18)."""
+    is_own = row.name == "mistral"
     return msgspec.structs.replace(
         row,
         id_pattern=_NINE,
         system="leading",
         alternates=True,
+        opens="words" if is_own else "user",
+        ends="user",
         chat=msgspec.structs.replace(
-            row.chat, alternates=True, answers_after_tools=True, reasoning_models=False
+            row.chat, alternates=True, answers_after_tools=not is_own, reasoning_models=False
         ),
     )
 
@@ -69,6 +72,13 @@ def _voxtral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 def _vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """A vision model on llama.cpp's server takes pictures as data (LCP-08)."""
     return _with_media(row, "image") if row.name == "llamacpp" else row
+
+
+def _compound(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Groq's agents: "last message role must be 'user'" (danielmiessler/Fabric#2108, 2026-05-01)."""
+    if row.name != "groq":
+        return row
+    return msgspec.structs.replace(row, ends="user", system="leading")
 
 
 def _gemini(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
@@ -104,17 +114,30 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], Provider
     (_LLAMA, _llama),
     (_VOXTRAL, _voxtral),
     (_VISION, _vision),
+    (re.compile(r"^(?:groq/)?compound"), _compound),
     (re.compile(r"^google/gemini"), _gemini),
     (re.compile(r"deepseek"), _deepseek),
 )
 
 
 def row_for_model(
-    row: ProviderRow, model: str, thinking: int | str | bool | None = None
+    row: ProviderRow,
+    model: str,
+    thinking: int | str | bool | None = None,
+    *,
+    structured: bool = False,
 ) -> ProviderRow:
-    """The row as it is for this model; ``thinking`` is the wish of ``Options`` of that name."""
-    if row.dialect == "anthropic" and claude_family(model).later_system:
-        return msgspec.structs.replace(row, system="anywhere")
+    """The row as it is for this model; ``thinking`` is the wish of ``Options`` of that name, ``structured`` that a schema is given."""
+    if row.dialect == "anthropic":
+        family = claude_family(model)
+        # Neither thinking nor a schema for the answer goes with the beginning of an answer.
+        prefill = family.prefill and not structured and thinking in (None, False, 0, "none")
+        return msgspec.structs.replace(
+            row,
+            system="anywhere" if family.later_system else row.system,
+            opens="user" if family.first_user else "any",
+            ends="any" if prefill else "user",
+        )
     if row.dialect != "openai_chat":
         return row
     thinks = bool(thinking) if thinking is not None else "deepseek-chat" not in model
@@ -217,7 +240,8 @@ class ClaudeFamily(Struct, frozen=True):
 
     ``thinking`` is how it is asked for, ``off`` what turns it off (empty: nothing does), ``thinks`` whether it is on where the
     request says nothing. ``binds_thinking``: a thinking block is valid only behind the prefix it was made for (ANT-28).
-    ``later_system``: system messages may stand in mid-conversation (ANT-45). ``wants_tools``: tool blocks in the history need declared
+    ``later_system``: system messages may stand in mid-conversation (ANT-45). ``prefill``: a request may end with the beginning of
+    the answer (ANT-08). ``first_user``: the user must speak first; later models were recorded without it (ANT-21). ``wants_tools``: tool blocks in the history need declared
     tools (ANT-16).
     """
 
@@ -230,6 +254,7 @@ class ClaudeFamily(Struct, frozen=True):
     binds_thinking: bool = True
     later_system: bool = True
     prefill: bool = False
+    first_user: bool = False
     wants_tools: bool = False
 
 
@@ -242,7 +267,7 @@ _FOUR_SIX = msgspec.structs.replace(
     _FOUR_SEVEN, efforts=("low", "medium", "high", "max"), temperature=True
 )
 _FOUR_FIVE = msgspec.structs.replace(_FOUR_SIX, thinking="budget", efforts=(), prefill=True)
-_OLDER = msgspec.structs.replace(_FOUR_FIVE, wants_tools=True)
+_OLDER = msgspec.structs.replace(_FOUR_FIVE, first_user=True, wants_tools=True)
 
 #: The longest name first. Fable, Mythos: always think (ANT-32); a forced tool is refused from 5.1 on (ANT-34).
 _CLAUDE: tuple[tuple[str, ClaudeFamily], ...] = (

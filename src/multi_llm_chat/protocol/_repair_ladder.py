@@ -124,7 +124,14 @@ def _plain_schemas(request: ModelRequest) -> ModelRequest:
 
 
 def _alternate(request: ModelRequest) -> ModelRequest:
-    target = _target(request, alternates=True, answers_after_tools=True, system="leading")
+    target = _target(
+        request,
+        alternates=True,
+        answers_after_tools=True,
+        system="leading",
+        opens="user",
+        ends="user",
+    )
     notes: list[Note] = []
     placed = repair(request.turns, target, request.policy).placed
     turns: list[Turn] = []

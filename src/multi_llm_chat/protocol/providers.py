@@ -10,6 +10,7 @@ from typing import Literal
 from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.repair.policy import Ends, Opens
 from multi_llm_chat.schema.dialect_rules import (
     FIREWORKS,
     LLAMACPP,
@@ -113,6 +114,9 @@ class ProviderRow(Struct, frozen=True):
     system: Literal["anywhere", "leading"] = "anywhere"
     alternates: bool = False
     most_calls: int | None = None
+    opens: Opens = "any"
+    ends: Ends = "any"
+    pauses: frozenset[str] = frozenset()
     media: MediaLimits | None = None
     chat: ChatQuirks = ChatQuirks()
 
@@ -134,8 +138,14 @@ def _compatible(
     name_pattern: re.Pattern[str] = _NAMES,
     key_header: Literal["Authorization", "api-key"] = "Authorization",
     model_variable: str | None = None,
+    opens: Opens = "user",
+    ends: Ends = "user",
 ) -> ProviderRow:
-    """A server that speaks Chat Completions; where it alternates, system text comes first."""
+    """A server that speaks Chat Completions; where it alternates, system text comes first.
+
+    What may open and end a request is the strictest form unless the server is known to take more: a chat template that
+    wants the user first, or last, raises on the other form (VLL-06, LCP-06).
+    """
     return ProviderRow(
         name=name,
         dialect="openai_chat",
@@ -151,6 +161,8 @@ def _compatible(
         system="leading" if chat.alternates else "anywhere",
         alternates=chat.alternates,
         most_calls=128,  # OAI-13
+        opens=opens,
+        ends=ends,
         chat=chat,
     )
 
@@ -187,6 +199,8 @@ _ROWS = (
         _OPENAI_CHAT,
         speaker="chatgpt",
         model_variable="CHATGPT_MODEL",
+        opens="any",
+        ends="any",  # recorded for gpt-4o and gpt-5 (RULES section 9)
     ),
     ProviderRow(
         name="anthropic",
@@ -201,6 +215,8 @@ _ROWS = (
         id_pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"),  # ANT-05
         system="leading",  # ANT-20
         alternates=True,  # ANT-21
+        ends="user",  # ANT-08
+        pauses=frozenset({"server_tool_use", "mcp_tool_use", "compaction"}),  # ANT-47
         # ANT-37, ANT-38, ANT-40, ANT-41
         media=MediaLimits(
             images=100,
@@ -226,6 +242,8 @@ _ROWS = (
         name_pattern=re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}"),  # GEM-11
         system="leading",  # GEM-21
         alternates=True,  # GEM-01
+        opens="words",  # GEM-01
+        ends="spoken",  # GEM-09
         media=MediaLimits(images=3600),  # GEM-29
     ),
     _compatible(
@@ -239,6 +257,8 @@ _ROWS = (
             max_tokens_key="max_completion_tokens",
             effort="reasoning_effort",
         ),
+        opens="any",
+        ends="any",  # console.groq.com/docs/prompting: prefilled assistant messages
     ),
     _compatible(
         "cerebras",
@@ -252,6 +272,7 @@ _ROWS = (
             max_tokens_key="max_completion_tokens",
             effort="reasoning_effort",
         ),
+        opens="any",
     ),
     _compatible(
         "fireworks",
@@ -265,6 +286,7 @@ _ROWS = (
             schema_beside_tools=False,  # FWK-02
             effort="reasoning_effort",
         ),
+        opens="any",
     ),
     _compatible(
         "mistral",
@@ -273,7 +295,6 @@ _ROWS = (
         "MISTRAL_API_KEY",
         ChatQuirks(
             alternates=True,  # MIS-05
-            answers_after_tools=True,  # MIS-06
             media=frozenset({"image", "image_url", "document_url"}),  # MIS-14
             thinking_field="content",  # MIS-16
             message_keys=("prefix",),  # MIS-11 forbids names
@@ -284,6 +305,8 @@ _ROWS = (
             stream_usage=False,  # MIS-11: usage comes unasked
         ),
         id_pattern=_NINE,  # MIS-01
+        opens="words",  # MIS-18, MIS-02: the validator skips the first message, calls and all
+        ends="user",  # MIS-07
     ),
     _compatible(
         "deepseek",
@@ -308,6 +331,7 @@ _ROWS = (
             bare_calls="empty",  # XAI-01
             stop=False,  # XAI-02
         ),
+        opens="any",
     ),
     _compatible(
         "openrouter",
@@ -338,6 +362,8 @@ _ROWS = (
         "AZURE_OPENAI_API_KEY",
         _OPENAI_CHAT,
         key_header="api-key",
+        opens="any",
+        ends="any",
     ),
     _compatible(
         "ollama",

@@ -79,7 +79,14 @@ def _render(request: ModelRequest) -> Rendered:
     row = provider_row(request.provider)
     model = clean_text(request.model or row.default_model)
     options = request.options
-    row, target = _receiver(row.name, model, options.thinking, request.speaker, request.base_url)
+    row, target = _receiver(
+        row.name,
+        model,
+        options.thinking,
+        request.speaker,
+        request.base_url,
+        structured=options.schema is not None,
+    )
     notes: list[Note] = []
     offered = _distinct(request, notes)
     names_offered = [tool.name for tool in offered]
@@ -140,9 +147,11 @@ def _receiver(
     thinking: int | str | bool | None,
     speaker: str | None,
     base_url: str | None,
+    *,
+    structured: bool,
 ) -> tuple[ProviderRow, Target]:
     """The provider's row as it is for the model, and what that demands of a history."""
-    row = row_for_model(provider_row(provider), model, thinking)
+    row = row_for_model(provider_row(provider), model, thinking, structured=structured)
     return row, target_of(row, model, speaker=speaker, base_url=base_url)
 
 
@@ -162,6 +171,9 @@ def target_of(
         alternates=row.alternates,
         answers_after_tools=row.chat.answers_after_tools,
         most_calls=row.most_calls,
+        opens=row.opens,
+        ends=row.ends,
+        pauses=row.pauses,
     )
 
 

@@ -3,16 +3,19 @@
 Rules:
 1. Where the target wants system text only at the beginning, later system turns become the
    user's text, marked.
-2. The first turn that is not the system's is the user's, and the last is the user's or a tool's.
-3. Where the target alternates, a model's turn that opens with its own thinking is not glued
+2. A shape that the target accepts stays: what may open a request and what may end it is data of the target. A user
+   turn is added only where the target refuses the request without it.
+3. Nothing is put behind a turn that the provider paused, nor behind one that asks to be continued.
+4. Where the target alternates, a model's turn that opens with its own thinking is not glued
    behind another turn of the model: a user turn stands between.
-4. Where the target wants an answer after tool results, a word of the model stands between
+5. Where the target wants an answer after tool results, a word of the model stands between
    results and the user.
 """
 
 from collections.abc import Iterator, Sequence
 
-from multi_llm_chat.history.values import Text, Thinking, Turn
+from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.values import Native, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.repair.policy import ACKNOWLEDGED, Note, Target
 from multi_llm_chat.repair.sorting import Placed, with_parts
 
@@ -25,10 +28,10 @@ def frame(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[P
     turns = list(_system_first(placed, notes)) if target.system == "leading" else list(placed)
     body = _bridged(turns, target, notes)
     head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))
-    if head < len(body) and body[head][1].role != "user":
+    if not _may_open(body[head:], target):
         notes.append(Note("ANT-21", None, "put a user turn before the model's first turn"))
         body.insert(head, (None, _says("user", OPENING)))
-    if not body or body[-1][1].role not in ("user", "tool"):
+    if not _may_end(body, head, target):
         notes.append(Note("ANT-08", None, "put a user turn at the end"))
         body.append((None, _says("user", CONTINUE)))
     return body
@@ -36,6 +39,44 @@ def frame(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[P
 
 def _says(role: str, text: str) -> Turn:
     return Turn(role, (Text(text),))
+
+
+def _may_open(body: Sequence[Placed], target: Target) -> bool:
+    """Whether the target accepts these turns as the first ones behind the system's."""
+    if not body or body[0][1].role == "user" or target.opens == "any":
+        return True
+    if target.opens == "user":
+        return False
+    for _, turn in body:  # turns of one side are one content
+        if turn.role in ("user", "tool"):
+            break
+        if any(type(part) is ToolCall for part in turn.parts):
+            return False
+    return True
+
+
+def _may_end(body: Sequence[Placed], head: int, target: Target) -> bool:
+    """Whether the target accepts the last turn as the last; ``head`` is the first turn that is not the system's."""
+    if head == len(body):
+        # Where system text has a place of its own, no message would be left.
+        return bool(body) and target.ends == "any" and target.system == "anywhere"
+    last = body[-1][1]
+    if last.role in ("user", "tool", "system") or target.ends == "any":
+        return True
+    if target.ends == "spoken":
+        return any(turn.role in ("user", "tool") for _, turn in body)
+    return _is_unfinished(last, target)
+
+
+def _is_unfinished(turn: Turn, target: Target) -> bool:
+    """Whether the model continues the turn itself: its provider paused it, or it is marked as the beginning of an answer."""
+    for part in turn.parts:
+        if isinstance(part, Text) and part.extras is not None and target.issued(part.extras.origin):
+            message = as_object(part.extras.fields.get("message")) or {}
+            if message.get("prefix") is True:  # Mistral's mark (MIS-07)
+                return True
+    last = turn.parts[-1]
+    return type(last) is Native and last.kind in target.pauses
 
 
 def _system_first(placed: Sequence[Placed], notes: list[Note]) -> Iterator[Placed]:
@@ -68,6 +109,7 @@ def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> lis
             target.alternates
             and before == role == target.speaker
             and isinstance(turn.parts[0], Thinking)
+            and not _is_unfinished(bridged[-1][1], target)
         ):
             notes.append(Note("ANT-12", source, "put a user turn before a thinking turn"))
             bridged.append((None, _says("user", CONTINUE)))

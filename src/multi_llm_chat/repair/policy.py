@@ -1,7 +1,7 @@
 """How a history is to be repaired, for whom, and what was done."""
 
 import re
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
@@ -29,6 +29,11 @@ PAIRS_ONLY = RepairPolicy(unanswered="drop", orphans="drop", foreign="adopt")
 ACKNOWLEDGED = "OK."
 
 
+#: What may open and what may end a request; see ``Target``.
+Opens: TypeAlias = Literal["any", "words", "user"]
+Ends: TypeAlias = Literal["any", "spoken", "user"]
+
+
 class Target(Struct, frozen=True):
     """What the receiver of a request demands of the history.
 
@@ -37,6 +42,9 @@ class Target(Struct, frozen=True):
     turns may stand; ``alternates`` that turns of one side may not follow each other;
     ``answers_after_tools`` that no user turn may follow a result directly; ``most_calls``
     how many calls one turn may make: further ones are put in turns of their own.
+    ``opens`` says what may stand first behind the system's turns: anything, a model's words but no call, or only the user;
+    ``ends`` what may stand last: anything, anything once the user spoke, or only the user, a tool or the system.
+    ``pauses`` are the kinds of native items with which the provider pauses a turn that it continues itself.
     """
 
     speaker: str
@@ -49,6 +57,9 @@ class Target(Struct, frozen=True):
     alternates: bool = False
     answers_after_tools: bool = False
     most_calls: int | None = None
+    opens: Opens = "any"
+    ends: Ends = "any"
+    pauses: frozenset[str] = frozenset()
 
     def owns(self, turn: Turn) -> bool:
         """Whether the turn is this model's own."""

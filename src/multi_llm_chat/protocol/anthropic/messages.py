@@ -6,8 +6,7 @@ Rules:
    precedes it and one block cannot be written, none before it is written either (ANT-29).
 3. Native blocks are written as they came. A server tool's call or result without its partner is written as words
    (ANT-24), and so is a block that names a tool which the request does not declare (ANT-46, ANT-48).
-4. A turn that Anthropic paused is the end of the request, or is continued by the model's next turn: no user turn that
-   framing put behind it is sent (ANT-47).
+4. The beginning of an answer that ends the request bears no trailing whitespace (ANT-09), unless Anthropic paused it (ANT-47).
 5. A later system turn is a system message where the model takes one, between the user's turn and the model's;
    otherwise it is the user's text (ANT-20, ANT-45).
 """
@@ -44,6 +43,7 @@ from multi_llm_chat.protocol.attachments import (
     settle_media,
     short_label,
 )
+from multi_llm_chat.repair.framing import CONTINUE
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import EMPTY_RESULT
 
@@ -76,7 +76,6 @@ class MessageWriter:
 
     def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         """The messages."""
-        turns, sources = self._unbridged(turns, sources)
         if not self._draft.is_plain and any(
             type(part) is Native for turn in turns for part in turn.parts
         ):
@@ -108,7 +107,25 @@ class MessageWriter:
             else:
                 spoke = role
                 messages.append({"role": role, "content": said})
+        if spoke == "assistant":
+            self._settle_end(messages)
         return messages
+
+    def _settle_end(self, messages: list[JsonObject]) -> None:
+        """Leave the model's turn at the end as Anthropic accepts it."""
+        last = messages[-1]
+        kind = "text" if isinstance(last["content"], str) else last["content"][-1].get("type")
+        target = self._draft.target
+        if target is None or kind in target.pauses:
+            return
+        if target.ends != "any":  # the block that paused the turn had to be written as words
+            self._draft.note("ANT-08", "put a user turn at the end")
+            messages.append({"role": "user", "content": CONTINUE})
+        elif isinstance(last["content"], str):
+            last["content"] = last["content"].rstrip()
+        elif kind == "text":
+            blocks = last["content"]
+            blocks[-1] = blocks[-1] | {"text": blocks[-1]["text"].rstrip()}
 
     def loss(self, part: Media | Thinking, turn: Turn) -> tuple[str, str] | None:
         """Why media or thinking cannot be sent as it is; None if it can."""
@@ -269,39 +286,6 @@ class MessageWriter:
         return ""
 
     # Turns.
-
-    def _unbridged(
-        self, turns: Sequence[Turn], sources: Sequence[int | None]
-    ) -> tuple[Sequence[Turn], Sequence[int | None]]:
-        """The turns without those that framing put behind a paused turn or a system turn that ends the request."""
-        if all(source is not None for source in sources):
-            return turns, sources
-        kept = [
-            at
-            for at, source in enumerate(sources)
-            if source is not None or not (at and self._needs_no_bridge(turns, at))
-        ]
-        if len(kept) == len(turns):
-            return turns, sources
-        dropped = set(range(len(turns))) - set(kept)
-        untrue = {
-            ("ANT-08", None) if at == len(turns) - 1 else ("ANT-12", sources[at + 1])
-            for at in dropped
-        }
-        notes = self._draft.notes
-        notes[:] = [note for note in notes if (note.rule, note.turn) not in untrue]
-        return [turns[at] for at in kept], [sources[at] for at in kept]
-
-    def _needs_no_bridge(self, turns: Sequence[Turn], at: int) -> bool:
-        before = turns[at - 1]
-        if before.role == "system":
-            is_last = at == len(turns) - 1
-            after_user = at > 1 and turns[at - 2].role in ("user", "tool")
-            return is_last and after_user and self._family.later_system
-        last = before.parts[-1]
-        if type(last) is not Native or turns[at].role != "user":
-            return False
-        return last.raw.get("type") in _MODELS_BLOCKS
 
     def _may_say_system(
         self, messages: Sequence[JsonObject], turns: Sequence[Turn], at: int

@@ -1,7 +1,7 @@
 """Anthropic messages: the shape of each, and of the conversation they make.
 
 1. Each message has a role, content, and nothing else.
-2. The first turn is the user's; a system message stands before an assistant's or at the end.
+2. For older models the first turn is the user's; a system message stands before an assistant's or at the end.
 3. Turns say something; only the final assistant's may be empty.
 4. The request ends with the user's turn, unless the model continues a prefill.
 """
@@ -76,7 +76,7 @@ def check_conversation(body: dict[str, Any], model: ClaudeModel) -> Iterator[Vio
     messages = objects(body.get("messages"))
     yield from _check_system(messages, model)
     turns = read_turns(body.get("messages"))
-    if turns and turns[0].role != "user":
+    if turns and turns[0].role != "user" and model.wants_user_first:
         yield say.FIRST_ROLE.fill()
     yield from _check_empty(turns)
     for turn in turns:

@@ -64,6 +64,11 @@ class ClaudeModel(msgspec.Struct, frozen=True):
         return self.version < (4, 6) and self.family != "mythos"
 
     @property
+    def wants_user_first(self) -> bool:
+        """Whether the first message must be the user's; Sonnet 4.5 and later were recorded without it (ANT-21)."""
+        return self.version < (4, 5)
+
+    @property
     def takes_system_messages(self) -> bool:
         """Whether a system message may stand in the middle of the conversation."""
         if self.family == "sonnet":

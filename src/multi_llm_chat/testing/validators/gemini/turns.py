@@ -3,7 +3,7 @@
 1. A content with function calls follows the user's or a function response; it is answered by the
    next content, call by call, by name and by id.
 2. A content with function responses holds nothing else.
-3. The request ends with the user.
+3. The user speaks somewhere: contents that end with the model are accepted behind the user's (GEM-09).
 4. From Gemini 3 on, the first call of each step of the current turn carries its thought signature.
 """
 
@@ -58,7 +58,7 @@ def check_turns(body: dict[str, Any], model: str) -> Iterator[Violation]:
     if previous is not None:
         if previous.calls:
             yield say.RESPONSE_COUNT.fill()
-        if previous.role == "model":
+        if all(content.role == "model" for content in contents):
             yield say.LAST_ROLE.fill()
     if needs_signatures(model):
         yield from _check_signatures(contents)
