@@ -31,6 +31,22 @@ def said(text: str) -> bytes:
 
 DONE = b'data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
 GOOD = streamed([said("Hel"), said("lo"), DONE])
+CALLED: list[Any] = [
+    {"role": "user", "content": "go"},
+    {
+        "role": "assistant",
+        "content": [
+            {
+                "type": "tool_call",
+                "content": {"name": "f", "arguments": {}, "tool_call_id": "c"},
+            }
+        ],
+    },
+    {
+        "role": "tool",
+        "content": [{"type": "tool_result", "name": "f", "content": "1", "tool_call_id": "c"}],
+    },
+]
 ERROR_INSIDE = streamed(b'data: {"error":{"message":"overloaded","type":"overloaded_error"}}\n\n')
 
 
@@ -169,9 +185,9 @@ def test_a_lasting_rejection_is_raised_after_one_repair(asker: Asker) -> None:
 
 def test_llamacpps_permanent_500_is_repaired_not_waited_for(asker: Asker) -> None:
     with serving(error(500, "Failed to parse tool call arguments as JSON: eof")) as server:
-        outcome = asker.stream(provider(server.url, "llamacpp"))
+        outcome = asker.stream(provider(server.url, "llamacpp"), CALLED)
     assert isinstance(outcome.failure, BadRequest)
-    assert len(server.requests) == 2
+    assert [b"tool_calls" in request.body for request in server.requests] == [True, False]
 
 
 def test_renamed_tools_come_back_under_their_own_names(asker: Asker) -> None:

@@ -50,7 +50,8 @@ def test_what_would_fail_the_same_way_is_not_asked_again(failure: ProviderError)
 def test_nothing_is_asked_again_after_the_first_byte_unless_wanted(failure: ProviderError) -> None:
     assert isinstance(decide(1, failure, policy=PATIENT, streamed=True), GiveUp)
     wanted = RetryPolicy(after_first_byte=True)
-    assert not isinstance(decide(1, failure, policy=wanted, streamed=True), GiveUp)
+    decision = decide(1, failure, policy=wanted, streamed=True, repair=failure.repair)
+    assert not isinstance(decision, GiveUp)
 
 
 @pytest.mark.parametrize("code", ["certificate", "proxy", "closed"])
@@ -98,19 +99,24 @@ def test_attempts_are_counted() -> None:
     assert decide(1, LOST, policy=ONCE, streamed=False) == GiveUp("no retry was wanted")
 
 
-def test_a_known_rejection_is_repaired_once() -> None:
+def test_a_rejection_is_repaired_while_a_repair_is_left() -> None:
     rejected = BadRequest("Invalid `signature` in `thinking` block", repair="drop_thinking")
-    first = decide(1, rejected, policy=RetryPolicy(attempts=1), streamed=False)
+    patient = RetryPolicy(attempts=1)
+    first = decide(1, rejected, policy=patient, streamed=False, repair="drop_thinking")
     assert first == RepairAndRetry("drop_thinking")
-    second = decide(1, rejected, policy=PATIENT, streamed=False, repaired=True)
-    assert second == GiveUp("the stronger repair was rejected too")
-    assert decide(1, rejected, policy=ONCE, streamed=False) == GiveUp("no repair was wanted")
+    last = decide(1, rejected, policy=PATIENT, streamed=False, repaired=True)
+    assert last == GiveUp("the stronger repair was rejected too")
+    unknown = decide(1, rejected, policy=PATIENT, streamed=False)
+    assert unknown == GiveUp("the request was rejected for an unknown reason")
+    once = decide(1, rejected, policy=ONCE, streamed=False, repair="drop_thinking")
+    assert once == GiveUp("no repair was wanted")
 
 
 def test_llamacpps_permanent_500_is_repaired_and_never_waited_for() -> None:
     body = b'{"error":{"code":500,"message":"Failed to parse tool call arguments as JSON: x","type":"server_error"}}'
     failure = read_failure(500, {}, body, provider="llamacpp")
-    assert decide(1, failure, policy=PATIENT, streamed=False) == RepairAndRetry("flatten_tools")
+    assert isinstance(failure, BadRequest)
+    assert failure.repair == "flatten_tools"
     again = decide(2, failure, policy=PATIENT, streamed=False, repaired=True)
     assert isinstance(again, GiveUp)
 

@@ -1,4 +1,4 @@
-"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others (ANT-46, STR-19, STR-21)."""
+"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others (ANT-46, ANT-53, STR-19, STR-21)."""
 
 import json
 import typing
@@ -14,6 +14,7 @@ from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Native, Part
 from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.protocol.anthropic.decode import decode_reply
+from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.testing.validators import validate
 
 Block = dict[str, Any]
@@ -288,3 +289,43 @@ def test_str_21_every_published_stop_reason_has_its_word(stop: str, reason: str)
 def test_a_stored_native_part_is_the_same() -> None:
     history = history_from(talk("mcp_tool_use"), "anthropic", model=MODEL)
     assert write_history(read_history(history)) == history
+
+
+@pytest.mark.parametrize(
+    ("kind", "beta"),
+    [
+        ("mcp_tool_use", "mcp-client-2025-11-20"),  # ANT-49
+        ("mcp_tool_result", "mcp-client-2025-11-20"),
+        ("compaction", "compact-2026-01-12"),  # ANT-50
+        ("web_search_tool_result", None),
+        ("text", None),
+    ],
+)
+def test_ant_53_blocks_of_a_beta_come_with_its_header(kind: str, beta: str | None) -> None:
+    history = history_from(talk(kind), "anthropic", model=MODEL)
+    headers = {"Anthropic-Beta": f"mine-2026-01-01, {beta}"} if beta else {"Anthropic-Beta": "mine"}
+    assert render(history, "anthropic", model=MODEL).headers == (
+        {"anthropic-beta": beta} if beta else {}
+    )
+    assert render(history, "openai", model="gpt-5.6-terra").headers == {}
+    sent = Exchange(history, "anthropic", model=MODEL, headers=headers).request().headers
+    values = sent["Anthropic-Beta"].split(",")
+    assert values == (["mine-2026-01-01", beta] if beta else ["mine"])
+
+
+def test_ant_53_arguments_and_schemas_need_no_header() -> None:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"type": "file"}}
+    result = {
+        "type": "tool_result",
+        "tool_use_id": "toolu_1",
+        "content": "x",
+        "cache_control": MARK,
+    }
+    messages: list[Block] = [
+        QUESTION,
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    history = history_from(messages, "anthropic", model=MODEL)
+    tool: Block = {"name": "f", "inputSchema": {"type": "object", "properties": {"clear_at": {}}}}
+    assert render(history, "anthropic", model=MODEL, tools=[tool]).headers == {}

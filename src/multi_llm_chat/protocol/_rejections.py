@@ -4,7 +4,8 @@ Rules:
 1. The texts are ``refusals`` of the rules (``protocol.rules``): a pattern and the repair that makes a second try legal.
 2. The first text that matches decides. They are tried in the order of the repairs below, because texts about thinking often
    speak of tools, too; within a repair in the order of the rules.
-3. A text that no rule knows gets no repair: the request is not sent again.
+3. A text that no rule knows gets the repair of its kind (thinking, media, tools), if it speaks of one; otherwise the request
+   is not sent again.
 4. Patterns are compiled with the first rejection, not on import.
 
 Repairs:
@@ -19,7 +20,10 @@ Repairs:
     flatten_tools      write all tool exchanges of the history as text, so that nothing needs a pair
     alternate          merge and fill turns: strictly user and model in turn, user first and last
     drop_options       leave out every optional setting, and let the model choose its tool
-    drop_media         replace pictures, sounds and files by a note
+    drop_media         replace pictures, sounds and files by a note: the model takes none
+    describe_media     as above, for those that are in the history so far: one of them was refused
+    drop_block         let Anthropic drop thinking whose prefix has changed
+    newest_turns       leave out everything before the user's last turn; only the ladder asks for it
 """
 
 import re
@@ -38,8 +42,9 @@ class Rejection(NamedTuple):
 
 #: Every repair that a rule may name, in the order in which their texts are tried.
 REPAIRS: Final = (
-    "resend", "disable_thinking", "drop_thinking", "reasoning_none", "drop_tools", "shorten_ids", "rename_tools",
+    "resend", "drop_block", "disable_thinking", "drop_thinking", "reasoning_none", "drop_tools", "shorten_ids", "rename_tools",
     "plain_schemas", "flatten_tools", "alternate", "drop_options", "drop_media",
+    "describe_media", "newest_turns",
 )  # fmt: skip
 
 
@@ -49,6 +54,22 @@ def _in_order(
 ) -> tuple[tuple[re.Pattern[str], Rejection], ...]:
     ordered = sorted(rows, key=lambda row: REPAIRS.index(row[2]))
     return tuple((pattern, Rejection(rule, repair)) for pattern, rule, repair in ordered)
+
+
+#: The repair of a refusal whose text is not known, by what it speaks of.
+_KINDS: Final = tuple(
+    (re.compile(pattern, re.IGNORECASE), repair)
+    for pattern, repair in (
+        (r"thinking|reasoning|signature", "drop_thinking"),
+        (r"image|picture|audio|video|\bpdf\b|media|inline_?data|file_(data|uri|url|id)", "describe_media"),
+        (r"tool|function", "flatten_tools"),
+    )
+)  # fmt: skip
+
+
+def guess_repair(text: str) -> str | None:
+    """The repair of the kind of thing that an unknown refusal speaks of."""
+    return next((repair for pattern, repair in _KINDS if pattern.search(text)), None)
 
 
 def find_rejection(text: str) -> Rejection | None:

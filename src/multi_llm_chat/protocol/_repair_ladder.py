@@ -1,23 +1,36 @@
-"""The stronger repairs: how a rejected request is sent once more.
+"""The stronger repairs: how a rejected request is sent once more, and how a conversation remembers that.
 
 Rules:
 1. A repair takes a request and returns another one; which repair answers which rejection is
    the catalogue's matter (``protocol._rejections``).
 2. A repair gives up form, never words: what cannot be sent as it is becomes text.
 3. Every key of the catalogue has a repair; an unknown key changes nothing.
+4. Where the matching repair was refused too, the rungs of ``LADDER`` follow, each once: at most ``MOST_REPAIRS`` in all.
+   A rung that changes nothing is passed over.
+5. ``newest_turns`` is the one repair that gives up words: the last rung, and the answer's turn says so.
+
+Rules of the memory (SPEC 2.8: no conversation is refused twice for the same reason):
+1. The turn that answers a repaired request bears the repairs in ``meta["repairs"]``: who refused, and by which rule. So the
+   memory is saved, branched, exported and resumed with the conversation, and needs no table of its own.
+2. A later request to the same provider, endpoint and model is repaired before it is sent.
+3. Most repairs hold for every later request, and every later answer bears them again. Those in ``POSITIONAL``
+   concern what was in the history at the time: they hold for the turns before the one that bears them.
+4. What stands in ``meta`` may come from outside: names of repairs that are not known are passed over.
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from multi_llm_chat.history.json_values import compact_json
+from multi_llm_chat.history.json_values import as_object, as_text, compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
     Media,
+    Origin,
     Part,
     Text,
     Thinking,
@@ -25,6 +38,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.protocol._model_families import claude_family
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.protocol.request_draft import media_label
@@ -39,6 +53,36 @@ _NOTHING: Final = re.compile(r"(?!)")
 
 #: What remains of a schema in its plainest form.
 _PLAIN_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object"})
+
+
+#: The ``meta`` of a tool's turn that was written as the user's.
+_FLATTENED: Final[JsonObject] = {"flattened": True}
+
+#: What is tried in turn when no other repair helped.
+LADDER: Final = ("drop_thinking", "describe_media", "flatten_tools", "newest_turns")
+MOST_REPAIRS: Final = 4
+#: Repairs of what was in the history, not of how it is written.
+POSITIONAL: Final = ("describe_media", "newest_turns")
+
+
+def next_repair(
+    request: ModelRequest, matching: str | None, tried: Collection[str]
+) -> tuple[str, ModelRequest, Mapping[str, str]] | None:
+    """The repair with which a refused request is sent once more, the request and its renamed tools; None where none is left.
+
+    ``matching`` is the repair that answers the refusal; without one, the ladder is climbed only if it was begun.
+    """
+    if len(tried) >= MOST_REPAIRS or (matching is None and not tried):
+        return None
+    if matching == "resend":
+        return None if matching in tried else ("resend", request, {})
+    for key in dict.fromkeys((matching, *LADDER)):
+        if key is None or key in tried:
+            continue
+        changed, renamed = stronger(request, key)
+        if changed != request:
+            return key, changed, renamed
+    return None
 
 
 def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str, str]]:
@@ -58,7 +102,12 @@ def _drop_thinking(request: ModelRequest) -> ModelRequest:
         _with_parts(turn, [part for part in turn.parts if not isinstance(part, Thinking)])
         for turn in request.turns
     ]
-    return replace(request, turns=tuple(turn for turn in turns if turn.parts))
+    settled = replace(request, turns=tuple(turn for turn in turns if turn.parts))
+    binding = as_object(request.options.extra.get("thinking")) or {}
+    if "block_binding" not in binding:
+        return settled
+    extra = {key: value for key, value in request.options.extra.items() if key != "thinking"}
+    return replace(settled, options=replace(request.options, extra=extra))
 
 
 def _disable_thinking(request: ModelRequest) -> ModelRequest:
@@ -81,7 +130,9 @@ def _flatten_tools(request: ModelRequest) -> ModelRequest:
     turns: list[Turn] = []
     for turn in _repaired(request):
         parts: list[Part] = [text for part in turn.parts for text in _as_text(part)]
-        turns.append(_with_parts(turn, parts, "user" if turn.role == "tool" else turn.role))
+        if turn.role == "tool":
+            turn = replace(turn, role="user", meta=_FLATTENED)
+        turns.append(_with_parts(turn, parts))
     return replace(request, turns=tuple(turns))
 
 
@@ -156,6 +207,30 @@ def _drop_media(request: ModelRequest) -> ModelRequest:
     return replace(request, turns=turns)
 
 
+def _drop_block(request: ModelRequest) -> ModelRequest:
+    """Let Anthropic drop the thinking whose prefix has changed, instead of refusing the request (ANT-30)."""
+    if provider_row(request.provider).dialect != "anthropic":
+        return request
+    if not claude_family(request.model or "").binds_thinking:
+        return _drop_thinking(request)
+    given = as_object(request.options.extra.get("thinking")) or {}
+    thinking = given | {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
+    options = replace(request.options, extra=request.options.extra | {"thinking": thinking})
+    return replace(request, options=options)
+
+
+def _newest_turns(request: ModelRequest) -> ModelRequest:
+    """The leading system turns, and everything from the user's last turn on."""
+    turns = request.turns
+    users = [
+        at for at, turn in enumerate(turns) if turn.role == "user" and turn.meta is not _FLATTENED
+    ]
+    head = next((at for at, turn in enumerate(turns) if turn.role != "system"), 0)
+    if not users or users[-1] <= head:
+        return request
+    return replace(request, turns=(*turns[:head], *turns[users[-1] :]))
+
+
 def _same(request: ModelRequest) -> ModelRequest:
     return request
 
@@ -171,8 +246,14 @@ _REPAIRS: Final[Mapping[str, Callable[[ModelRequest], ModelRequest]]] = {
     "alternate": _alternate,
     "drop_options": _drop_options,
     "drop_media": _drop_media,
+    "describe_media": _drop_media,
+    "drop_block": _drop_block,
+    "newest_turns": _newest_turns,
     "resend": _same,
 }
+
+#: What a history may remember.
+KNOWN_REPAIRS: Final = (frozenset(_REPAIRS) | {"rename_tools"}) - {"resend"}
 
 
 def _target(request: ModelRequest, **changes: Any) -> Target:
@@ -253,3 +334,67 @@ def _plain(schema: JsonObject, depth: int) -> JsonObject:
 
 def _mapping(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+
+
+# What a refusal taught, kept in the history itself.
+
+_MARK: Final = "repairs"
+
+
+class Recalled(Struct, frozen=True):
+    """A request with the repairs that earlier refusals taught; ``rules`` has the rule of each, ``names`` lead back from renamed tools."""
+
+    request: ModelRequest
+    rules: Mapping[str, str] = {}
+    names: Mapping[str, str] = {}
+
+
+def recall_repairs(request: ModelRequest, origin: Origin) -> Recalled:
+    """Repair a request to ``origin`` by what its history remembers."""
+    found = _find_marks(request.turns, origin)
+    if not found:
+        return Recalled(request)
+    turns = request.turns
+    for key in POSITIONAL:  # the first keeps the number of turns, the second cuts
+        if key in found:
+            at = found[key][1]
+            before, _ = stronger(replace(request, turns=turns[:at]), key)
+            turns = (*before.turns, *turns[at:])
+    request = replace(request, turns=turns)
+    names: Mapping[str, str] = {}
+    for key in found:
+        if key not in POSITIONAL:
+            request, renamed = stronger(request, key)
+            names = renamed or names
+    return Recalled(request, {key: rule for key, (rule, _) in found.items()}, names)
+
+
+def repair_mark(origin: Origin, rules: Mapping[str, str]) -> JsonObject:
+    """The ``meta`` of a turn that answers a request with these repairs; ``rules`` has the rule of each."""
+    if not rules:
+        return {}
+    return {
+        _MARK: {
+            "provider": origin.provider,
+            "endpoint": origin.endpoint,
+            "model": origin.model,
+            "applied": dict(rules),
+        }
+    }
+
+
+def _find_marks(turns: Sequence[Turn], origin: Origin) -> dict[str, tuple[str, int]]:
+    """The repairs that the origin asked for: the rule of each, and the last turn that bears it."""
+    found: dict[str, tuple[str, int]] = {}
+    for at, turn in enumerate(turns):
+        mark = as_object(turn.meta.get(_MARK)) if turn.meta else None
+        if mark is None or origin != _origin(mark):
+            continue
+        for key, rule in (as_object(mark.get("applied")) or {}).items():
+            if key in KNOWN_REPAIRS:
+                found[key] = as_text(rule), at
+    return found
+
+
+def _origin(mark: JsonObject) -> Origin:
+    return Origin(*(as_text(mark.get(name)) for name in ("provider", "endpoint", "model")))

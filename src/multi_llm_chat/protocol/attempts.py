@@ -6,21 +6,37 @@ Rules:
 2. What was changed on the way is in ``notes``, behind those of the request itself.
 3. A stronger repair may rename tools: events, turns and failures leave with the caller's names.
 4. Nothing here sends, waits or looks at a clock: both drivers run the same decisions.
+5. What earlier refusals of the conversation taught is applied before the first exchange; the turn of the answer bears
+   what this request needed (``protocol._repair_ladder``).
 """
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import Final, assert_never
 from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
-from multi_llm_chat.errors import ConnectionFailed, ProviderError, StreamBroken
+from multi_llm_chat.errors import (
+    BadRequest,
+    ConnectionFailed,
+    ContextTooLong,
+    ProviderError,
+    StreamBroken,
+)
 from multi_llm_chat.events import Event, ToolCallEnd, ToolCallStart
-from multi_llm_chat.history.values import ToolCall, Turn
-from multi_llm_chat.protocol._rejections import find_rejection
-from multi_llm_chat.protocol._repair_ladder import stronger
+from multi_llm_chat.history.values import Origin, ToolCall, Turn
+from multi_llm_chat.protocol._rejections import find_rejection, guess_repair
+from multi_llm_chat.protocol._repair_ladder import (
+    KNOWN_REPAIRS,
+    POSITIONAL,
+    next_repair,
+    recall_repairs,
+    repair_mark,
+)
 from multi_llm_chat.protocol._rule_ids import own_rule
 from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.protocol.rendered_request import endpoint_of
 from multi_llm_chat.protocol.retry import (
     Decision,
     GiveUp,
@@ -31,6 +47,9 @@ from multi_llm_chat.protocol.retry import (
 )
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest
+
+#: Said of an answer to a request that holds only the newest turns.
+_CUT: Final = "The provider refused the conversation; this answer knows only the newest turns."
 
 
 class Attempts:
@@ -43,16 +62,26 @@ class Attempts:
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
     ) -> None:
-        self.request = request
-        self.exchange = Exchange(request, api_key=api_key)
+        row = provider_row(request.provider)
+        self._origin = Origin(
+            row.name,
+            endpoint_of(request.base_url or row.base_url),
+            request.model or row.default_model,
+        )
+        recalled = recall_repairs(request, self._origin)
+        self.request = recalled.request
+        self.exchange = Exchange(self.request, api_key=api_key)
         self.streamed = False  # events of the present exchange were emitted
         self._retry = retry or RetryPolicy()
         self._key = api_key
-        self._names: Mapping[str, str] = {}  # from tool names as sent to the caller's
+        self._names = recalled.names  # from tool names as sent to the caller's
         self._attempt = 1
-        self._repaired = False
+        self._recalled = recalled.rules
+        self._tried: dict[str, str] = {}  # repairs of this request, with the rule of each
         self._unused = True
         self._notes: list[Note] = []
+        for key, rule in recalled.rules.items():
+            self._note(rule, f"sent with {key}, as an earlier request was accepted")
 
     def __repr__(self) -> str:
         return f"Attempts({self.exchange!r}, attempt {self._attempt})"
@@ -64,8 +93,16 @@ class Attempts:
 
     @property
     def turn(self) -> Turn:
-        """What the model has said, with the caller's tool names."""
-        return self._original_turn(self.exchange.turn)
+        """What the model has said, with the caller's tool names and what a refusal taught."""
+        turn = self._original_turn(self.exchange.turn)
+        learned = {key: rule for key, rule in self._recalled.items() if key not in POSITIONAL}
+        learned |= {key: rule for key, rule in self._tried.items() if key in KNOWN_REPAIRS}
+        if not learned:
+            return turn
+        meta = turn.meta | repair_mark(self._origin, learned)
+        if "newest_turns" in learned:
+            meta["compressed"] = _CUT
+        return replace(turn, meta=meta)
 
     def next(self) -> Exchange:
         """The exchange to run now."""
@@ -117,13 +154,15 @@ class Attempts:
         if isinstance(failure.partial, Turn):
             failure.partial = self._original_turn(failure.partial)
         failure.provider = failure.provider or self.exchange.rendered.provider
+        found = self._next_repair(failure)
         decision: Decision = decide(
             self._attempt,
             failure,
             policy=self._retry,
             streamed=self.streamed,
             jitter=jitter,
-            repaired=self._repaired,
+            repair=found[0] if found else None,
+            repaired=bool(self._tried),
         )
         match decision:
             case Wait(seconds):
@@ -131,13 +170,14 @@ class Attempts:
                 self._note("STR-09", f"asked again after {_kind(failure)}")
                 return seconds
             case RepairAndRetry(key):
-                self._repaired = True
+                assert found is not None
                 rejection = find_rejection(failure.message)
                 rule = (
                     own_rule(self.exchange.rendered.provider, rejection.rule) if rejection else ""
                 )
+                self._tried[key] = rule
                 self._note(rule, f"asked again with {key}")
-                self.request, renamed = stronger(self.request, key)
+                _, self.request, renamed = found
                 if renamed:
                     earlier = self._names
                     self._names = {sent: earlier.get(name, name) for sent, name in renamed.items()}
@@ -147,6 +187,20 @@ class Attempts:
                 raise failure
             case _:
                 assert_never(decision)
+
+    def _next_repair(
+        self, failure: ProviderError
+    ) -> tuple[str, ModelRequest, Mapping[str, str]] | None:
+        """The stronger repair that answers the failure, if it is a refusal of the request."""
+        if isinstance(failure, ContextTooLong):
+            # Too many bytes are mostly pictures; for too many tokens the window of the run compresses.
+            matching = "describe_media" if failure.status == 413 else None
+            found = next_repair(self.request, matching, self._tried)
+            return found if found is not None and found[0] == matching else None
+        if not isinstance(failure, BadRequest):
+            return None
+        matching = failure.repair or guess_repair(failure.message)
+        return next_repair(self.request, matching, self._tried)
 
     def _note(self, rule: str, message: str) -> None:
         self._notes.append(Note(rule, None, message))

@@ -89,12 +89,13 @@ class Exchange:
         self._key = api_key
         self._extra_headers = asked.headers
         self._base_url = (asked.base_url or self._row.base_url).rstrip("/")
-        self._http_headers = request_headers(
-            self._row, api_key, asked.headers, content_type="application/json"
-        )
         self._speaker = asked.speaker or self._row.speaker
         self._stream = asked.stream
         self.rendered: Rendered = render(asked)
+        headers = _with_values(asked.headers, self.rendered.headers)
+        self._http_headers = request_headers(
+            self._row, api_key, headers, content_type="application/json"
+        )
         self._dialect = DIALECTS[self._row.dialect]
         self._context = DecodeContext(
             origin=Origin(self._row.name, endpoint_of(self._base_url), self.rendered.model),
@@ -272,6 +273,20 @@ def request_headers(
             del headers[name]
         prefix = "Bearer " if row.key_header == "Authorization" else ""
         headers[row.key_header] = f"{prefix}{api_key}"
+    return headers
+
+
+def _with_values(given: Mapping[str, str], needed: Mapping[str, str]) -> Mapping[str, str]:
+    """The caller's headers with the values that the body needs: lists in one line, each value once (ANT-53)."""
+    if not needed:
+        return given
+    headers = dict(given)
+    names = {name.lower(): name for name in headers}
+    for name, values in needed.items():
+        known = names.get(name, name)
+        listed = [*headers.get(known, "").split(","), *values.split(",")]
+        distinct = dict.fromkeys(value.strip() for value in listed if value.strip())
+        headers[known] = ",".join(distinct)
     return headers
 
 

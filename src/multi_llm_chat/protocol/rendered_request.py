@@ -33,7 +33,8 @@ class Rendered(Struct, frozen=True):
     ``body`` is the JSON body, ready for ``json.dumps``; ``path`` belongs behind the base URL.
     ``notes`` say every change that was needed, with the id of the provider's rule that asks for
     it. ``names`` leads from tool names as sent to
-    the caller's, ``arguments`` does the same for argument keys by tool, ``ids`` for call ids.
+    the caller's, ``arguments`` does the same for argument keys by tool, ``ids`` for call ids. ``headers`` are those
+    that this body needs besides the provider's usual ones, such as ``anthropic-beta``.
     """
 
     provider: str
@@ -44,6 +45,7 @@ class Rendered(Struct, frozen=True):
     names: dict[str, str]
     arguments: dict[str, dict[str, str]]
     ids: dict[str, str]
+    headers: dict[str, str] = {}
 
 
 @overload
@@ -137,6 +139,7 @@ def _render(request: ModelRequest) -> Rendered:
         names=names.originals,
         arguments={names.originals[name]: keys for name, keys in draft.arguments.items()},
         ids=repaired.ids,
+        headers=encoded.headers,
     )
 
 

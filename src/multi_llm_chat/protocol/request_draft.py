@@ -93,10 +93,11 @@ class RequestDraft(Struct):
 
 
 class Encoded(Struct, frozen=True):
-    """A request in a dialect: the JSON body and the path below the base URL."""
+    """A request in a dialect: the JSON body, the path below the base URL, and headers that the body needs."""
 
     body: JsonObject
     path: str
+    headers: dict[str, str] = {}
 
 
 def _carried(part: Part) -> Sequence[Media | Thinking]:

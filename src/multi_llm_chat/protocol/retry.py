@@ -4,8 +4,8 @@ Rules:
 1. Asked again: too many requests, busy or broken servers (also inside a reply that began well),
    a lost connection, a broken reply. Not asked again: everything that would fail the same way.
 2. Once events of a reply were emitted it is not requested again, unless the policy says so.
-3. A rejected request whose text is in the catalogue is sent once more with the stronger repair
-   (``ProviderError.repair``), at once, and never twice.
+3. A rejected request is sent once more at once with the stronger repair that the caller found for it
+   (``protocol._repair_ladder``).
 4. A provider's own waiting time is kept to the letter; one longer than the policy allows means
    giving up. Otherwise the wait doubles each time, and ``jitter`` (0 up to 1) spreads it over
    the upper half of that time.
@@ -33,8 +33,8 @@ class RetryPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """How patient to be.
 
     ``attempts`` are requests in all, 1 for no retry. ``after_first_byte`` asks again even when
-    part of a reply was emitted; its events then begin anew. ``repair`` allows the one
-    stronger repair, which is not counted as an attempt.
+    part of a reply was emitted; its events then begin anew. ``repair`` allows stronger
+    repairs, which are not counted as attempts.
     """
 
     attempts: int = 4
@@ -82,6 +82,7 @@ def decide(
     policy: RetryPolicy,
     streamed: bool,
     jitter: float = 0.5,
+    repair: str | None = None,
     repaired: bool = False,
 ) -> Decision:
     """Decide what follows a failure.
@@ -92,14 +93,16 @@ def decide(
         policy: How patient to be.
         streamed: Whether events of this reply were emitted.
         jitter: A number from 0 up to 1, another one for each decision.
-        repaired: Whether the stronger repair has been tried.
+        repair: The stronger repair that is left to try, if any.
+        repaired: Whether a stronger repair has been tried.
     """
     if streamed and not policy.after_first_byte:
         return GiveUp("part of the reply was emitted already")
-    if isinstance(failure, BadRequest):
-        return _after_rejection(failure, policy, repaired)
+    if repair is not None and policy.repair:
+        return RepairAndRetry(repair)
     if not isinstance(failure, _PASSING) or failure.code in _LASTING:
-        return GiveUp("asking again would not help")
+        rejected = isinstance(failure, BadRequest)
+        return GiveUp(_rejected(repair, repaired) if rejected else "asking again would not help")
     if attempt >= policy.attempts:
         return GiveUp(f"asked {attempt} times" if attempt > 1 else "no retry was wanted")
     wanted = failure.retry_after
@@ -108,12 +111,12 @@ def decide(
     return Wait(_backoff(attempt, policy, jitter) if wanted is None else wanted)
 
 
-def _after_rejection(failure: BadRequest, policy: RetryPolicy, repaired: bool) -> Decision:
-    if failure.repair is None:
-        return GiveUp("the request was rejected for an unknown reason")
+def _rejected(repair: str | None, repaired: bool) -> str:
+    if repair is not None:
+        return "no repair was wanted"
     if repaired:
-        return GiveUp("the stronger repair was rejected too")
-    return RepairAndRetry(failure.repair) if policy.repair else GiveUp("no repair was wanted")
+        return "the stronger repair was rejected too"
+    return "the request was rejected for an unknown reason"
 
 
 def _backoff(attempt: int, policy: RetryPolicy, jitter: float) -> float:

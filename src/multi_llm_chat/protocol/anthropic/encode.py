@@ -5,7 +5,8 @@ Rules:
    tool where the model refuses that (ANT-32, ANT-33, ANT-15, ANT-34).
 2. Thinking is replayed in every turn or in none. It is replayed whenever the model thinks in this request (ANT-28, ANT-29).
 3. With a budget, thinking is off when the open tool loop does not begin with a thinking block: it cannot be made up (ANT-10).
-4. The client's cache marks stay; our own take the places that are left, of four (ANT-44).
+4. Blocks and fields of a beta come with its ``anthropic-beta`` value (ANT-53).
+5. The client's cache marks stay; our own take the places that are left, of four (ANT-44).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,6 +23,7 @@ from multi_llm_chat.protocol.anthropic.messages import (
     as_blocks,
     thinking_block,
 )
+from multi_llm_chat.protocol.anthropic.native_blocks import needed_betas
 from multi_llm_chat.protocol.request_draft import (
     Encoded,
     RequestDraft,
@@ -69,7 +71,21 @@ def encode(draft: RequestDraft) -> Encoded:
     if draft.stream:
         body["stream"] = True
     draft.note_losses(writer.loss)
-    return Encoded(body | draft.options.extra, PATH)
+    extra = _extra(draft, thinking)
+    betas = needed_betas(body | extra) if writer.decorated or extra else []
+    return Encoded(body | extra, PATH, {"anthropic-beta": ",".join(betas)} if betas else {})
+
+
+def _extra(draft: RequestDraft, thinking: JsonObject | None) -> JsonObject:
+    """The caller's own fields; those of ``thinking`` that leave its type open are added to ours (ANT-30)."""
+    extra = draft.options.extra
+    given = as_object(extra.get("thinking"))
+    if given is None or "type" in given:
+        return extra
+    ours = thinking or {"type": "adaptive"}
+    if ours["type"] == "disabled":  # no thinking is replayed, so none can be refused
+        return {key: value for key, value in extra.items() if key != "thinking"}
+    return extra | {"thinking": ours | given}
 
 
 def _system(texts: Sequence[str]) -> list[JsonObject]:

@@ -11,7 +11,7 @@ Rules:
 
 from typing import Any
 
-from multi_llm_chat.history.json_values import as_object, as_text, compact_json
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.native_text import plain_words, remaining_fields
 from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin
 
@@ -21,6 +21,56 @@ SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 #: The keys of blocks that our own parts express.
 TEXT_KEYS = frozenset({"type", "text"})
 CALL_KEYS = frozenset({"type", "id", "name", "input"})
+
+
+#: Values of ``anthropic-beta``, by the block, tool or edit that needs them (ANT-46, ANT-49, ANT-50, ANT-53).
+_BETAS = {
+    "mcp_tool_use": "mcp-client-2025-11-20",
+    "mcp_tool_result": "mcp-client-2025-11-20",
+    "mcp_toolset": "mcp-client-2025-11-20",
+    "mcp_tool_listing": "mcp-client-2026-09-15",
+    "compaction": "compact-2026-01-12",
+    "compact_20260112": "compact-2026-01-12",
+    "tool_addition": "mid-conversation-tool-changes-2026-07-01",
+    "tool_removal": "mid-conversation-tool-changes-2026-07-01",
+    "advisor_20260301": "advisor-tool-2026-03-01",
+    "container_upload": "files-api-2025-04-14",
+    "file": "files-api-2025-04-14",
+}
+_FIELD_BETAS = {
+    "block_binding": "thinking-binding-controls-2026-08-01",
+    "clear_at": "mid-conversation-system-clear-at-2026-08-21",
+    "context_management": "context-management-2025-06-27",
+}
+#: How deep a type that needs a beta may stand: a source in a document in a result in a message.
+_DEEPEST = 10
+
+
+def needed_betas(body: JsonObject) -> list[str]:
+    """The values of ``anthropic-beta`` that the body's blocks and fields need, each once."""
+    found: dict[str, None] = {}
+    _find_betas({key: body.get(key) for key in _BETA_PLACES if key in body}, found, _DEEPEST)
+    return list(found)
+
+
+_BETA_PLACES = ("messages", "tools", "thinking", "context_management", "mcp_servers")
+
+
+def _find_betas(value: object, found: dict[str, None], depth: int) -> None:
+    entries = as_object(value)
+    if entries is not None:
+        beta = _BETAS.get(as_text(entries.get("type")))
+        if beta is not None:
+            found[beta] = None
+        for key, inner in entries.items():
+            if key in _FIELD_BETAS:
+                found[_FIELD_BETAS[key]] = None
+            # The arguments of a call and the schema of a tool are not Anthropic's.
+            if depth and key not in ("input", "input_schema"):
+                _find_betas(inner, found, depth - 1)
+    elif depth:
+        for inner in as_list(value) or ():
+            _find_betas(inner, found, depth - 1)
 
 
 def is_server_result(kind: str) -> bool:

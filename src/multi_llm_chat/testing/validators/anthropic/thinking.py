@@ -83,6 +83,13 @@ class ClaudeModel(msgspec.Struct, frozen=True):
         return self.version < (5, 5) or self.family == "haiku"
 
     @property
+    def binds_thinking(self) -> bool:
+        """Whether a thinking block is valid only behind the prefix it was made for (ANT-28)."""
+        if self.family in ("fable", "mythos"):
+            return self.version >= (5, 1)
+        return self.version >= (5, 5)
+
+    @property
     def wants_tools(self) -> bool:
         """Whether tool blocks in the history need declared tools; claude-haiku-4-5 was seen to accept them without."""
         return self.version < (4, 5)
@@ -112,7 +119,7 @@ _KEYS = {
 _SAMPLING = ("temperature", "top_p", "top_k")
 
 
-def check_thinking(body: dict[str, Any]) -> Iterator[Violation]:
+def check_thinking(body: dict[str, Any], model: ClaudeModel) -> Iterator[Violation]:
     """The ``thinking`` member by itself."""
     if "thinking" not in body:
         return
@@ -129,8 +136,10 @@ def check_thinking(body: dict[str, Any]) -> Iterator[Violation]:
         yield say.BLOCK_KIND.fill(path="thinking", kind=kind, expected=expected)
         return
     for key in config:
-        if key not in _KEYS[kind]:
+        if key not in _KEYS[kind] and key != "block_binding":
             yield say.EXTRA.fill(path=f"thinking.{kind}.{key}")
+    if "block_binding" in config and not model.binds_thinking:
+        yield say.EXTRA.fill(path="thinking.block_binding")  # ANT-30
     if kind == "enabled":
         yield from _check_budget(config)
 

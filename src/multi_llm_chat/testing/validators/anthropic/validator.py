@@ -223,7 +223,7 @@ def validate_anthropic(body: object, model: str | None) -> Iterator[Violation]:
     yield from check_tools(request)
     yield from check_messages(request)
     yield from check_system(request)
-    yield from check_thinking(request)
+    yield from check_thinking(request, claude)
     yield from _check_members(request)
     for key in request:
         if key not in _KNOWN:
