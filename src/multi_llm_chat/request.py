@@ -1,7 +1,7 @@
 """A request to a model, before it is written in any provider's form."""
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
@@ -21,11 +21,47 @@ class ToolDefinition(Struct, frozen=True):
 ToolChoice: TypeAlias = str
 
 
+#: Tools that a provider runs itself, in portable words.
+ServerToolName: TypeAlias = Literal[
+    "web_search", "web_fetch", "code_execution", "file_search", "mcp", "image_generation"
+]
+
+
+class ServerTool(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A tool that the provider runs itself, with settings.
+
+    ``allowed_domains``, ``blocked_domains`` and ``max_uses`` belong to ``web_search`` and ``web_fetch``, ``stores`` (the
+    ids of the stores to search) to ``file_search``, the others to ``mcp``. ``authorization`` is the server's token and
+    appears in no repr.
+    """
+
+    type: ServerToolName
+    allowed_domains: tuple[str, ...] = ()
+    blocked_domains: tuple[str, ...] = ()
+    max_uses: int | None = None
+    stores: tuple[str, ...] = ()
+    name: str = ""
+    url: str = ""
+    authorization: str = ""
+    allowed_tools: tuple[str, ...] = ()
+    approval: bool = False
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
+        return f"ServerTool({shown})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        values = [(name, getattr(self, name)) for name in self.__struct_fields__]
+        given = [(name, value) for name, value in values if value]
+        return [(name, "…" if name == "authorization" else value) for name, value in given]
+
+
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of one request; what a dialect cannot say is left out and noted.
 
     ``thinking`` is a token budget, an effort word (``low``, ``medium``, ``high``), ``True`` for
     the model's own default, or ``False`` for off; ``None`` leaves the choice to the provider.
+    ``server_tools`` are tools that the provider runs itself: a word such as ``web_search``, or a ``ServerTool``.
     """
 
     max_tokens: int | None = None
@@ -35,6 +71,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     schema: JsonObject | None = None
     stop: tuple[str, ...] = ()
     cache: bool = False
+    server_tools: tuple[ServerTool | ServerToolName, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -66,6 +66,15 @@ def test_files_and_schemas_go_along(tmp_path: Path) -> None:
         assert "not JSON" in mlc.errors
 
 
+def test_tools_of_the_provider_are_asked_for_by_name(tmp_path: Path) -> None:
+    with shell(tmp_path, anthropic=[Say("Rain."), Say("Still rain.")]) as (mlc, simulator):
+        mlc.run("ask", "weather?", "--server-tool", "web_search", "--server-tool", "web_fetch")
+        mlc.run("ask", "-c", "and now?")
+    for request in simulator.requests:  # it belongs to the conversation
+        kinds = [tool["type"] for tool in request.body["tools"] if "type" in tool]
+        assert kinds == ["web_search_20250305", "web_fetch_20250910"]
+
+
 def test_exit_codes_show_the_outcome(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Status(401), Status(401)], gemini=[Say("Fine.")]) as (mlc, _):
         mlc.run("@claude hi", code=1)

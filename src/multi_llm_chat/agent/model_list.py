@@ -72,7 +72,7 @@ class ModelListing:
             failure = DIALECTS[self._row.dialect].read_failure(
                 status, {}, body, provider=self._row.name
             )
-            hide(failure, self._key, self._extra_headers)
+            hide(failure, [self._key or "", *self._extra_headers.values()])
             raise failure
         value = read_json(body)
         page = cast("dict[str, Any]", value) if isinstance(value, dict) else {"data": value}

@@ -390,8 +390,8 @@ class ChatService:
         """Change the conversation's own settings, which are saved with it.
 
         ``system_prompt``, ``speakers`` (the names that take part), ``default_speaker``, ``others`` (how speakers read
-        each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long). None removes a
-        setting.
+        each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long), ``server_tools``
+        (tools that providers run themselves, such as ``web_search``). None removes a setting.
         """
         self._open.change(changes)
         if not self._open.is_new:

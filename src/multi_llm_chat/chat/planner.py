@@ -12,6 +12,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.window.compression_notes import WHOLE
@@ -25,7 +26,9 @@ from multi_llm_chat.events import Cut
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Turn
 from multi_llm_chat.metering.prices import Price
+from multi_llm_chat.protocol.request_settings import read_options
 from multi_llm_chat.repair import RepairPolicy
+from multi_llm_chat.request import Options
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
@@ -157,6 +160,7 @@ class Planner:
             base,
             system_prompt=self._prompt(speaker, own),
             policy=RepairPolicy(foreign=foreign) if foreign else None,
+            options=self._options(speaker, own),
             limits=LoopLimits(iterations=self._settings.tools.max_iterations),
             compression=self._compression(speaker, own, cut),
             schema=schema,
@@ -164,6 +168,13 @@ class Planner:
             rates=self.limits,
             meta=meta or {},
         )
+
+    def _options(self, speaker: "Speaker", own: JsonObject) -> Options | None:
+        server_tools: Any = own.get("server_tools")
+        if not server_tools:
+            return None
+        read = read_options({"server_tools": server_tools})
+        return replace(speaker.provider.options, server_tools=read.server_tools)
 
     def _prompt(self, speaker: "Speaker", own: JsonObject) -> str | None:
         prompt: Any = own.get("system_prompt")

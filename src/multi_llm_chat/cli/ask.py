@@ -63,6 +63,13 @@ FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
 )
 @click.option("--council", metavar="SPEAKER", help="Who weighs the answers of several.")
 @click.option("--tools/--no-tools", default=True, help="Whether MCP servers are started.")
+@click.option(
+    "--server-tool",
+    "server_tools",
+    multiple=True,
+    type=click.Choice(["web_search", "web_fetch", "code_execution", "image_generation"]),
+    help="A tool that the provider runs itself; may be given several times.",
+)
 @click.option("--yes", is_flag=True, help="Let tools run that need approval.")
 @click.option("--no-stream", is_flag=True, help="Print the answer when it is whole.")
 @click.option("--plain", is_flag=True, help="Text only: no colours, nothing drawn.")
@@ -92,6 +99,8 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
         service.load()
         if options["system"]:
             service.configure(system_prompt=options["system"])
+        if options["server_tools"]:
+            service.configure(server_tools=list(options["server_tools"]))
         to = _addressed(service, text, options["to"])
         stream = service.process_message(
             text, media=attached.media, to=to, council=options["council"], schema=schema

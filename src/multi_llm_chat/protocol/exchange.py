@@ -86,8 +86,8 @@ class Exchange:
         else:
             asked = read_request(history, provider, **settings)
         self._row = provider_row(asked.provider)
-        self._key = api_key
-        self._extra_headers = asked.headers
+        tokens = [getattr(tool, "authorization", "") for tool in asked.options.server_tools]
+        self._secrets = [api_key or "", *asked.headers.values(), *tokens]
         self._base_url = (asked.base_url or self._row.base_url).rstrip("/")
         self._speaker = asked.speaker or self._row.speaker
         self._stream = asked.stream
@@ -157,7 +157,7 @@ class Exchange:
 
     def _failed(self, error: ProviderError) -> ProviderError:
         """The error with the provider's name, without secrets, its partial turn the speaker's."""
-        hide(error, self._key, self._extra_headers)
+        hide(error, self._secrets)
         if isinstance(error.partial, Turn):
             error.partial = msgspec.structs.replace(
                 error.partial, role=self._speaker, model=self.rendered.model
@@ -290,10 +290,10 @@ def _with_values(given: Mapping[str, str], needed: Mapping[str, str]) -> Mapping
     return headers
 
 
-def hide(error: ProviderError, api_key: str | None, extra: Mapping[str, str]) -> None:
-    """Take the key and the values of the caller's headers out of the text of an error."""
+def hide(error: ProviderError, secrets: Iterable[str]) -> None:
+    """Take the key, the values of the caller's headers and the tokens of MCP servers out of the text of an error."""
     text = error.message
-    for secret in filter(None, (api_key, *extra.values())):
+    for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:
             text = text.replace(secret, "[hidden]")
     if text != error.message:

@@ -38,7 +38,7 @@ class ChatQuirks(Struct, frozen=True):
     ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
     ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
     ``effort``: how the depth of thinking is said, if at all.
-    ``output_schema``: how structured output is asked for.
+    ``output_schema``: how structured output is asked for; ``web_search``: how the server's own search is.
     """
 
     alternates: bool = False
@@ -66,6 +66,7 @@ class ChatQuirks(Struct, frozen=True):
     output_schema: Literal["json_schema", "json_object", "none"] = "json_schema"
     schema_beside_tools: bool = True
     stop: bool = True
+    web_search: Literal["web_search_options", "openrouter"] | None = None
     reasoning_models: bool = False
 
 
@@ -175,6 +176,7 @@ _OPENAI_CHAT = ChatQuirks(
     refusals=True,  # OAI-11
     custom_tools=True,  # OAI-32
     effort="reasoning_effort",
+    web_search="web_search_options",  # OAI-29
     reasoning_models=True,  # OAI-16, OAI-19
 )
 
@@ -344,6 +346,7 @@ _ROWS = (
             thinking_details=True,  # ORT-03, ORT-09
             message_keys=("name", "role", "annotations"),  # ORT-05
             cache_marks=True,  # ORT-07
+            web_search="openrouter",  # ORT-07
         ),
         id_pattern=_NINE,  # ORT-02: the strictest upstream decides
         name_pattern=_STRICT_NAMES,

@@ -91,8 +91,9 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
     if unknown:
         raise UsageError(f"Unknown options: {', '.join(unknown)}; known are: {', '.join(known)}")
     values: dict[str, Any] = dict(options)
-    if isinstance(values.get("stop"), str):
-        values["stop"] = (values["stop"],)
+    for name in ("stop", "server_tools"):
+        if isinstance(values.get(name), str):
+            values[name] = (values[name],)
     try:
         return msgspec.convert(values, Options)
     except msgspec.ValidationError as error:

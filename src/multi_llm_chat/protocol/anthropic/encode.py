@@ -31,6 +31,7 @@ from multi_llm_chat.protocol.request_draft import (
     effort_of,
     system_text,
 )
+from multi_llm_chat.protocol.server_tools import write_anthropic
 from multi_llm_chat.schema.dialect_rules import ANTHROPIC, OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
 
@@ -72,7 +73,8 @@ def encode(draft: RequestDraft) -> Encoded:
         body["stream"] = True
     draft.note_losses(writer.loss)
     extra = _extra(draft, thinking)
-    betas = needed_betas(body | extra) if writer.decorated or extra else []
+    may_need = writer.decorated or extra or "mcp_servers" in body
+    betas = needed_betas(body | extra) if may_need else []
     return Encoded(body | extra, PATH, {"anthropic-beta": ",".join(betas)} if betas else {})
 
 
@@ -223,7 +225,11 @@ def _max_tokens(draft: RequestDraft, thinking: JsonObject | None) -> int:
 def _tools(
     draft: RequestDraft, family: ClaudeFamily, turns: Sequence[Turn], thinking: JsonObject | None
 ) -> JsonObject:
+    server_tools, servers = write_anthropic(draft)
+    connected: JsonObject = {"mcp_servers": servers} if servers else {}
     if not draft.tools:
+        if server_tools:
+            return {"tools": server_tools} | connected
         return _stubs(draft, turns) if family.wants_tools else {}
     written: list[JsonObject] = []
     for tool in draft.tools:
@@ -238,9 +244,10 @@ def _tools(
         if tool.description:
             entry["description"] = tool.description
         written.append(entry)
+    written += server_tools
     choice = choose_tool(draft, "OAI-15")
     if choice is None:
-        return {"tools": written}
+        return {"tools": written} | connected
     has_budget = thinking is not None and thinking["type"] == "enabled"
     if has_budget and choice not in ("auto", "none"):
         draft.note("ANT-15", "no tool can be forced while the model thinks: left it the choice")
@@ -252,7 +259,7 @@ def _tools(
     return {
         "tools": written,
         "tool_choice": {"type": kind} if kind else {"type": "tool", "name": choice},
-    }
+    } | connected
 
 
 def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:

@@ -45,6 +45,7 @@ from multi_llm_chat.protocol.request_draft import (
     without_nothing,
     written_as_text,
 )
+from multi_llm_chat.protocol.server_tools import write_gemini
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import EMPTY_RESULT
 from multi_llm_chat.schema.dialect_rules import GEMINI_JSON_SCHEMA
@@ -341,17 +342,21 @@ def _tools(draft: RequestDraft) -> JsonObject:
         if tool.description:
             declaration["description"] = tool.description
         declarations.append(declaration)
+    server_tools = write_gemini(draft)
     if not declarations:
-        return {}
-    body: JsonObject = {"tools": [{"functionDeclarations": declarations}]}
+        return {"tools": server_tools} if server_tools else {}
+    body: JsonObject = {"tools": [{"functionDeclarations": declarations}, *server_tools]}
     choice = choose_tool(draft, "OAI-15")
-    if choice is not None:
+    config: JsonObject = {"includeServerSideToolInvocations": True} if server_tools else {}
+    if server_tools and choice in (None, "auto"):
+        config["functionCallingConfig"] = {"mode": "VALIDATED"}  # GEM-26
+    elif choice is not None:
         modes = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
         calling: JsonObject = {"mode": modes.get(choice, "ANY")}
         if choice not in modes:
             calling["allowedFunctionNames"] = [choice]
-        body["toolConfig"] = {"functionCallingConfig": calling}
-    return body
+        config["functionCallingConfig"] = calling
+    return body | ({"toolConfig": config} if config else {})
 
 
 def _settings(draft: RequestDraft) -> JsonObject:

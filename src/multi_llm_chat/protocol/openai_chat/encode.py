@@ -46,6 +46,7 @@ from multi_llm_chat.protocol.request_draft import (
     without_nothing,
     written_as_text,
 )
+from multi_llm_chat.protocol.server_tools import write_chat
 from multi_llm_chat.repair.policy import ACKNOWLEDGED
 from multi_llm_chat.schema.dialect_rules import OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
@@ -346,8 +347,9 @@ def _user_content(
 
 def _tools(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     tools = limit_tools(draft, quirks.most_tools, "GRQ-07")
+    server_tools, settings = write_chat(draft, quirks.web_search)
     if not tools:
-        return {}
+        return settings | ({"tools": server_tools} if server_tools else {})
     written: list[JsonObject] = []
     for tool in tools:
         projected = recall_projection(tool.schema, quirks.schema_rules)
@@ -358,10 +360,10 @@ def _tools(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
             function["description"] = tool.description
         written.append({"type": "function", "function": function})
     choice = choose_tool(draft, "OAI-15")
-    body: JsonObject = {"tools": written}
+    body: JsonObject = {"tools": written + server_tools}
     if choice is not None:
         body["tool_choice"] = _choice(choice, quirks, draft)
-    return body
+    return body | settings
 
 
 def _choice(choice: str, quirks: ChatQuirks, draft: RequestDraft) -> Any:

@@ -51,6 +51,7 @@ from multi_llm_chat.protocol.request_draft import (
     plain_text,
     written_as_text,
 )
+from multi_llm_chat.protocol.server_tools import write_responses
 from multi_llm_chat.schema.dialect_rules import OPENAI, OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
 
@@ -391,6 +392,7 @@ def _tools(draft: RequestDraft) -> JsonObject:
             function["description"] = tool.description
         # Responses takes schemas as strict by default; ours are not rewritten for that.
         written.append(function | {"parameters": projected.schema, "strict": False})
+    written += write_responses(draft)
     if not written:
         return {}
     choice = choose_tool(draft, "OAI-15")

@@ -207,6 +207,7 @@ _KNOWN = frozenset(_MEMBERS) | {
     "system",
     "thinking",
     "container",
+    "mcp_servers",  # with the beta header of the connector (ANT-49)
 }
 _BREAKPOINTS = 4
 

@@ -235,6 +235,7 @@ _TABLE = (
         roles=_OPENAI_ROLES,
         part_types=_OPENAI_PARTS | {"user": _OPENAI_PARTS["user"] | {"video_url"}},  # ORT-06
         files_by_address=True,  # ORT-05
+        tool_types=("function", "openrouter:web_search", "openrouter:advisor"),  # ORT-07
         # Routing may go to the strictest upstream.
         identifier_limit=40,
         name_pattern=_NAME,
