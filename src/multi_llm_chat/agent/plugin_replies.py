@@ -166,7 +166,7 @@ class PluginReply:
             provider=self.provider,
             partial=self._partial() if self.streamed else None,
         )
-        hide(failure, None, self._secrets)
+        hide(failure, self._secrets)
         return failure
 
     def _receive(self, chunk: object) -> Iterator[list[Event]]:

@@ -12,7 +12,7 @@ import asyncio
 import importlib.util
 import platform
 import sys
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from pathlib import Path
 from typing import Final, Literal, TypeAlias
 
@@ -129,7 +129,7 @@ def _speakers(settings: Settings) -> list[Finding]:
     return findings
 
 
-def _trial(name: str, speaker: SpeakerSettings, providers: tuple[str, ...]) -> list[Finding]:
+def _trial(name: str, speaker: SpeakerSettings, providers: Iterable[str]) -> list[Finding]:
     """What each provider makes of the speaker's settings, with the rule that asks for it."""
     findings: list[Finding] = []
     for provider in providers:
