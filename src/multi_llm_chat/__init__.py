@@ -190,7 +190,13 @@ _MOVED = {
     ),
 }
 
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+#: Names of the earlier systems' documents: they work here too, without a warning.
+_SEED_NAMES = {
+    "compat.message_normalizer": ("AIServiceProvider", "Message"),
+    "llm_provider": ("extract_text_from_chunk",),
+}
+
+_HOME_OF = {name: home for home, names in (*_HOMES.items(), *_SEED_NAMES.items()) for name in names}
 _MOVED_TO = {name: home for home, names in _MOVED.items() for name in names}
 
 __all__ = [

@@ -7,6 +7,7 @@ from multi_llm_chat.agent.providers import (
     LLMProvider,
     create_provider,
 )
+from multi_llm_chat.agent.providers import extract_text as extract_text_from_chunk
 from multi_llm_chat.compat.assemblers import (
     GeminiToolCallAssembler,
     OpenAIToolCallAssembler,
@@ -26,6 +27,7 @@ __all__ = [
     "LLMProvider",
     "OpenAIToolCallAssembler",
     "create_provider",
+    "extract_text_from_chunk",
     "mcp_tools_to_anthropic_format",
     "mcp_tools_to_gemini_format",
     "mcp_tools_to_openai_format",

@@ -17,7 +17,8 @@ class ToolDefinition(Struct, frozen=True):
     schema: JsonObject = field(default_factory=dict)
 
 
-#: ``auto``, ``none``, ``required``, or the name of the one tool to call.
+#: ``auto``, ``none``, ``required``, or the name of the one tool to call; ``read_options`` also reads the objects by which
+#: OpenAI and Anthropic name one.
 ToolChoice: TypeAlias = str
 
 

@@ -11,15 +11,16 @@ Rules:
    that events were emitted: from then on no other provider is asked.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Generator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import Protocol
+from typing import Protocol, cast
 
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish, TextDelta, ToolCallEnd, Usage
+from multi_llm_chat.history.json_values import as_list, as_text
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.history.writer import write_call
 from multi_llm_chat.http import async_driver as drive_async
@@ -267,3 +268,31 @@ def _plain_chunk(event: Event) -> JsonObject | None:
     if isinstance(event, ToolCallEnd):
         return {"type": "tool_call", "content": write_call(event.call)}
     return None
+
+
+def extract_text(chunk: object) -> str:
+    """The text in a chunk of ``call_api``, or in a chunk of a provider's stream as its own library gives it; else empty."""
+    if isinstance(chunk, str):
+        return chunk
+    if _field(chunk, "type") == "text":
+        return as_text(_field(chunk, "content")) or as_text(_field(chunk, "text"))
+    choices = _field(chunk, "choices")
+    if choices is not None:  # OpenAI Chat
+        first = next(iter(as_list(choices) or []), None)
+        return as_text(_field(_field(first, "delta") or _field(first, "message"), "content"))
+    delta = _field(chunk, "delta")
+    if delta is not None:  # Anthropic, OpenAI Responses
+        return as_text(delta) or as_text(_field(delta, "text"))
+    parts = as_list(_field(chunk, "parts"))
+    if parts is None:  # Gemini
+        first = next(iter(as_list(_field(chunk, "candidates")) or []), None)
+        parts = as_list(_field(_field(first, "content"), "parts"))
+    if parts is None:
+        return as_text(_field(chunk, "text"))
+    return "".join(as_text(_field(part, "text")) for part in parts if not _field(part, "thought"))
+
+
+def _field(value: object, name: str) -> object:
+    if isinstance(value, Mapping):
+        return cast("Mapping[str, object]", value).get(name)
+    return getattr(value, name, None)

@@ -27,6 +27,7 @@ from multi_llm_chat.agent._reply_stream import (
     Inquiry,
     RemoteInquiry,
     ReplyStream,
+    extract_text,
     plain_chunks,
     plain_chunks_async,
 )
@@ -316,6 +317,19 @@ class LLMProvider:
             options=self.options,
             speaker=self._own_speaker,
         )
+
+    def extract_text_from_chunk(self, chunk: object) -> str:
+        """The text in a chunk of ``call_api`` or of the provider's own stream; empty where there is none."""
+        return extract_text(chunk)
+
+    def stream_text_events(
+        self, history: Iterable[Any], system_prompt: str | None = None
+    ) -> Generator[str]:
+        """Ask; yield the texts of the answer as they come."""
+        for chunk in self.call_api(history, system_prompt):
+            text = self.extract_text_from_chunk(chunk)
+            if text:
+                yield text
 
     def get_token_info(
         self,

@@ -20,7 +20,7 @@ from typing import Any, Final, TypeAlias, Unpack, cast
 
 from msgspec.structs import replace
 
-from multi_llm_chat.agent._reply_stream import AsyncReplyStream, ReplyStream
+from multi_llm_chat.agent._reply_stream import AsyncReplyStream, ReplyStream, extract_text
 from multi_llm_chat.agent.fallback_chain import FallbackProvider
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
@@ -53,6 +53,7 @@ __all__ = [
     "ReplyStream",
     "as_provider",
     "create_provider",
+    "extract_text",
     "find_factory",
     "register_dialect",
     "register_provider",

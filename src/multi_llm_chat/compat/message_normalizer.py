@@ -6,7 +6,8 @@ messages are not logged.
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from enum import StrEnum
+from typing import Any, Final, Literal, Required, TypedDict, cast
 
 import msgspec
 
@@ -21,6 +22,44 @@ from multi_llm_chat.repair import repair
 from multi_llm_chat.repair.policy import PAIRS_ONLY, Note, RepairPolicy
 
 _LOGGER = logging.getLogger(__name__)
+
+
+class AIServiceProvider(StrEnum):
+    """The providers by seed 001's names; the value is the name that every function here takes."""
+
+    OpenAI = "openai"
+    Groq = "groq"
+    Cerebras = "cerebras"
+    Fireworks = "fireworks"
+    Anthropic = "anthropic"
+    Gemini = "gemini"
+    Ollama = "ollama"
+
+
+class FunctionCall(TypedDict):
+    """The function of a ``MessageToolCall``; ``arguments`` is JSON text."""
+
+    name: str
+    arguments: str
+
+
+class MessageToolCall(TypedDict):
+    """A call in a ``Message``."""
+
+    id: str
+    type: Literal["function"]
+    function: FunctionCall
+
+
+class Message(TypedDict, total=False):
+    """A flat message, seed 001's ``Message``; any other key may stand in it."""
+
+    id: str
+    role: Required[Literal["user", "assistant", "system", "tool"]]
+    content: Required[Any]
+    tool_calls: list[MessageToolCall]
+    tool_call_id: str
+    tool_use: Any
 
 
 class MessageNormalizer:

@@ -7,11 +7,13 @@ Rules:
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, TypedDict
+from typing import Any, Final, TypedDict
 
 import msgspec
+from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import as_object, as_text
 from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options
@@ -85,7 +87,8 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
     if options is None:
         return Options()
     if isinstance(options, Options):
-        return options
+        choice = read_tool_choice(options.tool_choice)
+        return options if choice == options.tool_choice else replace(options, tool_choice=choice)
     known = Options.__struct_fields__
     unknown = sorted(set(options) - set(known))
     if unknown:
@@ -94,7 +97,34 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
     for name in ("stop", "server_tools"):
         if isinstance(values.get(name), str):
             values[name] = (values[name],)
+    if "tool_choice" in values:
+        values["tool_choice"] = read_tool_choice(values["tool_choice"])
     try:
         return msgspec.convert(values, Options)
     except msgspec.ValidationError as error:
         raise UsageError(f"These options cannot be used: {error}") from None
+
+
+#: Words for the ways to choose, in any of the dialects.
+_CHOICES: Final = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
+
+
+def read_tool_choice(value: object) -> str | None:
+    """A choice of tools: a word, a tool's name, or the object by which OpenAI or Anthropic say it.
+
+    Raises:
+        UsageError: It is none of these.
+    """
+    if value is None or isinstance(value, str):
+        return value
+    choice = as_object(value) or {}
+    named = (as_object(choice.get("function")) or choice).get("name")
+    if isinstance(named, str) and named:
+        return named
+    word = _CHOICES.get(as_text(choice.get("type")))
+    if word is None:
+        raise UsageError(
+            "tool_choice is auto, none, required, a tool's name, or an object such as "
+            '{"type": "function", "function": {"name": "get_weather"}}'
+        )
+    return word

@@ -20,7 +20,8 @@ from typing import Any, Final, TypeVar, overload
 
 from msgspec import Struct, structs
 
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import ToolError, UsageError
+from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import clean_schema
@@ -346,6 +347,22 @@ class ToolRegistry:
                 call, conversation=conversation, request_id=request_id, on_progress=on_progress
             )
         )
+
+    def execute_tool(self, name: str, tool_input: object = None) -> Any:
+        """Run a tool by its name; what it gave. The rules for calls of a model hold: validation, approval, limits.
+
+        Args:
+            name: The tool's name.
+            tool_input: Its arguments: an object, or the text of one.
+
+        Raises:
+            ToolError: There is no such tool, its arguments do not fit, or it failed.
+        """
+        arguments, raw, error = parse_arguments(tool_input)
+        result = self.execute_sync(ToolCall(name, arguments, "", raw, error))
+        if result.is_error:
+            raise ToolError(str(result.content))
+        return result.content
 
     async def _answer(self, call: ToolCall, context: ToolContext) -> ToolOutput:
         entry = self._admitted(call)
