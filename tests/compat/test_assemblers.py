@@ -4,6 +4,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from multi_llm_chat.compat.assemblers import (
     AnthropicToolCallAssembler,
@@ -155,3 +157,39 @@ def test_str_14_an_anthropic_call_that_was_cut_off_has_an_error() -> None:
     assembler.process_event({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}})
     (call,) = assembler.finalize()
     assert "cut off" in call["error"]
+
+
+@given(st.permutations(range(4)), st.data())
+def test_calls_come_out_in_the_order_of_their_index(order: list[int], data: st.DataObject):
+    """Seed 000, risk 2: the order of indices is not guaranteed."""
+    assembler = OpenAIToolCallAssembler()
+    pieces = [(index, piece) for index in order for piece in ("first", "second")]
+    pieces = data.draw(st.permutations(pieces)) if data.draw(st.booleans()) else pieces
+    begun: set[int] = set()
+    found: list[dict[str, Any]] = []
+    for index, _ in pieces:
+        fragment = '"}' if index in begun else '{"n": "'
+        delta: dict[str, Any] = {"index": index, "function": {"arguments": fragment}}
+        if index not in begun:
+            delta |= {"id": f"call_{index}"}
+            delta["function"]["name"] = f"tool{index}"
+        begun.add(index)
+        given_out = assembler.process_tool_call(delta)
+        found += [given_out] if given_out else []
+    found += assembler.finalize()
+    assert [call["name"] for call in found] == [f"tool{index}" for index in range(4)]
+    assert all(call["arguments"] == {"n": ""} for call in found)
+
+
+def test_pending_calls_are_chunks_and_an_assembler_can_be_used_again():
+    assembler = OpenAIToolCallAssembler()
+    delta = {"index": 0, "id": "call_1", "function": {"name": "now", "arguments": "{}"}}
+    for _ in range(2):
+        assert assembler.process_tool_call(delta) is None
+        assert list(assembler.finalize_pending_calls()) == [
+            {
+                "type": "tool_call",
+                "content": {"name": "now", "arguments": {}, "tool_call_id": "call_1"},
+            }
+        ]
+        assembler.reset()

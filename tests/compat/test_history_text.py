@@ -89,3 +89,40 @@ def test_turns_stay_aligned_with_the_input():
     )
     assert [turn["role"] for turn in written] == ["system", "user", "model"]
     assert written[1]["content"] == []
+
+
+@pytest.mark.parametrize(
+    ("entry", "why"),
+    [
+        ({"role": "user"}, r"list or string \(actual type: NoneType\)"),
+        ({"role": "user", "content": None}, r"list or string \(actual type: NoneType\)"),
+        ({"role": "user", "content": {"text": "bad"}}, r"list or string \(actual type: dict\)"),
+        ({"role": "user", "content": {"type": "text", "content": "x"}}, r"\(actual type: dict\)"),
+        ({"role": "tool", "content": []}, "empty"),
+        ({"role": "tool", "content": [{"type": "text", "content": "x"}]}, "results only"),
+        ({"role": "tool", "content": ["x"]}, "results only"),
+        ({"role": "tool", "content": [{"type": "tool_result", "content": "x"}]}, "tool_call_id"),
+        ({"content": "x"}, "role"),
+    ],
+)
+def test_the_validator_is_strict(entry: dict[str, Any], why: str):
+    with pytest.raises(ValueError, match=why):
+        validate_history_entry(entry)
+
+
+def test_the_validator_takes_what_is_right():
+    result = {"type": "tool_result", "name": "f", "content": "OK", "tool_call_id": "call_123"}
+    assert validate_history_entry({"role": "tool", "content": [result]})["content"] == [result]
+    assert validate_history_entry({"role": "tool", "content": "an old file's result"})
+    assert validate_history_entry({"role": "anyone", "content": []}) == {
+        "role": "anyone",
+        "content": [],
+    }
+
+
+def test_an_unreadable_entry_is_named_by_its_index(caplog: pytest.LogCaptureFixture):
+    normalize_history_turns(
+        [{"role": "user", "content": "a"}, "b", {"role": "user", "content": "c"}, 7]
+    )
+    messages = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert ["index 1" in messages[0], "index 3" in messages[1], len(messages)] == [True, True, 2]

@@ -164,7 +164,14 @@ def test_an_empty_assistant_message_does_not_remain():
 def test_thinking_does_not_go_out_and_unknown_keys_stay(provider: AIServiceProvider):
     messages = [
         {"id": "1", "role": "user", "content": "Hi", "sessionId": "s"},
-        {"id": "2", "role": "assistant", "content": "Hello", "thinking": "hm", "sessionId": "s"},
+        {
+            "id": "2",
+            "role": "assistant",
+            "content": "Hello",
+            "thinking": "hm",
+            "thinkingSignature": "sig",
+            "sessionId": "s",
+        },
     ]
     assert sanitize(messages, provider) == [
         messages[0],

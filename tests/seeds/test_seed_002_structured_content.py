@@ -121,6 +121,8 @@ def test_content_of_another_type_is_an_error():
     [
         pytest.param({"temperature": 25}, {"temperature": 25}, id="a dict as it is"),
         pytest.param('{"temperature": 25}', {"temperature": 25}, id="JSON text parsed"),
+        pytest.param("[1, 2]", {"result": [1, 2]}, id="JSON text of a list parsed"),
+        pytest.param("[1, 2", {"result": "[1, 2"}, id="half a list is text"),
         pytest.param("sunny", {"result": "sunny"}, id="other text wrapped"),
         pytest.param([1, 2], {"result": [1, 2]}, id="a list wrapped"),
         pytest.param(42, {"result": 42}, id="a number wrapped"),

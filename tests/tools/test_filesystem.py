@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
@@ -191,3 +192,11 @@ def test_other_roots_are_named_and_readable(root: Path, tmp_path: Path) -> None:
     found = reading.search_files(roots, path=str(tmp_path), text="needle")
     assert found == [f"{inside}:1: needle"]
     assert reading.file_info(roots, inside)["path"] == inside
+
+
+def test_the_folder_of_temporary_files_is_taken_only_when_allowed(tmp_path: Path) -> None:
+    for folder in {"/tmp", tempfile.gettempdir()}:
+        with pytest.raises(UsageError, match="--allow-tmp"):
+            Roots([folder])
+        assert Roots([folder], allow_tmp=True).folders
+    assert Roots([tmp_path]).folders

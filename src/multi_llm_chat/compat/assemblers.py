@@ -1,7 +1,8 @@
 """Tool calls from a provider's stream that the application itself reads, as plain dictionaries.
 
 Rules:
-1. A call is given out once, as soon as it is known to be complete, in the order of completion.
+1. A call is given out once, as soon as it is known to be complete, in the order of completion; OpenAI's in the order of
+   their index.
 2. ``error`` and ``raw_arguments`` are there only where the arguments could not be read: such a
    call must not be run.
 3. What is given in may be a mapping or an object with attributes, such as the official SDKs'; Gemini's in camel
@@ -17,7 +18,7 @@ Rules:
 """
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
 from multi_llm_chat.events import Event, ToolCallEnd
@@ -28,7 +29,7 @@ from multi_llm_chat.protocol.calls import CallAssembly, DecodeContext
 from multi_llm_chat.protocol.gemini.decode import CALLS as GEMINI_CALLS
 from multi_llm_chat.protocol.gemini.decode import add_function_call
 from multi_llm_chat.protocol.openai_chat.chunks import CALLS as OPENAI_CALLS
-from multi_llm_chat.protocol.openai_chat.chunks import CallDelta, FunctionDelta
+from multi_llm_chat.protocol.openai_chat.chunks import FunctionDelta
 from multi_llm_chat.protocol.turn_assembly import Assembly
 
 
@@ -74,7 +75,9 @@ class OpenAIToolCallAssembler:
 
     def __init__(self, context: DecodeContext | None = None) -> None:
         self._calls = CallAssembly(context or DecodeContext())
-        self._finished = FinishedCalls()
+        self._complete: dict[int, list[dict[str, Any]]] = {}  # by the provider's index
+        self._indices: dict[int, int] = {}  # from our number of a call to the provider's
+        self._next = 0
 
     def process_tool_call(self, tool_call_delta: object) -> dict[str, Any] | None:
         """Take one element of ``delta.tool_calls``.
@@ -82,11 +85,40 @@ class OpenAIToolCallAssembler:
         Returns:
             ``{name, arguments, tool_call_id}`` of an earlier call that is now complete, or None.
         """
-        return self._finished.take(_add(self._calls, OPENAI_CALLS.fit(tool_call_delta)))
+        delta = OPENAI_CALLS.fit(tool_call_delta)
+        function = delta.function or FunctionDelta()
+        draft, events = self._calls.add(
+            key=delta.index, wire_id=delta.id, name=function.name, arguments=function.arguments
+        )
+        self._indices.setdefault(draft.index, draft.index if delta.index is None else delta.index)
+        self._note(events)
+        waiting = self._complete.get(self._next)
+        if not waiting:
+            return None
+        self._next += len(waiting) == 1
+        return waiting.pop(0)
 
     def finalize(self) -> list[dict[str, Any]]:
-        """Close all calls; give out those that were not given out before."""
-        return self._finished.take_all(self._calls.close_all())
+        """Close all calls; give out those that were not given out before, in the order of their index."""
+        self._note(self._calls.close_all())
+        rest = [call for index in sorted(self._complete) for call in self._complete[index]]
+        self._complete.clear()
+        return rest
+
+    def finalize_pending_calls(self) -> Iterator[dict[str, Any]]:
+        """Like ``finalize``, each call as a chunk of ``call_api``: ``{"type": "tool_call", "content": …}``."""
+        for call in self.finalize():
+            yield {"type": "tool_call", "content": call}
+
+    def reset(self) -> None:
+        """Forget everything, for another reply."""
+        self.__init__()
+
+    def _note(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if isinstance(event, ToolCallEnd):
+                index = self._indices.get(event.index, event.index)
+                self._complete.setdefault(index, []).append(as_dict(event.call))
 
 
 def parse_openai_tool_call(tool_call: object) -> dict[str, Any]:
@@ -100,14 +132,6 @@ def parse_openai_tool_call(tool_call: object) -> dict[str, Any]:
     function = call.function or FunctionDelta()
     arguments, text, error = parse_arguments(function.arguments)
     return as_dict(ToolCall(function.name or "", arguments, call.id or "", text, error))
-
-
-def _add(calls: CallAssembly, delta: CallDelta) -> list[Event]:
-    function = delta.function or FunctionDelta()
-    _, events = calls.add(
-        key=delta.index, wire_id=delta.id, name=function.name, arguments=function.arguments
-    )
-    return events
 
 
 class GeminiToolCallAssembler:

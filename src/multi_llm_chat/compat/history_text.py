@@ -1,29 +1,63 @@
 """A history as plain text, and simple questions about it: the first seed system's functions."""
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.json_values import as_object, clean_json, compact_json
-from multi_llm_chat.history.reader import read_history, read_parts, read_turn
+from multi_llm_chat.history.json_values import as_list, as_object, clean_json, compact_json
+from multi_llm_chat.history.reader import read_history, read_parts, read_turn, wrong_content
 from multi_llm_chat.history.values import JsonObject, Part, Text, ToolCall, ToolResult
 from multi_llm_chat.history.writer import write_history, write_turn
+
+_LOGGER = logging.getLogger(__name__)
 
 
 def normalize_history_turns(turns: Iterable[Any]) -> list[JsonObject]:
     """Every turn in its strict form, aligned with the input by index.
 
-    A turn that is not a dict becomes a placeholder with ``unreadable`` set; it can be stored and
-    is never sent.
+    A turn that is not a dict becomes a placeholder with ``unreadable`` set, with a warning in the log that names its index;
+    it can be stored and is never sent.
     """
-    return write_history(read_history(turns))
+    read = read_history(turns)
+    for index, turn in enumerate(read):
+        if turn.unreadable is not None:
+            _LOGGER.warning(
+                "The history entry at index %d is unreadable: %s", index, turn.unreadable
+            )
+    return write_history(read)
 
 
 def validate_history_entry(entry: object) -> JsonObject:
-    """The entry in its strict form; ``UsageError`` (a ``ValueError``) says what is wrong with it."""
-    if as_object(entry) is None:
+    """The entry in its strict form; ``UsageError`` (a ``ValueError``) says what is wrong with it.
+
+    Strict as the first system's: content must be there, and a tool's turn holds results, each with the id of its call.
+    """
+    fields = as_object(entry)
+    if fields is None:
         raise UsageError(f"A history entry must be a dict (actual type: {type(entry).__name__})")
-    return write_turn(read_turn(entry, None, strict=True))
+    content: object = fields.get("content")
+    if not isinstance(content, (str, list, tuple)):
+        raise wrong_content(content, None)
+    turn = read_turn(entry, None, strict=True)
+    if turn.role == "tool":
+        _check_results(turn.parts, as_list(fields["content"]))
+    return write_turn(turn)
+
+
+def _check_results(parts: Sequence[Part], items: list[Any] | None) -> None:
+    if not parts:
+        raise UsageError("A tool's turn needs a result: its content is empty")
+    if items is None:  # a text alone: the form of the oldest files
+        return
+    for position, item in enumerate(items):
+        kind = (as_object(item) or {}).get("type")
+        if kind != "tool_result":
+            raise UsageError(
+                f"A tool's turn holds results only; part {position} is {kind or type(item).__name__!r}"
+            )
+        if not (as_object(item) or {}).get("tool_call_id"):
+            raise UsageError(f"The result in part {position} needs the tool_call_id of its call")
 
 
 def content_to_text(content: object, include_tool_data: bool = False) -> str:

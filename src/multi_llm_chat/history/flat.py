@@ -38,7 +38,12 @@ _SOURCE = "message"
 _PARTS = "parts"
 
 #: Keys whose meaning the parts carry; anything else in a message is its owner's business.
-_OWN_KEYS = frozenset({"role", "content", "tool_calls", "tool_call_id", "tool_use", "thinking"})
+_OWN_KEYS = frozenset(
+    {
+        "role", "content", "tool_calls", "tool_call_id", "tool_use", "thinking", "thinkingSignature",
+        "thinking_signature",
+    }
+)  # fmt: skip
 
 
 def read_flat(messages: Iterable[Any]) -> list[Turn]:
@@ -147,7 +152,7 @@ def _unchanged(turn: Turn, source: JsonObject) -> bool:
         turn.parts == turn.meta[_PARTS]
         and turn.role == source.get("role")
         and "tool_use" not in source
-        and "thinking" not in source
+        and source.keys().isdisjoint(("thinking", "thinkingSignature", "thinking_signature"))
         and source.get("tool_calls", True) not in (None, [])
         and (isinstance(source.get("content"), (str, list)) or "tool_calls" in source)
         and source.get("content") != []

@@ -121,11 +121,16 @@ def read_parts(content: object, index: int | None, *, strict: bool = False) -> t
     if items is None:
         if not strict:
             return (unknown_part(content, type(content).__name__),)
-        raise UsageError(
-            f"History content must be a list or string (actual type: {type(content).__name__})",
-            turn=index,
-        )
+        raise wrong_content(content, index)
     return tuple([read_part(item, index, at, strict=strict) for at, item in enumerate(items)])
+
+
+def wrong_content(content: object, index: int | None) -> UsageError:
+    """Seed 002's error for content that is neither a list nor a string, to the letter."""
+    found = type(content).__name__
+    return UsageError(
+        f"History content must be a list or string (actual type: {found})", turn=index
+    )
 
 
 def check_contents(turns: Iterable[Any]) -> None:
@@ -133,7 +138,7 @@ def check_contents(turns: Iterable[Any]) -> None:
     for index, turn in enumerate(turns):
         content = (as_object(turn) or {}).get("content")
         if content is not None and not isinstance(content, (str, list, tuple)):
-            read_parts(content, index, strict=True)
+            raise wrong_content(content, index)
 
 
 def read_part(value: object, index: int | None, position: int, *, strict: bool = False) -> Part:

@@ -320,10 +320,12 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
     if part.is_error:
         return {"error": text}
     if isinstance(part.content, str):
-        # Many tools answer with JSON as text; an object says more than a string that holds one.
-        if not part.content.lstrip().startswith("{"):
+        # Many tools answer with JSON as text; an object or a list says more than a string that holds one.
+        opening = part.content.lstrip()[:1]
+        if opening not in ("{", "["):
             return {"result": text}
-        structured, written, error = parse_arguments(part.content)
+        whole = part.content if opening == "{" else f'{{"result":{part.content}}}'
+        structured, written, error = parse_arguments(whole)
         return structured if structured and written and not error else {"result": text}
     structured = as_object(part.content)
     if structured is not None:

@@ -87,9 +87,14 @@ def main() -> None:
         action="store_true",
         help="take also a disk, a home folder or a folder of the system",
     )
+    parser.add_argument(
+        "--allow-tmp",
+        action="store_true",
+        help="take also the folder of temporary files, which all programs share",
+    )
     chosen = parser.parse_args()
     try:
-        roots = Roots(chosen.roots, allow_any=chosen.allow_any_root)
+        roots = Roots(chosen.roots, allow_any=chosen.allow_any_root, allow_tmp=chosen.allow_tmp)
     except UsageError as error:
         sys.exit(str(error))
     filesystem_server(roots).run()

@@ -13,6 +13,7 @@ Rules:
 import fnmatch
 import os
 import stat
+import tempfile
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,6 +34,8 @@ _CROWDED: Final = (
     "/home", "/root", "/Users", "/var", "/var/lib", "/var/log", "/private", "/private/var", "/opt", "/srv",
     "/mnt", "/media", "/Volumes", "/Applications", "C:/Users",
 )  # fmt: skip
+#: Refused themselves, unless allowed; what is below them is one program's.
+_TEMPORARY: Final = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp")  # noqa: S108 - refused, not used
 #: Refused with everything below, in the home folder.
 _SECRETS: Final = (
     ".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".password-store",
@@ -56,13 +59,19 @@ class Roots:
         folders: At least one.
         home: The user's home folder.
         allow_any: Take also those that are refused for being too much.
+        allow_tmp: Take also the folder of temporary files.
 
     Raises:
         UsageError: One is no folder, or too much.
     """
 
     def __init__(
-        self, folders: Sequence[str | Path], *, home: Path | None = None, allow_any: bool = False
+        self,
+        folders: Sequence[str | Path],
+        *,
+        home: Path | None = None,
+        allow_any: bool = False,
+        allow_tmp: bool = False,
     ) -> None:
         if not folders:
             raise UsageError("name at least one folder that may be read")
@@ -72,6 +81,10 @@ class Roots:
                 raise UsageError(f"{given} is not a folder")
             if not allow_any:
                 _require_modest(folder, Path(os.path.realpath(home or Path.home())))
+            if folder in _temporary() and not (allow_any or allow_tmp):
+                raise UsageError(
+                    f"{folder} holds the temporary files of all programs; name a folder inside, or pass --allow-tmp"
+                )
 
     def resolve(self, path: str) -> tuple[Path, Path]:
         """The root and the path inside of it, without links; a relative path starts at the first root.
@@ -101,6 +114,11 @@ class Roots:
             os.close(descriptor)
             raise NotAllowed(f"{path} is not a {'folder' if folder else 'regular file'}")
         return descriptor
+
+
+def _temporary() -> set[Path]:
+    """The folders of temporary files."""
+    return {Path(os.path.realpath(place)) for place in (*_TEMPORARY, tempfile.gettempdir())}
 
 
 def _require_modest(folder: Path, home: Path) -> None:
