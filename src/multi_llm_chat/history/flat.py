@@ -144,7 +144,8 @@ def _written_content(turn: Turn, source: JsonObject | None) -> Any:
     if now == before:
         return items
     others = [item for item in items if item_text(item) is None]
-    return [*({"type": "text", "text": text} for text in texts), *others]
+    written = [*({"type": "text", "text": text} for text in texts), *others]
+    return written or ""  # an empty list is refused (OAI-10)
 
 
 def _unchanged(turn: Turn, source: JsonObject) -> bool:
