@@ -1,5 +1,6 @@
 """Anthropic Messages (ANT)."""
 
+import json
 from typing import Any
 
 from tests.rules.case import (
@@ -18,7 +19,18 @@ from tests.rules.case import (
     wants,
     words,
 )
-from tests.testing.cases import USER, assistant, claude, claude_tool, text, use, used, user
+from tests.testing.cases import (
+    USER,
+    Body,
+    assistant,
+    claude,
+    claude_tool,
+    text,
+    tool,
+    use,
+    used,
+    user,
+)
 
 _P = "anthropic"
 _NEW, _OLD, _OLDEST = "claude-sonnet-5", "claude-haiku-4-5", "claude-opus-4-1"
@@ -61,6 +73,17 @@ def _answered(*blocks: Any) -> dict[str, Any]:
     return user(list(blocks or [used("call_1")]))
 
 
+_MANY: Body = {"type": "object", "properties": {f"p{n}": {"type": ["string", "null"]} for n in range(16)}, "required": [f"p{n}" for n in range(16)], "additionalProperties": False}  # fmt: skip
+_NODE: Body = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}, "required": ["next"], "additionalProperties": False}  # fmt: skip
+_LINKED: Body = _NODE | {"$defs": {"Node": _NODE}}
+_PLAIN: Body = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}  # fmt: skip
+
+
+def _asked_for(schema: Body) -> str:
+    shown = json.dumps(schema, separators=(",", ":"))
+    return f"[Answer with one JSON value that fits this schema, and nothing else: {shown}]"
+
+
 CASES = [
     RuleCase("ANT-01", "orphan-becomes-text", _P, [HI, tells(gave())],
         {"messages": [user([text(), text("[result of f, called earlier: ok]")])]},
@@ -79,7 +102,7 @@ CASES = [
         claude(USER, _asked(use("a"), use("a")), user([used("a"), used("a")]), tools=_TOOLS), ("ANT-05",), tools=_OFFER, ids={"a": "a", "call00001": "a"}),
     RuleCase("ANT-04", "id-reused-in-a-later-turn", _P, [HI, speaks(wants("a")), tells(gave("a", "1")), speaks(wants("a")), tells(gave("a", "2"))],
         {"messages": [USER, _asked(use("a")), user([used("a", "1")]), _asked(use("call00001")), user([used("call00001", "2")])]},
-        claude(USER, _asked(use("a")), user([used("a")]), _asked(use("a")), user([used("a")]), tools=_TOOLS), ("ANT-05",), tools=_OFFER),
+        notes=("ANT-05",), tools=_OFFER, unseen="claude-sonnet-4-5 was seen to accept it; within one turn it is refused"),
     RuleCase("ANT-04", "two-results", _P, [HI, speaks(wants()), tells(gave(content="1"), gave(content="2"))],
         {"messages": [USER, _asked(), _answered(used("call_1", "2"))]},
         claude(USER, _asked(), _answered(used("call_1"), used("call_1")), tools=_TOOLS), ("ANT-04", "ANT-03"), tools=_OFFER),
@@ -257,4 +280,10 @@ CASES = [
     RuleCase("ANT-DOC", "argument-names", _P, [HI],
         {"tools": [claude_tool(schema={"type": "object", "properties": {"a_b": {"type": "string", "description": "(argument a b)"}}})]},
         _tool_body({"type": "object", "properties": {"a b": {"type": "string"}}}), ("ANT-DOC",), tools=[offer(schema={"type": "object", "properties": {"a b": {"type": "string"}}})]),
+    RuleCase("ANT-42", "schema-with-many-unions-is-asked-for-in-words", _P, [HI], {"output_config": ABSENT, "messages": [user([text(), text(_asked_for(_MANY))])]},
+        claude(USER, output_config={"format": {"type": "json_schema", "schema": _MANY}}), ("ANT-42",), options={"schema": _MANY}),
+    RuleCase("ANT-42", "tools-are-never-strict", _P, [HI], {"tools": [claude_tool()]}, unseen="`strict` is never written", tools=[tool(strict=True)]),
+    RuleCase("ANT-43", "schema-with-a-circle-is-asked-for-in-words", _P, [HI], {"output_config": ABSENT, "messages": [user([text(), text(_asked_for(_LINKED))])]},
+        claude(USER, tools=[claude_tool(schema=_LINKED, strict=True)]), ("ANT-42",), options={"schema": _LINKED}),
+    RuleCase("ANT-43", "schema-without-a-circle-is-sent", _P, [HI], {"output_config": {"format": {"type": "json_schema", "schema": _PLAIN}}}, unseen="it is legal", options={"schema": _PLAIN}),
 ]  # fmt: skip

@@ -53,6 +53,9 @@ def _schema(schema: Any) -> dict[str, Any]:
 
 _MANY = [f"c{number}" for number in range(130)]
 
+_SOUND = {"type": "media", "mime": "audio/mpeg", "data": "SUQz", "name": "a.mp3"}
+_HEARD = {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}}
+
 CASES = [
     RuleCase("OAI-01", "orphan-becomes-text", _P, [HI, tells(gave())],
         {"messages": [USER, user("[result of f, called earlier: ok]")]},
@@ -216,4 +219,11 @@ CASES = [
     RuleCase("OAI-JSON", "strings-and-numbers-are-cleaned", _P, [says("a\ud800\0"), speaks(wants(arguments={"x": float("nan")})), tells(gave(content="b\udfff"))],
         {"messages": [user("a\ufffd"), called(call(arguments='{"x":"nan"}')), result(content="b\ufffd")]},
         chat(user("a\ud800")), ("OAI-JSON", "OAI-JSON", "OAI-JSON")),
+    RuleCase("OAI-25", "sound-is-described-to-a-deaf-model", _P, [speaks(words("hi"), _SOUND, role="user")], {"messages": [user("hi\n\n[attachment: a.mp3, audio/mpeg]")]},
+        chat(user([{"type": "text", "text": "hi"}, _HEARD]), model="gpt-5-mini"), ("OAI-11",), model="gpt-5-mini"),
+    RuleCase("OAI-25", "sound-is-sent-to-a-model-that-hears", _P, [speaks(words("hi"), _SOUND, role="user")], {"messages": [user([{"type": "text", "text": "hi"}, _HEARD])]},
+        unseen="it is legal", model="gpt-audio"),
+    RuleCase("AZR-04", "files-are-described", "azure", [speaks(words("hi"), {"type": "media", "mime": "application/pdf", "data": "JVBERi0=", "name": "a.pdf"}, role="user")],
+        {"messages": [user("hi\n\n[attachment: a.pdf, application/pdf]")]},
+        chat(user([{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}]), model="gpt-4.1"), ("OAI-11",)),
 ]  # fmt: skip

@@ -92,7 +92,7 @@ CASES = [
         responses(USER, reasoning(encrypted_content=""), assistant("x"), user("and?")), ("RSP-03",), model=_MODEL),
     RuleCase("RSP-06", "nothing-relies-on-the-store", _P, [HI, speaks(thinks("hm", "openai", _MODEL), words("x")), says("and?")],
         {"input": [USER, assistant("x"), user("and?")], "store": False, "previous_response_id": ABSENT},
-        responses(USER, reasoning(encrypted_content=None), assistant("x"), user("and?"), store=False), ("RSP-03",), model=_MODEL),
+        responses(USER, reasoning(encrypted_content=None), assistant("x") | {"id": "msg_1"}, user("and?"), store=False), ("RSP-03",), model=_MODEL),
     RuleCase("RSP-07", "call-id", _P, [HI, speaks(wants("x" * 65)), tells(gave("x" * 65))],
         {"input": [USER, fc("call00000"), fco("call00000")]}, responses(USER, fc("x" * 65), fco("x" * 65)), ("RSP-07",), ids={"call00000": "x" * 65}),
     RuleCase("RSP-07", "name", _P, [HI, speaks(wants(name="fs.read")), tells(gave(name="fs.read"))],

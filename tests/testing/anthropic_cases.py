@@ -35,6 +35,24 @@ def _schema(**extra: Any) -> Body:
     return claude(USER, tools=[claude_tool(schema=SCHEMA | extra)])
 
 
+def _opus(*messages: Any) -> Body:
+    return claude(*messages, model="claude-opus-5")
+
+
+def _strict(number: int, schema: Body) -> Body:
+    tools = [claude_tool(f"f{each}", schema, strict=True) for each in range(number)]
+    return claude(USER, tools=tools)
+
+
+def _fields(number: int, field: Body, **extra: Any) -> Body:
+    return {"type": "object", "properties": {f"p{each}": field for each in range(number)}, **extra}
+
+
+_STRING: Body = {"type": "string"}
+_CLOSED: Body = {"additionalProperties": False}
+_NODE: Body = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}}, **_CLOSED}
+
+
 def _image(**extra: Any) -> Body:
     return claude(user([_IMAGE | {"source": _IMAGE["source"] | extra}]))
 
@@ -47,7 +65,6 @@ CASES = [
     Case("ANT-02", "use-at-the-end", "anthropic", claude(USER, assistant([use()]), model=_OLD, tools=_TOOLS), claude_loop()),
     Case("ANT-03", "text-before-result", "anthropic", claude(USER, assistant([use()]), user([text(), used()]), tools=_TOOLS), claude(USER, assistant([use()]), user([used(), text()]), tools=_TOOLS)),
     Case("ANT-04", "same-id-twice", "anthropic", claude(USER, assistant([use(), use()]), user([used()]), tools=_TOOLS), claude(USER, assistant(_TWO), user(_BOTH), tools=_TOOLS), text="`tool_use` ids must be unique"),
-    Case("ANT-04", "id-reused-in-a-later-turn", "anthropic", claude(USER, assistant([use()]), user([used()]), assistant([use()]), user([used()]), tools=_TOOLS), claude(USER, assistant([use()]), user([used()]), assistant([use("toolu_2")]), user([used("toolu_2")]), tools=_TOOLS)),
     Case("ANT-04", "two-results", "anthropic", claude(USER, assistant([use()]), user([used(), used()]), tools=_TOOLS), claude_loop(), text="Found multiple `tool_result` blocks with id: toolu_1"),
     Case("ANT-05", "id-charset", "anthropic", claude(USER, assistant([use("Bash:0")]), user([used("Bash:0")]), tools=_TOOLS), claude_loop(), text="messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'"),
     Case("ANT-05", "empty-id", "anthropic", claude(USER, assistant([use("")]), user([used("")]), tools=_TOOLS), claude_loop()),
@@ -86,13 +103,13 @@ CASES = [
     Case("ANT-19", "metadata-key", "anthropic", claude(USER, metadata={"x": "y"}), claude(USER, metadata={"user_id": "u"})),
     Case("ANT-19", "cached-thinking", "anthropic", claude_loop(thinking() | {"cache_control": {"type": "ephemeral"}}, use()), claude_loop(thinking(), use())),
     Case("ANT-20", "developer", "anthropic", claude({"role": "developer", "content": "x"}, USER), claude(USER), text='Unexpected role "developer"'),
-    Case("ANT-20", "system-at-the-head", "anthropic", claude({"role": "system", "content": "x"}, USER), claude(USER, {"role": "system", "content": "x"})),
-    Case("ANT-20", "system-before-user", "anthropic", claude(USER, {"role": "system", "content": "x"}, USER), claude(USER, {"role": "system", "content": "x"}, assistant("y"), USER), text="messages.1: role 'system' must precede"),
-    Case("ANT-20", "blank-system", "anthropic", claude(USER, {"role": "system", "content": " "}), claude(USER, {"role": "system", "content": "x"})),
-    Case("ANT-20", "empty-system", "anthropic", claude(USER, {"role": "system", "content": []}), claude(USER, {"role": "system", "content": [text()]})),
-    Case("ANT-20", "image-in-system", "anthropic", claude(USER, {"role": "system", "content": [_IMAGE]}), claude(USER, {"role": "system", "content": [text()]})),
+    Case("ANT-20", "system-at-the-head", "anthropic", _opus({"role": "system", "content": "x"}, USER), _opus(USER, {"role": "system", "content": "x"})),
+    Case("ANT-20", "system-before-user", "anthropic", _opus(USER, {"role": "system", "content": "x"}, USER), _opus(USER, {"role": "system", "content": "x"}, assistant("y"), USER), text="messages.1: role 'system' must precede"),
+    Case("ANT-20", "blank-system", "anthropic", _opus(USER, {"role": "system", "content": " "}), _opus(USER, {"role": "system", "content": "x"})),
+    Case("ANT-20", "empty-system", "anthropic", _opus(USER, {"role": "system", "content": []}), _opus(USER, {"role": "system", "content": [text()]})),
+    Case("ANT-20", "image-in-system", "anthropic", _opus(USER, {"role": "system", "content": [_IMAGE]}), _opus(USER, {"role": "system", "content": [text()]})),
     Case("ANT-20", "system-on-an-old-model", "anthropic", claude(USER, {"role": "system", "content": "x"}, model=_OLD), claude(USER, system="x", model=_OLD)),
-    Case("ANT-21", "assistant-first", "anthropic", claude(assistant("x"), USER), claude(USER, assistant("x"), USER)),
+    Case("ANT-21", "assistant-first", "anthropic", claude(assistant("x"), USER, model="claude-opus-4-1"), claude(assistant("x"), USER)),
     Case("ANT-22", "lone-surrogate", "anthropic", claude(user("a\ud83d")), claude(user("a\U0001f600")), text="The request body is not valid JSON: no low surrogate in string: line 1 column"),
     Case("ANT-22", "infinity", "anthropic", claude(USER, top_p=float("inf"), model=_OLD), claude(USER, top_p=1, model=_OLD)),
     Case("ANT-23", "input-is-a-list", "anthropic", claude_loop(use(arguments=[1])), claude_loop(use(arguments={"a": 1}))),
@@ -107,13 +124,13 @@ CASES = [
     Case("ANT-DOC", "property-keys", "anthropic", _schema(properties={"a b": {}}), _schema(properties={"a.b": {}}), text="Property keys should match pattern '^[a-zA-Z0-9_.-]{1,64}$'"),
     Case("ANT-DOC", "schema-draft", "anthropic", _schema(properties={"a": {"type": "strin"}}), _schema(properties={"a": {"type": ["string", "null"]}}), text="It must match JSON Schema draft 2020-12"),
     Case("ANT-DOC", "tuple-items", "anthropic", _schema(properties={"a": {"items": [{}]}}), _schema(properties={"a": {"prefixItems": [{}]}})),
-    Case("ANT-DOC", "fixed-budget-on-new-model", "anthropic", claude(USER, thinking=_ON), claude(USER, thinking={"type": "adaptive"}), text='"thinking.type.enabled" is not supported for this model.'),
+    Case("ANT-33", "fixed-budget-on-new-model", "anthropic", claude(USER, thinking=_ON), claude(USER, thinking={"type": "adaptive"}), text='"thinking.type.enabled" is not supported for this model.'),
     Case("ANT-33", "fixed-budget-on-opus-4-7", "anthropic", claude(USER, model="claude-opus-4-7", thinking=_ON), claude(USER, model="claude-opus-4-6", thinking=_ON)),
     Case("ANT-DOC", "adaptive-on-old-model", "anthropic", claude(USER, model=_OLD, thinking={"type": "adaptive"}), claude(USER, model=_OLD, thinking=_ON)),
     Case("ANT-DOC", "small-budget", "anthropic", claude(USER, model=_OLD, thinking=_ON | {"budget_tokens": 1023}), claude(USER, model=_OLD, thinking=_ON)),
     Case("ANT-DOC", "budget-above-limit", "anthropic", claude(USER, model=_OLD, thinking=_ON | {"budget_tokens": 4096}), claude(USER, model=_OLD, thinking=_ON), text="`max_tokens` must be greater than `thinking.budget_tokens`"),
     Case("ANT-DOC", "temperature-with-thinking", "anthropic", claude(USER, model=_OLD, thinking=_ON, temperature=0.5), claude(USER, model=_OLD, thinking=_ON, temperature=1)),
-    Case("ANT-DOC", "temperature-on-new-model", "anthropic", claude(USER, temperature=0), claude(USER, temperature=0, model=_OLD), text="`temperature` is deprecated for this model."),
+    Case("ANT-35", "temperature-on-new-model", "anthropic", claude(USER, temperature=0), claude(USER, temperature=0, model=_OLD), text="`temperature` is deprecated for this model."),
     Case("ANT-DOC", "temperature-range", "anthropic", claude(USER, temperature=1.5, model=_OLD), claude(USER, temperature=1, model=_OLD), text="temperature: range: 0..1"),
     Case("ANT-DOC", "media-type", "anthropic", _image(media_type="image/tiff"), _image()),
     Case("ANT-DOC", "broken-base64", "anthropic", _image(data="@"), _image()),
@@ -122,5 +139,13 @@ CASES = [
     Case("ANT-DOC", "unknown-block", "anthropic", claude(user([{"type": "think"}])), claude(user([text()]))),
     Case("ANT-DOC", "choice-without-tools", "anthropic", claude(USER, tool_choice={"type": "auto"}), claude(USER, tools=_TOOLS, tool_choice={"type": "auto"})),
     Case("ANT-DOC", "choice-of-unknown-tool", "anthropic", claude(USER, tools=_TOOLS, tool_choice={"type": "tool", "name": "g"}), claude(USER, tools=_TOOLS, tool_choice={"type": "tool", "name": "f"})),
-    Case("ANT-DOC", "too-many-breakpoints", "anthropic", claude(user([text() | {"cache_control": {"type": "ephemeral"}}] * 5)), claude(user([text() | {"cache_control": {"type": "ephemeral"}}] * 4))),
+    Case("ANT-44", "too-many-breakpoints", "anthropic", claude(user([text() | {"cache_control": {"type": "ephemeral"}}] * 5)), claude(user([text() | {"cache_control": {"type": "ephemeral"}}] * 4))),
+    Case("ANT-36", "effort-word", "anthropic", claude(USER, model="claude-opus-4-6", output_config={"effort": "xhigh"}), claude(USER, model="claude-opus-4-6", output_config={"effort": "max"}), text="This model does not support effort level 'xhigh'. Supported levels: high, low, max, medium."),
+    Case("ANT-36", "no-effort-at-all", "anthropic", claude(USER, model=_OLD, output_config={"effort": "low"}), claude(USER, model=_OLD), text="This model does not support the effort parameter."),
+    Case("ANT-42", "strict-tools", "anthropic", _strict(21, _fields(0, _STRING, **_CLOSED)), _strict(20, _fields(0, _STRING, **_CLOSED)), text="Too many strict tools (21)."),
+    Case("ANT-42", "optional-parameters", "anthropic", _strict(5, _fields(5, _STRING, **_CLOSED)), _strict(4, _fields(6, _STRING, **_CLOSED)), text="too many optional parameters (25)"),
+    Case("ANT-42", "union-parameters", "anthropic", _strict(17, _fields(1, {"type": ["string", "null"]}, required=["p0"], **_CLOSED)), _strict(16, _fields(1, {"type": ["string", "null"]}, required=["p0"], **_CLOSED)), text="too many parameters with union types (17"),
+    Case("ANT-42", "one-schema-with-many-unions", "anthropic", _strict(1, _fields(16, {"type": ["string", "null"]}, required=[f"p{n}" for n in range(16)], **_CLOSED)), _strict(1, _fields(15, {"type": ["string", "null"]}, required=[f"p{n}" for n in range(15)], **_CLOSED)), text="Schema is too complex"),
+    Case("ANT-43", "circle", "anthropic", _strict(1, _NODE | {"required": ["next"], "$defs": {"Node": _NODE | {"required": ["next"]}}}), _strict(1, _fields(1, _STRING, required=["p0"], **_CLOSED)), text="Circular reference detected in schema definitions: Node"),
+    Case("ANT-43", "boolean-schema", "anthropic", _strict(1, {"type": "object", "properties": {"a": True}, "required": ["a"], **_CLOSED}), _strict(1, _fields(1, _STRING, required=["p0"], **_CLOSED))),
 ]  # fmt: skip

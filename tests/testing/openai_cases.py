@@ -31,6 +31,24 @@ _STRICT: Body = {
 }
 _MISSING = "did not have response messages"
 
+_FILE: Body = {
+    "type": "file",
+    "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
+}
+_CUSTOM: Body = {"type": "custom_tool_call", "call_id": "call_9", "name": "f", "input": "x"}
+
+
+def _sound(model: str) -> Body:
+    sound = {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}}
+    return chat(user([sound]), model=model)
+
+
+def _picture(data: str) -> Body:
+    return chat(
+        user([{"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}}])
+    )
+
+
 CHAT_CASES = [
     Case("OAI-01", "result-without-call", "openai-chat", chat(USER, result()), exchange(), text="must be a response to a preceeding message"),
     Case("OAI-02", "call-without-result", "openai-chat", chat(USER, asks()), exchange(), text=_MISSING),
@@ -74,15 +92,14 @@ CHAT_CASES = [
     Case("OAI-21", "no-messages", "openai-chat", chat(), chat(USER)),
     Case("OAI-21", "messages-missing", "openai-chat", {"model": "a-model"}, chat(USER)),
     Case("OAI-22", "strict-without-required", "openai-chat", chat(USER, tools=[tool(parameters=SCHEMA, strict=True)]), chat(USER, tools=[tool(parameters=_STRICT, strict=True)])),
-    Case("OAI-22", "strict-with-default", "openai-chat", chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "string", "default": "x"}}}, strict=True)]), chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "string", "default": "x"}}})]), text="'default' is not permitted"),
     Case("OAI-22", "strict-ref-with-sibling", "openai-chat", chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"$ref": "#/$defs/x", "description": "d"}}, "$defs": {"x": {"type": "string"}}}, strict=True)]), chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"type": "string"}}}, strict=True)])),
     Case("OAI-22", "strict-format", "openai-chat", chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "string", "format": "uri"}}}, strict=True)]), chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "string", "format": "date-time"}}}, strict=True)])),
     Case("OAI-22", "strict-lookaround", "openai-chat", chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "string", "pattern": "(?=x)"}}}, strict=True)]), chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "string", "pattern": "^x"}}}, strict=True)])),
     Case("OAI-22", "strict-untyped-items", "openai-chat", chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "array", "items": {"description": "d"}}}}, strict=True)]), chat(USER, tools=[tool(parameters=_STRICT | {"properties": {"a": {"type": "array", "items": {"type": "string"}}}}, strict=True)])),
     Case("OAI-23", "two-results-for-one-call", "openai-chat", chat(USER, asks(), result(), result()), exchange()),
     Case("OAI-DOC", "wrong-type", "openai-chat", chat(USER, n="2"), chat(USER, n=2)),
-    Case("OAI-DOC", "above-range", "openai-chat", chat(USER, top_p=2), chat(USER, top_p=1)),
-    Case("OAI-DOC", "below-range", "openai-chat", chat(USER, n=0), chat(USER, n=1), text="integer below minimum value"),
+    Case("OAI-31", "above-range", "openai-chat", chat(USER, top_p=2), chat(USER, top_p=1)),
+    Case("OAI-31", "below-range", "openai-chat", chat(USER, n=0), chat(USER, n=1), text="integer below minimum value"),
     Case("OAI-DOC", "unknown-tier", "openai-chat", chat(USER, service_tier="bogus"), chat(USER, service_tier="flex")),
     Case("OAI-DOC", "too-many-stops", "openai-chat", chat(USER, stop=list("abcde")), chat(USER, stop=list("abcd"))),
     Case("OAI-DOC", "stop-of-wrong-type", "openai-chat", chat(USER, stop=7), chat(USER, stop="x")),
@@ -95,7 +112,7 @@ CHAT_CASES = [
     Case("OAI-DOC", "image-without-address", "openai-chat", chat(user([{"type": "image_url", "image_url": {"url": "a.png"}}])), chat(user([{"type": "image_url", "image_url": {"url": PNG}}]))),
     Case("OAI-DOC", "image-as-string", "openai-chat", chat(user([{"type": "image_url", "image_url": PNG}])), chat(user([{"type": "image_url", "image_url": {"url": PNG}}]))),
     Case("OAI-DOC", "audio-not-base64", "openai-chat", chat(user([{"type": "input_audio", "input_audio": {"data": "@", "format": "wav"}}])), chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}]))),
-    Case("OAI-DOC", "audio-of-unknown-format", "openai-chat", chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "ogg"}}])), chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]))),
+    Case("OAI-DOC", "audio-of-unknown-format", "openai-chat", chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "ogg"}}]), model="gpt-audio"), chat(user([{"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}]), model="gpt-audio")),
     Case("OAI-DOC", "file-not-base64", "openai-chat", chat(user([{"type": "file", "file": {"file_data": "x", "filename": "a"}}])), chat(user([{"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a"}}]))),
     Case("OAI-DOC", "text-part-without-text", "openai-chat", chat(user([{"type": "text"}])), chat(user([{"type": "text", "text": "x"}]))),
     Case("OAI-DOC", "model-missing", "openai-chat", {"messages": [USER]}, chat(USER)),
@@ -103,8 +120,16 @@ CHAT_CASES = [
     Case("OAI-DOC", "tool-of-unknown-type", "openai-chat", chat(USER, tools=[{"type": "x"}]), chat(USER, tools=[{"type": "custom", "custom": {"name": "c"}}])),
     Case("OAI-JSON", "lone-surrogate", "openai-chat", chat(user("\ud800")), chat(user("\U0001f600"))),
     Case("OAI-JSON", "not-a-number", "openai-chat", chat(USER, temperature=float("nan")), chat(USER, temperature=0.5)),
+    Case("OAI-25", "sound-to-a-deaf-model", "openai-chat", _sound("gpt-5-mini"), _sound("gpt-audio"), text="Content blocks are expected to be either text or image_url type."),
+    Case("OAI-26", "no-picture", "openai-chat", _picture("aGVsbG8="), _picture("iVBORw0KGgo="), text="You uploaded an unsupported image."),
+    Case("OAI-28", "system-to-o1-mini", "openai-chat", chat({"role": "system", "content": "x"}, USER, model="o1-mini"), chat(USER, model="o1-mini"), text="'messages[0].role' does not support 'system'"),
+    Case("OAI-29", "search-options", "openai-chat", chat(USER, web_search_options={}), chat(USER, web_search_options={}, model="gpt-4o-search-preview"), text="Web search options not supported with this model."),
+    Case("OAI-30", "effort-word", "openai-chat", chat(USER, model="o4-mini", reasoning_effort="minimal"), chat(USER, model="o4-mini", reasoning_effort="low"), text="Unsupported value: 'minimal' is not supported with the 'o4-mini' model. Supported values are: 'low', 'medium', and 'high'."),
+    Case("OAI-31", "hot", "openai-chat", chat(USER, model="gpt-4.1", temperature=99.0), chat(USER, model="gpt-4.1", temperature=2), text="decimal above maximum value. Expected a value <= 2, but got 99.0 instead."),
+    Case("AZR-04", "file-on-azure", "azure", chat(user([_FILE]), model="gpt-4.1"), chat(user([{"type": "text", "text": "x"}]), model="gpt-4.1")),
 ]  # fmt: skip
 
+_SAID = assistant("x") | {"id": "msg_1"}
 _FOLLOWED = (reasoning(), fc(id="fc_1"), fco())
 
 _OUTPUT: Body = {
@@ -120,9 +145,10 @@ RESPONSES_CASES = [
     Case("RSP-02", "output-without-call", "openai", responses(USER, fco()), responses(USER, fc(), fco())),
     Case("RSP-02", "output-before-call", "openai", responses(USER, fco("call_2"), fc(), fco()), responses(USER, fco(), previous_response_id="resp_1")),
     Case("RSP-03", "reasoning-at-the-end", "openai", responses(USER, reasoning()), responses(USER, *_FOLLOWED)),
-    Case("RSP-03", "reasoning-before-user", "openai", responses(USER, reasoning(), USER), responses(USER, reasoning(), assistant("x"), USER)),
-    Case("RSP-05", "empty-encrypted-content", "openai", responses(USER, reasoning(encrypted_content=""), assistant("x")), responses(USER, reasoning(), assistant("x"))),
-    Case("RSP-06", "bare-reasoning-unstored", "openai", responses(USER, reasoning(encrypted_content=None), assistant("x"), store=False), responses(USER, reasoning(), assistant("x"), store=False)),
+    Case("RSP-03", "reasoning-before-user", "openai", responses(USER, reasoning(), USER), responses(USER, reasoning(), _SAID, USER)),
+    Case("RSP-03", "another-message-behind", "openai", responses(USER, reasoning(), assistant("edited"), USER), responses(USER, reasoning(), fc(), fco(), USER)),
+    Case("RSP-05", "empty-encrypted-content", "openai", responses(USER, reasoning(encrypted_content=""), _SAID), responses(USER, reasoning(), _SAID)),
+    Case("RSP-06", "bare-reasoning-unstored", "openai", responses(USER, reasoning(encrypted_content=None), _SAID, store=False), responses(USER, reasoning(), _SAID, store=False)),
     Case("RSP-06", "reference-unstored", "openai", responses(USER, {"type": "item_reference", "id": "msg_1"}, store=False), responses(USER, {"type": "item_reference", "id": "msg_1"})),
     Case("RSP-07", "long-call-id", "openai", responses(USER, fc("x" * 65), fco("x" * 65)), responses(USER, fc("x" * 64), fco("x" * 64))),
     Case("RSP-07", "empty-call-id", "openai", responses(USER, fc(""), fco("")), responses(USER, fc(), fco())),
@@ -158,4 +184,8 @@ RESPONSES_CASES = [
     Case("RSP-DOC", "unknown-effort", "openai", responses(USER, reasoning={"effort": "x"}), responses(USER, reasoning={"effort": "low"})),
     Case("RSP-DOC", "unknown-include", "openai", responses(USER, include=["x"]), responses(USER, include=["reasoning.encrypted_content"])),
     Case("RSP-DOC", "broken-image", "openai", responses(user([{"type": "input_image", "detail": "auto", "image_url": "data:image/png;base64,@"}])), responses(user([{"type": "input_image", "detail": "auto", "image_url": PNG}]))),
+    Case("OAI-30", "effort-word", "openai", responses(USER, model="o4-mini", reasoning={"effort": "minimal"}), responses(USER, model="gpt-5", reasoning={"effort": "minimal"})),
+    Case("RSP-24", "sound-as-a-file", "openai", responses(user([{"type": "input_file", "filename": "a.mp3", "file_data": "data:audio/mpeg;base64,SUQz"}])), responses(user([{"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}])), text="but got unsupported MIME type 'audio/mpeg'."),
+    Case("RSP-24", "sound-by-address", "openai", responses(user([{"type": "input_file", "file_url": "https://a.example/a.mp3"}])), responses(user([{"type": "input_file", "file_url": "https://a.example/a.pdf"}]))),
+    Case("RSP-16", "custom-call-without-output", "openai", responses(USER, _CUSTOM), responses(USER, _CUSTOM, {"type": "custom_tool_call_output", "call_id": "call_9", "output": "ok"})),
 ]  # fmt: skip

@@ -81,7 +81,6 @@ CASES = [
     Case("DSK-04", "unanswered", "deepseek", chat(USER, asks(), USER), chat(USER, asks(), result(), USER), text="insufficient tool messages following tool_calls message"),
     Case("DSK-05", "successive-users", "deepseek", chat(USER, USER, model="deepseek-reasoner"), chat(USER, USER), text="(messages[0] and messages[1] in your input)"),
     Case("DSK-06", "custom-tool", "deepseek", chat(USER, tools=[{"type": "custom", "custom": {"name": "x"}}]), chat(USER, tools=_TOOLS), text="unknown variant `custom`, expected `function`"),
-    Case("DSK-07", "list-content", "deepseek", chat(user(_TEXT)), chat(USER)),
     Case("DSK-07", "name", "deepseek", chat(USER, tools=[tool("a.b")]), chat(USER, tools=_TOOLS)),
     Case("XAI-01", "no-content", "xai", chat(USER, asks(content=None), result()), exchange()),
     Case("XAI-01", "empty-list", "xai", chat(user([])), chat(USER)),
@@ -137,4 +136,8 @@ CASES = [
     Case("AZR-01", "object-without-properties", "azure", chat(USER, tools=[tool(parameters={"type": "object"})]), chat(USER, tools=_TOOLS)),
     Case("AZR-03", "mistral-limit", "azure", chat(USER, model="Mistral-Large", max_completion_tokens=9), chat(USER, model="Mistral-Large", max_tokens=9), status=422),
     Case("MIS-06", "user-after-tool", "azure", chat(USER, asks(), result(), USER, model="Mistral-Large"), chat(USER, asks(), result(), assistant("x"), USER, model="Mistral-Large")),
+    Case("DSK-08", "forced-while-thinking", "deepseek", chat(USER, tools=_TOOLS, tool_choice="required", model="deepseek-v4-flash", thinking={"type": "enabled"}), chat(USER, tools=_TOOLS, tool_choice="required", model="deepseek-v4-flash", thinking={"type": "disabled"}), text="Thinking mode does not support this tool_choice"),
+    Case("DSK-09", "picture", "deepseek", _image({"url": PNG}), chat(user(_TEXT)), text="unknown variant `image_url`, expected `text`"),
+    Case("LCP-10", "number-as-text", "llamacpp", chat(USER, temperature="0.5"), chat(USER, temperature=0.5), text="type must be number, but is a string"),
+    Case("LCP-11", "schema-and-grammar", "llamacpp", chat(USER, grammar="root ::= x", json_schema={"type": "object"}), chat(USER, json_schema={"type": "object"}), text="Cannot use both json_schema and grammar", status=500),
 ]  # fmt: skip

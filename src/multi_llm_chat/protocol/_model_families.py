@@ -81,6 +81,14 @@ def _compound(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     return msgspec.structs.replace(row, ends="user", system="leading")
 
 
+def _deaf(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """OpenAI's models take sound only where their name says so (OAI-25)."""
+    if row.name not in {"openai-chat", "azure"}:
+        return row
+    chat = msgspec.structs.replace(row.chat, media=row.chat.media - {"audio"})
+    return msgspec.structs.replace(row, chat=chat)
+
+
 def _gemini(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """Gemini behind OpenRouter takes video and sound (ORT-06)."""
     return _with_media(row, "video", "audio") if row.name == "openrouter" else row
@@ -115,6 +123,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], Provider
     (_VOXTRAL, _voxtral),
     (_VISION, _vision),
     (re.compile(r"^(?:groq/)?compound"), _compound),
+    (re.compile(r"^(?!.*audio)"), _deaf),
     (re.compile(r"^google/gemini"), _gemini),
     (re.compile(r"deepseek"), _deepseek),
 )

@@ -7,6 +7,7 @@ of the rule catalogue that the value next to them obeys.
 import re
 from typing import Literal
 
+import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
@@ -37,7 +38,7 @@ class ChatQuirks(Struct, frozen=True):
     ``message_keys``: what messages may say about themselves; ``cache_marks``: content parts bear ``cache_control``;
     ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
     ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
-    ``effort``: how the depth of thinking is said, if at all.
+    ``effort``: how the depth of thinking is said, if at all; ``forced_thinking``: a tool may be forced while it thinks.
     ``output_schema``: how structured output is asked for; ``web_search``: how the server's own search is.
     """
 
@@ -63,6 +64,7 @@ class ChatQuirks(Struct, frozen=True):
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream_usage: bool = True
     effort: Literal["reasoning_effort", "thinking", "none"] = "none"
+    forced_thinking: bool = True
     output_schema: Literal["json_schema", "json_object", "none"] = "json_schema"
     schema_beside_tools: bool = True
     stop: bool = True
@@ -320,6 +322,7 @@ _ROWS = (
             content="string",  # DSK-07
             bare_calls="empty",
             effort="thinking",
+            forced_thinking=False,  # DSK-08
             output_schema="json_object",
         ),
     ),
@@ -363,7 +366,7 @@ _ROWS = (
         "https://YOUR-RESOURCE.openai.azure.com/openai/v1",
         "gpt-4.1",
         "AZURE_OPENAI_API_KEY",
-        _OPENAI_CHAT,
+        msgspec.structs.replace(_OPENAI_CHAT, media=_OPENAI_MEDIA - {"pdf"}),  # AZR-04
         key_header="api-key",
         opens="any",
         ends="any",

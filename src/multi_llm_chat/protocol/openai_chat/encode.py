@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, cast
 
+import msgspec
+
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -59,6 +61,7 @@ _MOST_STOPS = 4
 def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     """The request's body and path."""
     draft.turns = cut_long_texts(draft)
+    quirks = _settle_forced_choice(draft, quirks)
     writer = _MessageWriter(draft, quirks)
     messages = list(writer.messages())
     body: JsonObject = {"model": draft.model, "messages": messages}
@@ -73,6 +76,17 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
         draft.note("MIS-08", "sent text and calls in separate messages")
     return Encoded(body | draft.options.extra, PATH)
+
+
+def _settle_forced_choice(draft: RequestDraft, quirks: ChatQuirks) -> ChatQuirks:
+    """Where no tool can be forced while the model thinks, thinking is off for this request (DSK-08, KMI-02, QWN-01)."""
+    named = any(tool.name == draft.tool_choice for tool in draft.tools)
+    is_forced = named or (draft.tool_choice == "required" and bool(draft.tools))
+    if quirks.forced_thinking or not is_forced or draft.options.thinking in (False, 0, "none"):
+        return quirks
+    draft.note("DSK-08", "no tool can be forced while the model thinks: turned thinking off")
+    draft.options = msgspec.structs.replace(draft.options, thinking=False)
+    return msgspec.structs.replace(quirks, thinking_field=None, thinking_always=False)
 
 
 def _is_plain(part: Part) -> bool:

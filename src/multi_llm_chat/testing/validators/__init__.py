@@ -11,6 +11,7 @@ the published API beyond it, and ids in ``-JSON`` say that the body is not valid
 A violation of status 200 marks what the server accepts and then mishandles silently.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic.validator import validate_anthropic
@@ -23,16 +24,18 @@ from multi_llm_chat.testing.validators.violation import Violation
 
 __all__ = ["PROVIDERS", "Violation", "error_body", "validate"]
 
-_OWN_DIALECTS = {
-    "openai": validate_responses,
-    "anthropic": validate_anthropic,
-    "gemini": validate_gemini,
-}
+_OWN_DIALECTS = {"openai": validate_responses, "gemini": validate_gemini}
 
-PROVIDERS: frozenset[str] = frozenset(_OWN_DIALECTS) | frozenset(CHAT_ROWS)
+PROVIDERS: frozenset[str] = frozenset({*_OWN_DIALECTS, "anthropic", *CHAT_ROWS})
 
 
-def validate(provider: str, body: object, *, model: str | None = None) -> list[Violation]:
+def validate(
+    provider: str,
+    body: object,
+    *,
+    model: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> list[Violation]:
     """Judge a request body as the provider would.
 
     Args:
@@ -40,6 +43,8 @@ def validate(provider: str, body: object, *, model: str | None = None) -> list[V
             Chat Completions.
         body: The request body as a JSON value.
         model: The model, where it is not in the body (Gemini) or where another is meant.
+        headers: The request's headers, names in lower case. Fields of a beta need its name there; without headers they are
+            taken for announced.
 
     Returns:
         All violations, the one the provider would report first; empty where it would accept.
@@ -52,7 +57,9 @@ def validate(provider: str, body: object, *, model: str | None = None) -> list[V
     broken = check_encoding(provider, body)
     if broken is not None:
         return [broken]
-    if provider in _OWN_DIALECTS:
+    if provider == "anthropic":
+        found = validate_anthropic(body, model, headers)
+    elif provider in _OWN_DIALECTS:
         found = _OWN_DIALECTS[provider](body, model)
     else:
         found = validate_chat(provider, body, model)

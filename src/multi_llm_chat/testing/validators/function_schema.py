@@ -101,7 +101,6 @@ def function_faults(schema: dict[str, Any]) -> Iterator[str]:
 # Strict schemas.
 
 _REFUSED = (
-    "default",
     "oneOf",
     "allOf",
     "not",

@@ -46,6 +46,19 @@ def parse_data_uri(url: str) -> DataUri | None:
     )
 
 
+#: How the pictures begin that OpenAI takes: PNG, JPEG, GIF, and WebP in its RIFF box.
+_PICTURES = (b"\x89PNG\r\n\x1a\n", b"\xff\xd8\xff", b"GIF87a", b"GIF89a", b"RIFF")
+
+
+def is_picture(url: str) -> bool:
+    """Whether the bytes of a base64 data URI begin like a picture of a known format (OAI-26)."""
+    try:
+        head = binascii.a2b_base64(url.partition(",")[2][:24].encode("ascii"))
+    except (ValueError, UnicodeEncodeError):
+        return False
+    return head.startswith(_PICTURES)
+
+
 def is_web_url(url: str) -> bool:
     """Whether the text is an http or https address."""
     return bool(re.match(r"https?://[^\s/]+", url, re.IGNORECASE))

@@ -90,6 +90,15 @@ class ClaudeModel(msgspec.Struct, frozen=True):
         return self.version >= (5, 5)
 
     @property
+    def efforts(self) -> tuple[str, ...]:
+        """The words for ``output_config.effort`` (ANT-36); empty where the parameter is refused."""
+        if self.is_new_generation:
+            return ("low", "medium", "high", "xhigh", "max")
+        if self.version >= (4, 6):
+            return ("low", "medium", "high", "max")
+        return ("low", "medium", "high") if (self.family, self.version) == ("opus", (4, 5)) else ()
+
+    @property
     def wants_tools(self) -> bool:
         """Whether tool blocks in the history need declared tools; claude-haiku-4-5 was seen to accept them without."""
         return self.version < (4, 5)
@@ -179,6 +188,17 @@ def check_thinking_with_request(body: dict[str, Any], model: ClaudeModel) -> Ite
         yield from _check_deprecated_sampling(body, model)
     elif is_on:
         yield from _check_sampling(body)
+
+
+def check_effort(body: dict[str, Any], model: ClaudeModel) -> Iterator[Violation]:
+    """``output_config.effort`` is a word that the model knows."""
+    effort = as_string(members(body.get("output_config")).get("effort"))
+    if effort is None or effort in model.efforts:
+        return
+    if model.efforts:
+        yield say.EFFORT.fill(effort=effort, supported=", ".join(sorted(model.efforts)))
+    else:
+        yield say.EFFORT_UNKNOWN.fill()
 
 
 def _check_deprecated_sampling(body: dict[str, Any], model: ClaudeModel) -> Iterator[Violation]:

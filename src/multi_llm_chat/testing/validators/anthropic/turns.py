@@ -1,7 +1,7 @@
 """The conversation as Anthropic sees it: runs of one role are one turn, and tool uses have their results.
 
 1. The user's turn after a tool use opens with the results of all uses of that turn.
-2. Ids of tool uses are unique in the whole request; a use has one result.
+2. Ids of tool uses are unique within a turn; a use has one result. A later turn may use an id again (ANT-04).
 3. The result of a server tool follows its use, with no word of the user between. A use may be open at the end of the
    request, and while the client's own calls of its turn are answered.
 4. A request whose history uses tools offers tools, where the model is an older one.
@@ -89,11 +89,10 @@ def open_loop(turns: list[MergedTurn]) -> list[MergedTurn]:
 def check_pairing(body: dict[str, Any], *, wants_tools: bool) -> Iterator[Violation]:
     """Hold the whole conversation against the rules above."""
     turns = read_turns(body.get("messages"))
-    seen: set[str] = set()
     previous: MergedTurn | None = None
     for turn in turns:
         if turn.role == "assistant":
-            yield from _check_unique(turn, seen)
+            yield from _check_unique(turn, set())
         else:
             yield from _check_results(turn, previous)
         previous = turn

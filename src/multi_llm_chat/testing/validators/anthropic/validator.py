@@ -5,7 +5,7 @@ keys, then the conversation, then what the model itself refuses.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -16,7 +16,9 @@ from multi_llm_chat.testing.validators.anthropic.messages import (
     check_messages,
     check_system,
 )
+from multi_llm_chat.testing.validators.anthropic.strict_schemas import check_strict_schemas
 from multi_llm_chat.testing.validators.anthropic.thinking import (
+    check_effort,
     check_thinking,
     check_thinking_blocks,
     check_thinking_with_request,
@@ -212,7 +214,29 @@ _KNOWN = frozenset(_MEMBERS) | {
 _BREAKPOINTS = 4
 
 
-def validate_anthropic(body: object, model: str | None) -> Iterator[Violation]:
+#: Members of betas, and how the names of their betas begin (ANT-50, ANT-53).
+_BETAS: dict[str, tuple[str, ...]] = {
+    "context_management": ("context-management-", "compact-"),
+    "mcp_servers": ("mcp-client-", "mcp-servers-"),
+    "output_format": ("structured-outputs-",),
+    "fallbacks": ("server-side-fallback-",),
+    "context_hint": ("context-hint-",),
+    "request_tags": ("request-tags-",),
+}
+
+
+def _is_announced(key: str, headers: Mapping[str, str] | None) -> bool:
+    """Whether the member's beta is among those of the request; unknown headers are taken to name it."""
+    prefixes = _BETAS.get(key)
+    if prefixes is None or headers is None or "anthropic-beta" not in headers:
+        return prefixes is not None and (headers is None or not headers)
+    values = headers["anthropic-beta"].split(",")
+    return any(value.strip().startswith(prefixes) for value in values)
+
+
+def validate_anthropic(
+    body: object, model: str | None, headers: Mapping[str, str] | None = None
+) -> Iterator[Violation]:
     """Judge a request to ``/v1/messages``."""
     request = as_object(body)
     if request is None:
@@ -227,13 +251,15 @@ def validate_anthropic(body: object, model: str | None) -> Iterator[Violation]:
     yield from check_thinking(request, claude)
     yield from _check_members(request)
     for key in request:
-        if key not in _KNOWN:
+        if key not in _KNOWN and not _is_announced(key, headers):
             yield say.EXTRA.fill(path=key)
     yield from check_conversation(request, claude)
     yield from check_pairing(request, wants_tools=claude.wants_tools)
     yield from check_tool_names(request)
+    yield from check_strict_schemas(request)
     yield from check_choice_among_tools(request)
     yield from check_thinking_with_request(request, claude)
+    yield from check_effort(request, claude)
     yield from check_thinking_blocks(request, claude)
     yield from _check_breakpoints(request)
 

@@ -191,3 +191,43 @@ _KINDS = {
     "object": "Input should be an object",
     "shape": "Input does not match the expected shape.",
 }
+
+
+# Strict schemas.
+
+STRICT_TOOLS = Wording(
+    "ANT-42",
+    "Too many strict tools ({count}). The maximum number of strict tools supported is 20.",
+)
+STRICT_OPTIONAL = Wording(
+    "ANT-42",
+    "Schemas contains too many optional parameters ({count}), which would make grammar compilation "
+    "inefficient. Reduce the number of optional parameters in your tool schemas (limit: 24).",
+)
+STRICT_UNIONS = Wording(
+    "ANT-42",
+    "Schemas contains too many parameters with union types ({count} parameters with type arrays or "
+    "anyOf). This causes exponential compilation cost. Reduce the number of nullable or "
+    "union-typed parameters (limit: 16 parameters with unions).",
+)
+STRICT_COMPLEX = Wording(
+    "ANT-42",
+    "Schema is too complex for compilation. Try reducing the number of tools or simplifying tool "
+    "schemas.",
+)
+STRICT_CIRCLE = Wording(
+    "ANT-43",
+    "{path}: Invalid schema: Circular reference detected in schema definitions: {name} -> {name}. "
+    "Self-referencing or mutually-referencing definitions are not supported.",
+)
+STRICT_BOOLEAN = Wording(
+    "ANT-43", "{path}: For 'object' type, property 'properties' is not supported"
+)
+
+# Effort.
+
+EFFORT = Wording(
+    "ANT-36",
+    "This model does not support effort level '{effort}'. Supported levels: {supported}.",
+)
+EFFORT_UNKNOWN = Wording("ANT-36", "This model does not support the effort parameter.")

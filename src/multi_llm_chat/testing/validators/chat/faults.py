@@ -53,14 +53,14 @@ OPENAI: dict[str, Wording] = {
     "parameter_type": _type("OAI-DOC"),
     "parameter_value": _value("OAI-DOC"),
     "parameter_low": Wording(
-        "OAI-DOC",
+        "OAI-31",
         "Invalid '{path}': {kind} below minimum value. Expected a value >= {limit}, "
         "but got {value} instead.",
         "{path}",
         "{kind}_below_min_value",
     ),
     "parameter_high": Wording(
-        "OAI-DOC",
+        "OAI-31",
         "Invalid '{path}': {kind} above maximum value. Expected a value <= {limit}, "
         "but got {value} instead.",
         "{path}",
@@ -200,6 +200,35 @@ OPENAI: dict[str, Wording] = {
         "to 'none'.",
         "reasoning_effort",
     ),
+    "effort_unsupported": Wording(
+        "OAI-30",
+        "Unsupported value: '{value}' is not supported with the '{model}' model. Supported values "
+        "are: {supported}.",
+        "reasoning_effort",
+        "unsupported_value",
+    ),
+    "role_unsupported": Wording(
+        "OAI-28",
+        "Unsupported value: 'messages[{index}].role' does not support '{role}' with this model.",
+        "messages[{index}].role",
+        "unsupported_value",
+    ),
+    "audio_unsupported": Wording(
+        "OAI-25",
+        "Invalid 'messages[{index}]'. Content blocks are expected to be either text or image_url "
+        "type.",
+        "messages[{index}]",
+        "invalid_value",
+    ),
+    "search_unsupported": Wording(
+        "OAI-29", "Web search options not supported with this model.", "web_search_options"
+    ),
+    "image_bytes": Wording(
+        "OAI-26",
+        "You uploaded an unsupported image. Please make sure your image has of one the following "
+        "formats: ['png', 'jpeg', 'gif', 'webp'].",
+        code="invalid_image_format",
+    ),
     "max_tokens_unsupported": Wording(
         "OAI-19",
         "Unsupported parameter: 'max_tokens' is not supported with this model. Use "
@@ -241,6 +270,11 @@ PARSED_ARGUMENTS: dict[str, Wording] = {
 #: What a compatible server still answers in OpenAI's words. OpenAI's own model rules are not its.
 _ONLY_OPENAI = {
     "tools_while_reasoning",
+    "effort_unsupported",
+    "role_unsupported",
+    "audio_unsupported",
+    "search_unsupported",
+    "image_bytes",
     "max_tokens_unsupported",
     "parameter_unsupported",
     "temperature_unsupported",

@@ -62,6 +62,13 @@ def check_reasoning_content(call: ChatCall) -> Iterator[Violation]:
             yield from call.say("reasoning_missing", index=index)
 
 
+def check_forced_choice(call: ChatCall) -> Iterator[Violation]:
+    """DSK-08: in thinking mode no tool can be forced."""
+    choice = call.body.get("tool_choice")
+    if deepseek_is_thinking(call) and (choice == "required" or isinstance(choice, dict)):
+        yield from call.say("choice_while_thinking")
+
+
 def check_reasoner_alternation(call: ChatCall) -> Iterator[Violation]:
     """DSK-05: the legacy reasoner wants user and assistant to take turns."""
     if call.model.lower() != "deepseek-reasoner":

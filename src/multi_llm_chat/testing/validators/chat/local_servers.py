@@ -20,7 +20,13 @@ from typing import Any
 from multi_llm_chat.testing.validators.chat.hosted_quirks import MISTRAL_FAMILY
 from multi_llm_chat.testing.validators.chat.row import ChatCall, calls_of
 from multi_llm_chat.testing.validators.function_schema import walk
-from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string, members
+from multi_llm_chat.testing.validators.typed_views import (
+    as_array,
+    as_object,
+    as_string,
+    members,
+    type_name,
+)
 from multi_llm_chat.testing.validators.violation import Violation
 
 _TYPES = ("array", "boolean", "integer", "null", "number", "object", "string")
@@ -45,6 +51,19 @@ def check_llamacpp_messages(call: ChatCall) -> Iterator[Violation]:
             yield from call.say("assistant_empty", index=index)
     if roles[-2:] == ["assistant", "assistant"]:
         yield from call.say("assistants_last")
+
+
+_NUMBERS = ("temperature", "top_p", "max_tokens", "max_completion_tokens", "seed", "frequency_penalty", "presence_penalty")  # fmt: skip
+
+
+def check_llamacpp_numbers(call: ChatCall) -> Iterator[Violation]:
+    """LCP-10, LCP-11: numbers are numbers; a schema or a grammar, never both."""
+    for name in _NUMBERS:
+        value = call.body.get(name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+            yield from call.say("number_type", name=name, actual=type_name(value))
+    if call.body.get("grammar") and call.body.get("json_schema"):
+        yield from call.say("grammar_with_schema")
 
 
 def check_llamacpp_tools(call: ChatCall) -> Iterator[Violation]:
@@ -91,6 +110,8 @@ def _resolves(root: dict[str, Any], reference: str) -> bool:
 
 _LLAMA_SINGLE = re.compile(r"llama-?3[._-][12]", re.IGNORECASE)
 _LLAMA_3 = re.compile(r"llama-?3", re.IGNORECASE)
+#: Templates that take neighbours of one role (LCP-06).
+_PATIENT = re.compile(r"qwen-?3", re.IGNORECASE)
 _SYSTEM = ("system", "developer")
 
 
@@ -105,7 +126,7 @@ def check_template(call: ChatCall) -> Iterator[Violation]:
     if MISTRAL_FAMILY.search(call.model):
         yield from _check_mistral_turns(call, spoken)
         yield from _check_mistral_identifiers(call, spoken)
-    else:
+    elif not _PATIENT.search(call.model):
         yield from _check_turns(call, spoken)
     yield from _check_llama(call, spoken)
 

@@ -8,7 +8,12 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.chat.history_calls import check_calls
 from multi_llm_chat.testing.validators.chat.row import ChatCall
-from multi_llm_chat.testing.validators.media import is_base64, is_web_url, parse_data_uri
+from multi_llm_chat.testing.validators.media import (
+    is_base64,
+    is_picture,
+    is_web_url,
+    parse_data_uri,
+)
 from multi_llm_chat.testing.validators.typed_views import as_array, as_object, as_string, type_name
 from multi_llm_chat.testing.validators.violation import Violation, listed
 
@@ -109,6 +114,8 @@ def _check_image_address(call: ChatCall, path: str, url: str) -> Iterator[Violat
         yield from call.say("image_media_type", path=path, media_type=data.media_type)
     elif not data.payload_is_valid:
         yield from call.say("image_base64", path=path)
+    elif not is_picture(url):
+        yield from call.say("image_bytes", path=path)
 
 
 def _check_audio(call: ChatCall, path: str, value: object) -> Iterator[Violation]:

@@ -180,7 +180,7 @@ def _check_response_format(call: ChatCall) -> Iterator[Violation]:
 # What OpenAI's models refuse.
 
 #: Refused by reasoning models whatever the value.
-_NEVER = ("stop", "logit_bias", "prediction")
+_NEVER = ("logit_bias", "prediction")
 #: Refused while the model reasons.
 _WHILE_REASONING = ("frequency_penalty", "presence_penalty", "logprobs")
 
@@ -193,8 +193,14 @@ def check_capabilities(call: ChatCall) -> Iterator[Violation]:
     body = call.body
     if body.get("max_tokens") is not None:
         yield from call.say("max_tokens_unsupported")
+    effort = body.get("reasoning_effort")
+    if model.efforts and isinstance(effort, str) and effort not in model.efforts:
+        yield from call.say(
+            "effort_unsupported", value=effort, model=call.model, supported=listed(model.efforts)
+        )
     reasoning = model.is_reasoning(body.get("reasoning_effort"))
-    refused = _NEVER + (_WHILE_REASONING if reasoning else ())
+    stop = () if model.takes_stop else ("stop",)
+    refused = (*stop, *_NEVER, *(_WHILE_REASONING if reasoning else ()))
     for name in refused:
         if body.get(name) not in (None, False, 0):
             yield from call.say("parameter_unsupported", path=name)
@@ -202,6 +208,20 @@ def check_capabilities(call: ChatCall) -> Iterator[Violation]:
         yield from _check_sampling(call)
         if model.refuses_tools_while_reasoning and _offers_functions(call):
             yield from call.say("tools_while_reasoning", model=call.model)
+
+
+def check_model_messages(call: ChatCall) -> Iterator[Violation]:
+    """Roles, sound and search that the named model does not take (OAI-25, OAI-28, OAI-29)."""
+    model = openai_model(call.model)
+    for index, message in call.messages():
+        role = message.get("role")
+        if not model.takes_system and role in ("system", "developer"):
+            yield from call.say("role_unsupported", index=index, role=role)
+        kinds = [part.get("type") for part in objects(message.get("content"))]
+        if model.is_known_deaf and "input_audio" in kinds:
+            yield from call.say("audio_unsupported", index=index)
+    if call.body.get("web_search_options") is not None and "search" not in call.model:
+        yield from call.say("search_unsupported")
 
 
 def _check_sampling(call: ChatCall) -> Iterator[Violation]:

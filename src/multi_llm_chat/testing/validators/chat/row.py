@@ -41,6 +41,10 @@ class ChatRow(msgspec.Struct, frozen=True):
     image_url_may_be_string: bool = False
     audio_may_be_string: bool = False
     files_by_address: bool = False
+    #: Null ``tools`` and ``tool_choice`` are absent (OAI-15).
+    nulls_are_absent: bool = False
+    #: How the types of tools begin that the server runs itself (ORT-07).
+    server_tools: str | None = None
 
 
 class ChatCall(msgspec.Struct, frozen=True):

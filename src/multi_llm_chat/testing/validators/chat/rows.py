@@ -10,6 +10,7 @@ from multi_llm_chat.testing.validators.chat.hosted_quirks import (
     check_azure_mistral,
     check_equal_strictness,
     check_fireworks,
+    check_forced_choice,
     check_reasoner_alternation,
     check_reasoning_content,
     check_upstream,
@@ -18,6 +19,7 @@ from multi_llm_chat.testing.validators.chat.hosted_quirks import (
 )
 from multi_llm_chat.testing.validators.chat.local_servers import (
     check_llamacpp_messages,
+    check_llamacpp_numbers,
     check_llamacpp_tools,
     check_template,
     check_vllm_reasoning,
@@ -36,6 +38,7 @@ from multi_llm_chat.testing.validators.chat.ollama import (
 )
 from multi_llm_chat.testing.validators.chat.parameters import (
     check_capabilities,
+    check_model_messages,
     check_parameters,
     check_request_keys,
     check_required,
@@ -79,6 +82,7 @@ _OPENAI_CHECKS = (
     *_SHAPE,
     check_parameters,
     check_capabilities,
+    check_model_messages,
     check_content_presence,
     check_pairing,
 )
@@ -99,11 +103,12 @@ _OPENAI_CHAT = ChatRow(
 )
 
 
-def _compatible(name: str) -> ChatRow:
+def _compatible(name: str, *tolerated: str) -> ChatRow:
     """A row that ignores unknown keys and otherwise answers in OpenAI's words."""
     return ChatRow(
         name=name,
-        wordings=COMPATIBLE,
+        wordings={fault: words for fault, words in COMPATIBLE.items() if fault not in tolerated},
+        nulls_are_absent=True,
         checks=_COMPATIBLE_CHECKS,
         roles=_OPENAI_ROLES,
         part_types=_OPENAI_PARTS,
@@ -117,9 +122,10 @@ _TABLE = (
     ChatRow(
         name="azure",
         wordings=wordings.AZURE,
+        # AZR-04: no files; the model may be in the address alone.
         checks=(*_OPENAI_CHECKS, check_azure_mistral),
         roles=_OPENAI_ROLES,
-        part_types=_OPENAI_PARTS,
+        part_types=_OPENAI_PARTS | {"user": _OPENAI_PARTS["user"] - {"file"}},
         request_keys=keys.AZURE_REQUEST,
         tool_types=("function", "custom"),
         identifier_limit=40,
@@ -196,9 +202,15 @@ _TABLE = (
     ChatRow(
         name="deepseek",
         wordings=wordings.DEEPSEEK,
-        checks=(*_COMPATIBLE_CHECKS, check_reasoning_content, check_reasoner_alternation),
+        checks=(
+            *_COMPATIBLE_CHECKS,
+            check_reasoning_content,
+            check_forced_choice,
+            check_reasoner_alternation,
+        ),
         roles=_PLAIN_ROLES,
-        part_types=_OPENAI_PARTS,
+        part_types=dict.fromkeys(_PLAIN_ROLES, _TEXT),  # DSK-09
+        nulls_are_absent=True,
         identifier_limit=64,
         name_pattern=_NAME,
     ),
@@ -230,19 +242,22 @@ _TABLE = (
     ),
     ChatRow(
         name="openrouter",
-        wordings=COMPATIBLE,
+        wordings=wordings.OPENROUTER,
         checks=(*_COMPATIBLE_CHECKS, check_upstream),
         roles=_OPENAI_ROLES,
-        part_types=_OPENAI_PARTS | {"user": _OPENAI_PARTS["user"] | {"video_url"}},  # ORT-06
+        part_types=_OPENAI_PARTS
+        | {
+            "user": _OPENAI_PARTS["user"] | {"video_url"},  # ORT-06
+            "tool": frozenset({"text", "image_url"}),  # OAI-17
+        },
         files_by_address=True,  # ORT-05
-        tool_types=("function", "openrouter:web_search", "openrouter:advisor"),  # ORT-07
-        # Routing may go to the strictest upstream.
-        identifier_limit=40,
+        nulls_are_absent=True,
+        server_tools="openrouter:",  # ORT-07
         name_pattern=_NAME,
     ),
     _compatible("together"),
     _compatible("lmstudio"),
-    _compatible("huggingface"),
+    _compatible("huggingface", "tools_empty"),  # OAI-06
     ChatRow(
         name="ollama",
         wordings=wordings.OLLAMA,
@@ -273,6 +288,7 @@ _TABLE = (
         checks=(
             *_LOCAL_CHECKS,
             check_llamacpp_messages,
+            check_llamacpp_numbers,
             check_llamacpp_tools,
             check_template,
         ),

@@ -18,7 +18,7 @@ from multi_llm_chat.testing.validators.violation import Violation, listed
 
 def check_tools(call: ChatCall) -> Iterator[Violation]:
     """Judge the ``tools`` member."""
-    if "tools" not in call.body:
+    if "tools" not in call.body or _is_absent(call, "tools"):
         return
     items = as_array(call.body["tools"])
     if items is None:
@@ -42,9 +42,16 @@ def check_tools(call: ChatCall) -> Iterator[Violation]:
             yield from _check_tool(call, index, path, tool)
 
 
+def _is_absent(call: ChatCall, key: str) -> bool:
+    return call.row.nulls_are_absent and call.body[key] is None
+
+
 def _check_tool(call: ChatCall, index: int, path: str, tool: dict[str, Any]) -> Iterator[Violation]:
     yield from _check_keys(call, index, path, tool, call.row.tool_keys)
     kind = tool.get("type")
+    prefix = call.row.server_tools
+    if prefix is not None and isinstance(kind, str) and kind.startswith(prefix):
+        return
     if kind is None:
         yield from call.say("tool_kind_missing", path=f"{path}.type")
     elif kind not in call.row.tool_types:
@@ -102,7 +109,7 @@ def _check_function(call: ChatCall, path: str, function: dict[str, Any]) -> Iter
 
 def check_tool_choice(call: ChatCall) -> Iterator[Violation]:
     """Judge ``tool_choice``: only what is offered can be chosen."""
-    if "tool_choice" not in call.body:
+    if "tool_choice" not in call.body or _is_absent(call, "tool_choice"):
         return
     choice = call.body["tool_choice"]
     if "tools" not in call.body and choice != "none":

@@ -18,6 +18,7 @@ GROQ = COMPATIBLE | {
     ),
     "tools_many": Wording("GRQ-07", OPENAI["tools_many"].message, "tools"),
 }
+del GROQ["arguments_object"]  # GRQ-08: "null" is accepted
 
 _CEREBRAS_KEY = "property '{path}.{key}' is unsupported"
 CEREBRAS = COMPATIBLE | {
@@ -239,8 +240,17 @@ DEEPSEEK = COMPATIBLE | {
     "role_value": Wording(
         "OAI-18", _SERDE + "{path}: unknown variant `{value}`, expected one of {supported}"
     ),
-    "content_list": Wording(
-        "DSK-07", _SERDE + "messages[{index}]: invalid type: sequence, expected a string"
+    "part_type": Wording(
+        "DSK-09", _SERDE + "messages[{index}]: unknown variant `{value}`, expected `text`"
+    ),
+    "tool_part_type": Wording(
+        "DSK-09", _SERDE + "messages[{index}]: unknown variant `{value}`, expected `text`"
+    ),
+    "image_role": Wording(
+        "DSK-09", _SERDE + "messages[{index}]: unknown variant `{value}`, expected `text`"
+    ),
+    "choice_while_thinking": Wording(
+        "DSK-08", "Thinking mode does not support this tool_choice", code="invalid_request_error"
     ),
     "call_name_pattern": Wording("DSK-07", OPENAI["call_name_pattern"].message, "{path}"),
     "tool_name_pattern": Wording("DSK-07", OPENAI["tool_name_pattern"].message, "{path}"),
@@ -262,6 +272,7 @@ for _fault in ("content_null", "content_empty", "content_developer_missing"):
     del XAI[_fault]
 
 AZURE = OPENAI | {
+    "part_type": Wording("AZR-04", OPENAI["part_type"].message, "{path}", "invalid_value"),
     "call_id_long": Wording(
         "AZR-01", OPENAI["call_id_long"].message, "{path}", "string_above_max_length"
     ),
@@ -280,6 +291,13 @@ AZURE = OPENAI | {
         "MIS-06", "Unexpected role 'user' after role 'tool'", code=_INVALID_ORDER
     ),
 }
+
+#: Upstreams that take no strict schemas get them without; ids of upstreams come in their own lengths.
+OPENROUTER = {
+    fault: wording for fault, wording in COMPATIBLE.items() if fault != "tool_strict_schema"
+}
+
+del AZURE["model_missing"]
 
 OLLAMA = {
     "body_type": Wording(
@@ -433,6 +451,11 @@ LLAMACPP = {
     "tool_kind": Wording("LCP-DOC", "Unsupported tool type: {value}"),
     "tool_function_missing": Wording("LCP-DOC", "Missing tool function: {path}"),
     "choice_value": Wording("LCP-DOC", "Invalid tool_choice: {value}"),
+    "number_type": Wording(
+        "LCP-10",
+        "Field '{name}': [json.exception.type_error.302] type must be number, but is {actual}",
+    ),
+    "grammar_with_schema": Wording("LCP-11", "Cannot use both json_schema and grammar", status=500),
     "grammar_with_tools": Wording("LCP-07", "Cannot use custom grammar constraints with tools."),
     "schema_conversion": Wording("LCP-07", "JSON schema conversion failed:\n{reason}"),
     "template_system": Wording("LCP-06", "System message must be at the beginning.", status=500),

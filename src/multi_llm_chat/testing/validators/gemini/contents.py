@@ -124,7 +124,7 @@ def _check_part(path: str, item: object) -> Iterator[Violation]:
     yield from check_known(path, part, _PART)
     fields = read(part)
     data = [name for name in fields if name in _DATA]
-    if not data and "thoughtSignature" not in fields:
+    if not data and not fields.keys() & {"thoughtSignature", "videoMetadata"}:
         reason = "required oneof field 'data' must have one initialized field"
         yield say.FIELD.fill(path=f"{path}.data", reason=reason)
     if len(data) > 1:
@@ -145,8 +145,6 @@ def _check_data(path: str, fields: dict[str, Any]) -> Iterator[Violation]:
     text = fields.get("text")
     if text is not None and not isinstance(text, str):
         yield say.INVALID.fill(path=f"{path}.text", kind="TYPE_STRING", value=say.shown(text))
-    elif text == "" and "thoughtSignature" not in fields:
-        yield say.TEXT_EMPTY.fill()
     for name, check in _CHECKS.items():
         if name in fields:
             where = f"{path}.{snake(name)}"

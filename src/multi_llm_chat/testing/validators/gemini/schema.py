@@ -100,9 +100,6 @@ def _check_shape(path: str, kind: str | None, fields: dict[str, Any]) -> Iterato
     properties = fields.get("properties")
     if properties is not None and as_object(properties) is None:
         yield say.INVALID.fill(path=f"{path}.properties", kind="map", value=say.shown(properties))
-    if kind == "OBJECT" and properties == {}:
-        reason = "should be non-empty for OBJECT type"
-        yield say.SCHEMA_FIELD.fill(path=f"{path}.properties", reason=reason)
     if "anyOf" in fields and not set(fields) <= _BESIDE_ANY_OF:
         yield say.ANY_OF_ALONE.fill(path=path)
 

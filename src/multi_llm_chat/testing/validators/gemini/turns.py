@@ -1,8 +1,8 @@
 """The order of a Gemini conversation.
 
 1. A content with function calls follows the user's or a function response; it is answered by the
-   next content, call by call, by name and by id.
-2. A content with function responses holds nothing else.
+   next content, call by call, by name and by id. From Gemini 3 on, neighbouring contents of the model are one step (GEM-20).
+2. A content with function responses holds nothing else, on Gemini 3.7 and later (GEM-10).
 3. The user speaks somewhere: contents that end with the model are accepted behind the user's (GEM-09).
 4. From Gemini 3 on, the first call of each step of the current turn carries its thought signature.
 """
@@ -19,7 +19,7 @@ from multi_llm_chat.testing.validators.gemini.contents import read
 from multi_llm_chat.testing.validators.typed_views import as_array
 from multi_llm_chat.testing.validators.violation import Violation
 
-_GENERATION = re.compile(r"gemini-(\d+)")
+_GENERATION = re.compile(r"gemini-(\d+)(?:\.(\d+))?")
 
 
 class _Content(msgspec.Struct, frozen=True):
@@ -48,9 +48,16 @@ def needs_signatures(model: str) -> bool:
     return found is None or int(found.group(1)) >= 3
 
 
+def _wants_responses_alone(model: str) -> bool:
+    found = _GENERATION.search(model.lower())
+    return found is None or (int(found.group(1)), int(found.group(2) or 0)) >= (3, 7)
+
+
 def check_turns(body: dict[str, Any], model: str) -> Iterator[Violation]:
     """Hold the conversation against the rules above."""
     contents = _read_contents(body.get("contents"))
+    if needs_signatures(model):
+        contents = _steps(contents)
     previous: _Content | None = None
     for content in contents:
         yield from _check_place(content, previous, model)
@@ -68,9 +75,23 @@ def _read_contents(value: object) -> list[_Content]:
     found: list[_Content] = []
     for index, item in enumerate(as_array(value) or []):
         fields = read(item)
-        parts = [read(part) for part in as_array(fields.get("parts")) or []]
+        listed = as_array(fields.get("parts"))
+        parts = [read(part) for part in ([fields.get("parts")] if listed is None else listed)]
         found.append(_Content(index, fields.get("role", "user"), parts))
     return found
+
+
+def _steps(contents: list[_Content]) -> list[_Content]:
+    """The contents with neighbours of the model's joined."""
+    joined: list[_Content] = []
+    for content in contents:
+        if joined and content.role == joined[-1].role == "model":
+            joined[-1] = msgspec.structs.replace(
+                joined[-1], parts=[*joined[-1].parts, *content.parts]
+            )
+        else:
+            joined.append(content)
+    return joined
 
 
 def _check_place(content: _Content, previous: _Content | None, model: str) -> Iterator[Violation]:
@@ -80,7 +101,7 @@ def _check_place(content: _Content, previous: _Content | None, model: str) -> It
             yield say.RESPONSE_PLACE.fill()
         else:
             yield from _check_answers(content, calls, model)
-        if len(content.responses) != len(content.parts):
+        if _wants_responses_alone(model) and len(content.responses) != len(content.parts):
             yield say.RESPONSE_ALONE.fill(index=content.index)
     elif calls:
         yield say.RESPONSE_COUNT.fill()
@@ -115,7 +136,9 @@ def _check_signatures(contents: list[_Content]) -> Iterator[Violation]:
     for content in contents:
         if content.role != "model" and len(content.responses) < len(content.parts):
             start = content.index
-    for content in contents[start:]:
+    for content in contents:
+        if content.index < start:
+            continue
         if content.role != "model" or not content.calls:
             continue
         position, call = content.calls[0]

@@ -158,7 +158,7 @@ def check_tool_config(body: dict[str, Any]) -> Iterator[Violation]:
     if not isinstance(mode, str) or mode.upper() not in _MODES:
         yield say.INVALID.fill(path=f"{path}.mode", kind="Mode", value=say.shown(mode))
     declared = {declaration.get("name") for _, declaration in _named(body)}
-    if not declared:
+    if not declared and not body.get("tools"):
         yield say.CONFIG_WITHOUT_TOOLS.fill()
     yield from _check_allowed(path, mode, fields.get("allowedFunctionNames"), declared)
 
@@ -252,6 +252,7 @@ _REQUEST = frozenset(
         "cachedContent",
         "labels",
         "model",
+        "modelArmorConfig",
         "serviceTier",
         "store",
     }

@@ -45,6 +45,9 @@ _PART_KEYS = {
     "refusal": frozenset({"type", "refusal"}),
 }
 _TEXTS = {"input_text": "text", "output_text": "text", "refusal": "refusal"}
+#: Kinds of files that are no documents (RSP-24).
+_MEDIA = ("audio/", "video/")
+_SOUND = re.compile(r"\.(?:mp3|wav|ogg|flac|m4a|mp4|mov)(?:\?|$)", re.IGNORECASE)
 _IMAGES = ("image/png", "image/jpeg", "image/jpg", "image/gif", "image/webp")
 
 
@@ -127,6 +130,10 @@ def _check_file(path: str, part: dict[str, Any]) -> Iterator[Violation]:
             where = f"{path}.file_data"
             text = f"Invalid '{where}'. Expected a base64-encoded data URL."
             yield Violation("RSP-DOC", text, param=where, code="invalid_value")
+        elif uri.media_type.startswith(_MEDIA):
+            yield say.FILE_KIND.fill(path=path, kind=uri.media_type)
+    elif _SOUND.search(as_string(part.get("file_url")) or ""):
+        yield say.FILE_ADDRESS.fill()
     elif not as_string(part.get("file_id")) and not as_string(part.get("file_url")):
         yield say.missing(f"{path}.file_id")
 

@@ -18,7 +18,7 @@ from multi_llm_chat.testing.validators.typed_views import (
     members,
     objects,
 )
-from multi_llm_chat.testing.validators.violation import Violation
+from multi_llm_chat.testing.validators.violation import Violation, listed
 
 _FUNCTION = frozenset(
     {
@@ -80,7 +80,9 @@ _PARAMETERS: dict[str, _Parameter] = {
     "max_output_tokens": _Parameter("integer", low=16),
     "max_tool_calls": _Parameter("integer", low=1),
     "parallel_tool_calls": _Parameter("boolean"),
-    "reasoning": _Parameter("object", known=frozenset({"effort", "summary", "context", "mode"})),
+    "reasoning": _Parameter(
+        "object", known=frozenset({"effort", "summary", "context", "mode", "generate_summary"})
+    ),
     "truncation": _Parameter("string", values=("auto", "disabled")),
     "service_tier": _Parameter("string", values=("auto", "default", "fast", "flex", "priority")),
     "prompt_cache_key": _Parameter("string"),
@@ -106,6 +108,7 @@ KNOWN_KEYS = frozenset(_PARAMETERS) | {
     "conversation",
     "access_programs",
     "image",
+    "client_metadata",  # Codex says it with every request
 }
 _MOVED = {
     "messages": "input",
@@ -259,6 +262,14 @@ def check_capabilities(body: dict[str, Any], name: str) -> Iterator[Violation]:
     model = openai_model(name)
     reasoning = members(body.get("reasoning"))
     include = as_array(body.get("include")) or []
+    effort = reasoning.get("effort")
+    if (
+        model.efforts
+        and isinstance(effort, str)
+        and effort in _EFFORTS
+        and effort not in model.efforts
+    ):
+        yield say.EFFORT.fill(value=effort, model=name, supported=listed(model.efforts))
     if model.is_reasoning(reasoning.get("effort")):
         for parameter in ("temperature", "top_p", "presence_penalty", "frequency_penalty"):
             if body.get(parameter) is not None:

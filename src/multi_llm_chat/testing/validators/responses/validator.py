@@ -3,7 +3,7 @@
 What belongs together in an input:
 1. Every function call has an output, and every output a call before it (RSP-01, RSP-02). With
    ``previous_response_id`` or ``conversation`` the other half may be stored.
-2. A reasoning item is followed by what it led to (RSP-03).
+2. A reasoning item with an id is followed by what it led to; a message by its own id (RSP-03).
 3. Without storage, items can only be given whole (RSP-06).
 """
 
@@ -20,9 +20,30 @@ from multi_llm_chat.testing.validators.responses.settings import (
     check_tools,
 )
 from multi_llm_chat.testing.validators.typed_views import as_object, as_string, objects
-from multi_llm_chat.testing.validators.violation import Violation
+from multi_llm_chat.testing.validators.violation import Violation, Wording
 
 # What belongs together.
+
+
+#: Calls that the client answers, and their answers; the results of hosted tools are in the items themselves (RSP-20).
+_CALLS = (
+    "function_call",
+    "custom_tool_call",
+    "tool_search_call",
+    "shell_call",
+    "local_shell_call",
+    "apply_patch_call",
+    "computer_call",
+)
+_OUTPUTS = tuple(
+    f"{call}_output" if call != "tool_search_call" else "tool_search_output" for call in _CALLS
+)
+
+
+_UNANSWERED: dict[object, Wording] = {
+    "custom_tool_call": say.CUSTOM_UNANSWERED,
+    "tool_search_call": say.SEARCH_UNANSWERED,
+}
 
 
 def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
@@ -36,26 +57,39 @@ def check_pairing(body: dict[str, Any]) -> Iterator[Violation]:
 
 
 def _check_calls(items: list[dict[str, Any]], *, has_stored_history: bool) -> Iterator[Violation]:
-    pending: dict[str, None] = {}
+    pending: dict[str, object] = {}
     answered: set[str] = set()
+    searched: set[str] = (
+        set()
+    )  # the server runs these; an output of the client's is accepted (RSP-02)
     for item in items:
-        identifier = as_string(item.get("call_id"))
+        identifier, kind = as_string(item.get("call_id")), item.get("type")
         if identifier is None:
             continue
-        if item.get("type") == "function_call":
+        if kind == "tool_search_call" and item.get("execution") != "client":
+            searched.add(identifier)
+        elif kind in _CALLS:
             if identifier in pending:
                 yield say.DUPLICATE.fill(identifier=identifier)
-            pending[identifier] = None
-        elif item.get("type") == "function_call_output":
-            if identifier in pending:
-                del pending[identifier]
-                answered.add(identifier)
-            elif identifier in answered:
-                yield say.DUPLICATE.fill(identifier=identifier)
-            elif not has_stored_history:
-                yield say.ORPHAN.fill(identifier=identifier)
-    for identifier in pending:
-        yield say.UNANSWERED.fill(identifier=identifier)
+            pending[identifier] = kind
+        elif kind in _OUTPUTS:
+            if identifier not in searched:
+                yield from _check_output(identifier, pending, answered, has_stored_history)
+            pending.pop(identifier, None)
+            answered.add(identifier)
+    for identifier, kind in pending.items():
+        yield _UNANSWERED.get(kind, say.UNANSWERED).fill(identifier=identifier)
+
+
+def _check_output(
+    identifier: str, pending: dict[str, object], answered: set[str], has_stored_history: bool
+) -> Iterator[Violation]:
+    if identifier in pending:
+        return
+    if identifier in answered:
+        yield say.DUPLICATE.fill(identifier=identifier)
+    elif not has_stored_history:
+        yield say.ORPHAN.fill(identifier=identifier)
 
 
 def _check_reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
@@ -63,7 +97,7 @@ def _check_reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
     for item in items:
         kind = item.get("type", "message")
         if kind == "reasoning":
-            waiting = item
+            waiting = item if item.get("id") else None
         elif waiting is not None:
             if not _is_output(kind, item):
                 yield say.REASONING_ALONE.fill(identifier=waiting.get("id"))
@@ -75,7 +109,7 @@ def _check_reasoning(items: list[dict[str, Any]]) -> Iterator[Violation]:
 def _is_output(kind: object, item: dict[str, Any]) -> bool:
     """Whether the model itself produced the item."""
     if kind == "message":
-        return item.get("role") == "assistant"
+        return item.get("role") == "assistant" and item.get("id") is not None
     return isinstance(kind, str) and not kind.endswith("_output")
 
 

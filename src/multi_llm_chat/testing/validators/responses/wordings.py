@@ -130,3 +130,31 @@ def wrong_pattern(path: str) -> Violation:
         "pattern '^[a-zA-Z0-9_-]+$'."
     )
     return Violation("RSP-07", text, param=path, code="invalid_value")
+
+
+EFFORT = Wording(
+    "OAI-30",
+    "Unsupported value: '{value}' is not supported with the '{model}' model. Supported values are: "
+    "{supported}.",
+    "reasoning.effort",
+    "unsupported_value",
+)
+FILE_KIND = Wording(
+    "RSP-24",
+    "Invalid file data: '{path}.file_data'. Expected a base64-encoded data URL with a valid file MIME "
+    "type (e.g. 'data:text/plain;base64,SGVsbG8sIFdvcmxkIQ=='), but got unsupported MIME type '{kind}'.",
+    "{path}.file_data",
+    "invalid_value",
+)
+FILE_ADDRESS = Wording(
+    "RSP-24",
+    "The file type you uploaded is not supported. Please try again with a pdf",
+    "input",
+    "unsupported_file",
+)
+CUSTOM_UNANSWERED = Wording(
+    "RSP-16", "No tool output found for custom tool call {identifier}.", "input"
+)
+SEARCH_UNANSWERED = Wording(
+    "RSP-17", "No tool output found for tool search call {identifier}.", "input"
+)
