@@ -85,7 +85,7 @@ def test_every_repair_of_the_catalogue_is_known_and_gives_a_request() -> None:
             assert body_after(key, provider)
 
 
-@pytest.mark.parametrize("key", sorted(REPAIRS))
+@pytest.mark.parametrize("key", sorted(set(REPAIRS) - {"newest_turns"}))  # which leaves out turns
 def test_no_repair_loses_a_word(key: str) -> None:
     body = str(body_after(key, "openai-chat"))
     words = ["Be brief.", "Where is it?", "Roma", "41.9 N", "I would say Italy.", "And Paris?"]
