@@ -3,6 +3,7 @@
 A speaker's colour follows from the name alone: it is the same in every conversation, on every machine.
 """
 
+from collections.abc import Sequence
 from typing import Final
 from zlib import crc32
 
@@ -18,7 +19,8 @@ from multi_llm_chat.cli.terminal.words import (
     result_lines,
     seconds_text,
 )
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.history.citations import Citation
+from multi_llm_chat.history.values import Native, ToolCall, ToolResult
 
 _KNOWN: Final = {
     "chatgpt": "green",
@@ -106,6 +108,22 @@ def usage(words: str) -> Text:
 def notice(words: str) -> Text:
     """Something worth knowing."""
     return Text(f"! {sanitize(words)}", style="yellow", overflow="fold")
+
+
+def step(item: Native) -> Text:
+    """A step of the provider's own, such as a search: what it says, on one line."""
+    words = one_line(item.text or item.kind.replace("_", " "))
+    return Text(f"◆ {words}", style="dim", no_wrap=True, overflow="ellipsis")
+
+
+def sources(cited: Sequence[Citation]) -> Text:
+    """The pages that an answer cites, with addresses that terminals make links of."""
+    lines = (
+        f"[{number}] {one_line(each.title)}"
+        + (f"  {one_line(each.url)}" if each.url and each.url != each.title else "")
+        for number, each in enumerate(cited, 1)
+    )
+    return Text("\n".join(lines), style="dim", overflow="fold")
 
 
 def failure(error: BaseException, *, once: bool = False) -> Text:

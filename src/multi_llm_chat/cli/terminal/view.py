@@ -22,7 +22,9 @@ from multi_llm_chat.cli.terminal.cards import (
     header,
     notice,
     running,
+    sources,
     status,
+    step,
     thinking,
     thought,
     usage,
@@ -40,6 +42,7 @@ from multi_llm_chat.events import (
     Event,
     Finish,
     HistoryCompressed,
+    NativeItem,
     RunPaused,
     RunWaiting,
     TextDelta,
@@ -53,7 +56,8 @@ from multi_llm_chat.events import (
     Usage,
     WaitReason,
 )
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.history.citations import citations_of
+from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.token_count import estimate_tokens
 
 # The sections of an answer.
@@ -195,7 +199,9 @@ _WAITS: Final[dict[WaitReason, str]] = {
     "retry": "waiting for another try",
 }
 
-_Delta: TypeAlias = TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd
+_Delta: TypeAlias = (
+    TextDelta | ThinkingDelta | ToolCallStart | ToolCallDelta | ToolCallEnd | NativeItem
+)
 
 
 class TerminalAnswer:
@@ -233,13 +239,21 @@ class TerminalAnswer:
                 self._tool(event.call).finish(event.result, event.seconds)
             case TurnFinished():
                 self._close_last()
+                self._cite(event.turn)
             case RunPaused():
                 self._notice("Paused: the results can be changed before the model sees them.")
             case HistoryCompressed():
                 self._notice(event.note.text)
             case RunWaiting():
                 self._wait(event)
-            case TextDelta() | ThinkingDelta() | ToolCallStart() | ToolCallDelta() | ToolCallEnd():
+            case (
+                TextDelta()
+                | ThinkingDelta()
+                | ToolCallStart()
+                | ToolCallDelta()
+                | ToolCallEnd()
+                | NativeItem()
+            ):
                 self._take_delta(event)
             case _:
                 pass  # nothing to be shown
@@ -253,6 +267,8 @@ class TerminalAnswer:
     def _take_delta(self, delta: _Delta) -> None:
         """Take a piece of the model's reply."""
         match delta:
+            case NativeItem():
+                self._remark(step(delta.item), "step")
             case TextDelta():
                 self._count(delta.text, "writing")
                 self._text().stream.feed(delta.text)
@@ -361,8 +377,18 @@ class TerminalAnswer:
 
     def _notice(self, words: str) -> None:
         if words:
-            self._close_last()
-            self._sections.append(RemarkSection(self._renderer, notice(words), "notice"))
+            self._remark(notice(words), "notice")
+
+    def _remark(self, shown: RenderableType, kind: str) -> None:
+        self._close_last()
+        self._sections.append(RemarkSection(self._renderer, shown, kind))
+
+    def _cite(self, turn: Turn) -> None:
+        """Show the pages that a turn cites, each once."""
+        texts = (part for part in turn.parts if isinstance(part, Text))
+        cited = dict.fromkeys(each for text in texts for each in citations_of(text))
+        if cited:
+            self._remark(sources(list(cited)), "sources")
 
     def _close_last(self) -> None:
         """Close words and thoughts; a tool is closed by its result."""
