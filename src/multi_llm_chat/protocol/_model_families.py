@@ -332,6 +332,38 @@ def gemini_generation(model: str) -> int:
     return 3 if "gemini" in model else 0
 
 
+class GeminiThinking(Struct, frozen=True):
+    """How a Gemini model is told how deep to think: a word of ``levels``, from the lowest, or a budget (GEM-28).
+
+    A budget is ``least`` to ``most`` tokens; ``off`` says that it may be 0 as well.
+    """
+
+    levels: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 24_576
+    off: bool = True
+
+
+#: By name; the first row that fits counts. A name that is in no row takes the words that all newer models take.
+_GEMINI_THINKING: tuple[tuple[re.Pattern[str], GeminiThinking], ...] = tuple(
+    (re.compile(pattern), row)
+    for pattern, row in (
+        (r"gemini-2\.5-flash-lite", GeminiThinking(least=512)),
+        (r"gemini-2\.5-pro", GeminiThinking(least=128, most=32_768, off=False)),
+        (r"gemini-[12]", GeminiThinking()),
+        (r"gemini-3-pro", GeminiThinking(("low", "high"))),
+        (r"gemini-3(?:\.\d)?-flash-lite", GeminiThinking(("minimal", *_LOW_TO_HIGH))),
+        (r"gemini-3(?:\.[1-6])?-flash", GeminiThinking(("minimal", *_LOW_TO_HIGH))),
+    )
+)
+
+
+def gemini_thinking(model: str) -> GeminiThinking:
+    """How the model is told how deep to think."""
+    newer = GeminiThinking(_LOW_TO_HIGH)
+    return next((row for pattern, row in _GEMINI_THINKING if pattern.search(model)), newer)
+
+
 def signs_calls(model: str) -> bool:
     """Whether the first call of each step must bear a thought signature (GEM-04)."""
     return gemini_generation(model) >= 3

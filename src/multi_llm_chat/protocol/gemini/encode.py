@@ -29,7 +29,12 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import gemini_generation, signs_calls
+from multi_llm_chat.protocol._model_families import (
+    gemini_generation,
+    gemini_thinking,
+    nearest_effort,
+    signs_calls,
+)
 from multi_llm_chat.protocol.gemini.native_parts import REPLY_ONLY, unsigned, with_extras
 from multi_llm_chat.protocol.gemini.read import read_response_content
 from multi_llm_chat.protocol.request_draft import (
@@ -75,7 +80,7 @@ _ADDRESSED = frozenset({"image", "audio", "video", "text"})
 _UNTYPED = frozenset({"application/octet-stream"})
 _MOST_TOOLS = 512
 _MOST_STOPS = 5
-_LEVELS = {"none": "low", "minimal": "minimal", "low": "low", "medium": "medium", "high": "high"}
+_DYNAMIC = -1  # the model decides
 _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192}
 
 
@@ -386,8 +391,17 @@ def _thinking(draft: RequestDraft) -> JsonObject:
     shown = {"includeThoughts": True} if wanted else {}
     if wanted is True:
         return shown
-    if signs_calls(draft.model):
-        return shown | {"thinkingLevel": _LEVELS.get(effort_of(wanted) or "", "high")}
-    if isinstance(wanted, str):
-        return shown | {"thinkingBudget": _BUDGETS.get(wanted, 24576)}
-    return shown | {"thinkingBudget": int(wanted or 0)}
+    takes = gemini_thinking(draft.model)
+    if takes.levels:
+        word = "none" if not wanted else effort_of(wanted) or "high"
+        level = nearest_effort(word, takes.levels)
+        if level != word:
+            draft.note("GEM-28", f"the level {word!r} is not known here: asked for {level!r}")
+        return shown | {"thinkingLevel": level}
+    asked = _BUDGETS.get(wanted, takes.most) if isinstance(wanted, str) else int(wanted or 0)
+    if asked == _DYNAMIC or (asked == 0 and takes.off):
+        return shown | {"thinkingBudget": asked}
+    budget = min(max(asked, takes.least), takes.most)
+    if budget != asked:
+        draft.note("GEM-28", f"a budget of {asked} tokens is not possible here: asked for {budget}")
+    return shown | {"thinkingBudget": budget}

@@ -1,5 +1,6 @@
 """The judge of Gemini generateContent requests: its tools and settings, and everything together."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -234,9 +235,34 @@ def _check_thinking(value: object, model: str) -> Iterator[Violation]:
     fields = read(config)
     if "thinkingBudget" in fields and "thinkingLevel" in fields:
         reason = "You can only set only one of thinking budget and thinking level."
-        yield say.PLAIN.fill(reason=reason)
+        yield say.LEVEL.fill(reason=reason)
     elif "thinkingLevel" in fields and not needs_signatures(model):
-        yield say.PLAIN.fill(reason="Thinking level is not supported for this model.")
+        yield say.LEVEL.fill(reason="Thinking level is not supported for this model.")
+    elif "thinkingLevel" in fields:
+        level = str(fields["thinkingLevel"]).lower()
+        refused = next((words for names, words in _REFUSED_LEVELS if names.search(model)), ())
+        if level not in _LEVELS or level in refused:
+            yield say.LEVEL.fill(reason=f"Thinking level {level} is not supported for this model.")
+    elif "thinkingBudget" in fields and not _takes_budget(fields["thinkingBudget"], model):
+        yield say.LEVEL.fill(reason="The thinking budget is invalid for this model.")
+
+
+_LEVELS = ("minimal", "low", "medium", "high")
+#: Levels that models are documented not to take (GEM-28).
+_REFUSED_LEVELS = (
+    (re.compile(r"gemini-3-pro"), ("minimal", "medium")),
+    (re.compile(r"gemini-3\.1-pro|gemini-3\.[78]-flash(?!-lite)"), ("minimal",)),
+)
+
+
+def _takes_budget(budget: object, model: str) -> bool:
+    if budget == -1 or not isinstance(budget, int):
+        return budget == -1
+    if "2.5-pro" in model:
+        return 128 <= budget <= 32_768
+    if "2.5-flash-lite" in model:
+        return budget == 0 or 512 <= budget <= 24_576
+    return "2.5-flash" not in model or 0 <= budget <= 24_576
 
 
 # The judge.

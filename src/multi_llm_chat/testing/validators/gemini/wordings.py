@@ -109,6 +109,7 @@ ONE_OF = Wording(
     "Invalid value at '{path}' (oneof), oneof field 'data' is already set. Cannot set '{name}'",
 )
 PLAIN = Wording("GEM-DOC", "{reason}")
+LEVEL = Wording("GEM-28", "{reason}")
 
 
 def unknown_name(name: str, path: str) -> Violation:
