@@ -329,3 +329,45 @@ def test_ant_53_arguments_and_schemas_need_no_header() -> None:
     history = history_from(messages, "anthropic", model=MODEL)
     tool: Block = {"name": "f", "inputSchema": {"type": "object", "properties": {"clear_at": {}}}}
     assert render(history, "anthropic", model=MODEL, tools=[tool]).headers == {}
+
+
+def test_ant_06_blank_texts_between_steps_of_server_tools_go_back_as_they_came() -> None:
+    blank = {"type": "text", "text": "\n\n"}
+    steps = [called("web_search", query="rain"), found("web_search_tool_result", [])]
+    messages: list[Block] = [
+        QUESTION,
+        {
+            "role": "assistant",
+            "content": [steps[0], steps[1], blank, {"type": "text", "text": "x"}],
+        },
+        NEXT,
+    ]
+    history = history_from(messages, "anthropic", model=MODEL)
+    rendered = render(history, "anthropic", model=MODEL)
+    assert rendered.body["messages"] == messages
+    assert rendered.notes == ()
+    assert validate("anthropic", rendered.body, model=MODEL) == []
+    for provider in ("openai", "gemini", "openai-chat"):
+        other = render(history, provider)
+        assert validate(provider, other.body, model=other.model) == []
+    alone = [
+        QUESTION,
+        {"role": "assistant", "content": [blank, {"type": "text", "text": "x"}]},
+        NEXT,
+    ]
+    rendered = render(history_from(alone, "anthropic", model=MODEL), "anthropic", model=MODEL)
+    assert rendered.body["messages"][1]["content"] == "x"
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-chat", "gemini", "mistral", "anthropic"])
+def test_sources_of_a_turn_of_ones_own_that_another_provider_cited_are_written(
+    provider: str,
+) -> None:
+    citation = {"type": "url_citation", "title": "Weather", "url": "https://w.test"}
+    origin = {"provider": "xai", "endpoint": "api.x.ai", "model": "grok-4.5"}
+    extras = {"origin": origin, "fields": {"annotations": [citation]}}
+    text = {"type": "text", "content": "Warm.", "extras": extras}
+    history = [QUESTION, {"role": "assistant", "content": [text]}, NEXT]
+    rendered = render(history, provider)
+    assert "Weather (https://w.test)" in json.dumps(rendered.body)
+    assert validate(provider, rendered.body, model=rendered.model) == []

@@ -177,6 +177,7 @@ def target_of(
         opens=row.opens,
         ends=row.ends,
         pauses=row.pauses,
+        keeps_blanks=row.dialect == "anthropic",
     )
 
 

@@ -89,6 +89,8 @@ class _Look:
                 text = part.content
                 if not text or text.isspace():
                     return False
+                if part.extras is not None and not self._target.issued(part.extras.origin):
+                    return False
                 self._strings.append(text)
             elif type(part) is ToolCall:
                 calls.append(part)

@@ -83,15 +83,15 @@ def rebuild(
 ) -> list[Placed]:
     """Lay out anew a history in which anything may be wrong."""
     described = [_describe_natives(index, turn, target, notes) for index, turn in enumerate(turns)]
-    passages = pair(sort_turns(described, notes), notes)
+    passages = pair(sort_turns(described, notes, keeps_blanks=target.keeps_blanks), notes)
     placed = _Rebuild(target, policy, notes).turns(passages)
     _note_moves(placed, notes)
     return placed
 
 
 def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note]) -> Turn:
-    """The turn with words in place of native items, and without file ids, that the target did not issue itself."""
-    if not any(type(part) is Native or type(part) is Media for part in turn.parts):
+    """The turn with words in place of native items and citations, and without file ids, that the target did not issue itself."""
+    if not any(_may_be_foreign(part) for part in turn.parts):
         return turn
     parts = [_described(part, index, target, notes) for part in turn.parts]
     if all(new is old for new, old in zip(parts, turn.parts, strict=True)):
@@ -99,11 +99,20 @@ def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note])
     return replace(turn, parts=tuple(parts))
 
 
+def _may_be_foreign(part: Part) -> bool:
+    if type(part) is Text:
+        return part.extras is not None
+    return type(part) is Native or type(part) is Media
+
+
 def _described(part: Part, index: int, target: Target, notes: list[Note]) -> Part:
     if isinstance(part, Native) and not target.issued(part.origin):
         message = f"wrote an item of another provider as text: {part.kind}"
         notes.append(Note("OAI-11", index, message))
         return Text(native_text(part))
+    if isinstance(part, Text) and part.extras is not None and not target.issued(part.extras.origin):
+        words = cited_text(part)  # the sources would be lost with the extras
+        return part if words == part.content else Text(words)
     if isinstance(part, Media) and not target.stores(part):
         return replace(part, file_id=None)  # the encoder describes it, and notes that
     return part

@@ -45,6 +45,7 @@ class Target(Struct, frozen=True):
     ``opens`` says what may stand first behind the system's turns: anything, a model's words but no call, or only the user;
     ``ends`` what may stand last: anything, anything once the user spoke, or only the user, a tool or the system.
     ``pauses`` are the kinds of native items with which the provider pauses a turn that it continues itself.
+    ``keeps_blanks``: blank texts beside native items of the model's turn go back as they came (ANT-06).
     """
 
     speaker: str
@@ -60,6 +61,7 @@ class Target(Struct, frozen=True):
     opens: Opens = "any"
     ends: Ends = "any"
     pauses: frozenset[str] = frozenset()
+    keeps_blanks: bool = False
 
     def owns(self, turn: Turn) -> bool:
         """Whether the turn is this model's own."""

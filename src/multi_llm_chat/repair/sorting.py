@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from multi_llm_chat.history.json_values import as_object, clean_json, clean_text, compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
+    RESERVED_ROLES,
     JsonObject,
     Media,
     Native,
@@ -40,8 +41,10 @@ RAW_ARGUMENTS = "_raw"
 Placed: TypeAlias = tuple[int | None, Turn]
 
 
-def sort_turns(turns: Iterable[Turn], notes: list[Note]) -> list[Placed]:
-    """Clean and sort all turns of a history."""
+def sort_turns(
+    turns: Iterable[Turn], notes: list[Note], *, keeps_blanks: bool = False
+) -> list[Placed]:
+    """Clean and sort all turns of a history; with ``keeps_blanks`` blank texts beside native items stay (ANT-06)."""
     placed: list[Placed] = []
     for index, turn in enumerate(turns):
         parts = turn.parts
@@ -52,7 +55,8 @@ def sort_turns(turns: Iterable[Turn], notes: list[Note]) -> list[Placed]:
                 if text and not text.isspace() and clean_text(text) is text:
                     placed.append((index, turn))
                     continue
-        placed.extend(_sort_turn(index, turn, notes))
+        blanks = keeps_blanks and turn.role not in RESERVED_ROLES and _has_native(turn)
+        placed.extend(_sort_turn(index, turn, notes, blanks=blanks))
     return placed
 
 
@@ -68,7 +72,15 @@ def with_parts(turn: Turn, parts: Iterable[Part], role: str | None = None) -> Tu
     )
 
 
-def _sort_turn(index: int, turn: Turn, notes: list[Note]) -> list[Placed]:
+def _has_native(turn: Turn) -> bool:
+    return any(type(part) is Native for part in turn.parts)
+
+
+def _is_blank(part: Part) -> bool:
+    return type(part) is Text and not part.content.strip()
+
+
+def _sort_turn(index: int, turn: Turn, notes: list[Note], *, blanks: bool = False) -> list[Placed]:
     if turn.unreadable is not None:
         notes.append(
             Note("OAI-10", index, f"left out a turn that cannot be read: {turn.unreadable}")
@@ -78,7 +90,8 @@ def _sort_turn(index: int, turn: Turn, notes: list[Note]) -> list[Placed]:
     cleaned: list[Part] = []
     results, same = 0, True
     for part in turn.parts:
-        new = CLEANERS[type(part)](part, role, index, notes)
+        is_kept = blanks and _is_blank(part)
+        new = part if is_kept else CLEANERS[type(part)](part, role, index, notes)
         if new is not part:
             same = False
         if new is not None:

@@ -178,6 +178,9 @@ class MessageWriter:
                 blocks.append(words if (at, position) in self._described else part.raw)
             elif type(part) is Thinking and replays:
                 blocks.extend(thinking_block(part))
+        if self.decorated and not any(map(_is_server_block, blocks)):
+            # Blank texts are accepted only beside the steps of server tools (ANT-06).
+            return [block for block in blocks if block.get("text", "x").strip()]
         return blocks
 
     def _extras(self, part: Text | ToolCall | ToolResult | Media) -> JsonObject:
@@ -329,6 +332,11 @@ class _ServerPairs:
     def open_calls(self) -> list[tuple[str, tuple[int, int]]]:
         """The calls without a result, and where they stand."""
         return [*self._left, *self._open.items()]
+
+
+def _is_server_block(block: JsonObject) -> bool:
+    kind = as_text(block.get("type"))
+    return kind in SERVER_CALLS or is_server_result(kind)
 
 
 def _may_stay_open(turns: Sequence[Turn], at: int) -> bool:

@@ -10,9 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic import wordings as say
-from multi_llm_chat.testing.validators.anthropic.blocks import check_block, check_text
+from multi_llm_chat.testing.validators.anthropic.blocks import (
+    check_block,
+    check_text,
+    is_server_result,
+)
 from multi_llm_chat.testing.validators.anthropic.thinking import ClaudeModel
-from multi_llm_chat.testing.validators.anthropic.turns import MergedTurn, read_turns
+from multi_llm_chat.testing.validators.anthropic.turns import MergedTurn, PlacedBlock, read_turns
 from multi_llm_chat.testing.validators.typed_views import as_array, as_object, objects
 from multi_llm_chat.testing.validators.violation import Violation
 
@@ -83,12 +87,17 @@ def check_conversation(body: dict[str, Any], model: ClaudeModel) -> Iterator[Vio
         yield say.FIRST_ROLE.fill()
     yield from _check_empty(turns)
     for turn in turns:
-        if turn.role == "assistant" and any(placed.kind in _CALLS for placed in turn.blocks):
-            continue  # ANT-06: beside its own calls Claude's blank text was seen to be accepted
+        # Blank texts were recorded to be accepted where Claude calls tools, its own or the server's (ANT-06).
+        if turn.role == "assistant" and any(map(_is_step, turn.blocks)):
+            continue
         for placed in turn.of_kind("text"):
             yield from check_text("messages", placed.block.get("text"))
     if turns and turns[-1].role == "assistant" and turns[-1].blocks:
         yield from _check_prefill(turns[-1], model)
+
+
+def _is_step(placed: PlacedBlock) -> bool:
+    return placed.kind in _CALLS or is_server_result(placed.kind)
 
 
 def _check_empty(turns: list[MergedTurn]) -> Iterator[Violation]:
