@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         register_dialect,
         register_provider,
     )
+    from multi_llm_chat.chat.agent import Agent, AgentResult
     from multi_llm_chat.chat.chat_service import ChatService
     from multi_llm_chat.compat.message_normalizer import MessageNormalizer
     from multi_llm_chat.errors import (
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
     from multi_llm_chat.protocol.rendered_request import Rendered, render
     from multi_llm_chat.repair import RepairPolicy
     from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
-    from multi_llm_chat.runs.agent_run import AgentRun, SyncAgentRun
     from multi_llm_chat.runs.execute_with_tools import (
         execute_with_tools,
         execute_with_tools_stream,
@@ -59,6 +59,7 @@ _HOMES = {
         "register_dialect",
         "register_provider",
     ),
+    "chat.agent": ("Agent", "AgentResult"),
     "chat.chat_service": ("ChatService",),
     "compat.message_normalizer": ("MessageNormalizer",),
     "errors": (
@@ -97,10 +98,6 @@ _HOMES = {
         "ModelRequest",
         "Options",
         "ToolDefinition",
-    ),
-    "runs.agent_run": (
-        "AgentRun",
-        "SyncAgentRun",
     ),
     "runs.execute_with_tools": (
         "execute_with_tools",
@@ -182,7 +179,7 @@ _MOVED = {
     "protocol.exchange": ("HttpRequest",),
     "protocol.retry": ("RetryPolicy",),
     "repair": ("Note",),
-    "runs.agent_run": ("AgenticLoopResult",),
+    "runs.agent_run": ("AgentRun", "AgenticLoopResult", "SyncAgentRun"),
     "schema.tool_formats": (
         "mcp_tools_to_anthropic_format",
         "mcp_tools_to_gemini_format",
@@ -200,7 +197,8 @@ _HOME_OF = {name: home for home, names in (*_HOMES.items(), *_SEED_NAMES.items()
 _MOVED_TO = {name: home for home, names in _MOVED.items() for name in names}
 
 __all__ = [
-    "AgentRun",
+    "Agent",
+    "AgentResult",
     "AuthError",
     "ChatGPTProvider",
     "ChatService",
@@ -223,7 +221,6 @@ __all__ = [
     "Reply",
     "Store",
     "StoreError",
-    "SyncAgentRun",
     "Text",
     "TextDelta",
     "Thinking",

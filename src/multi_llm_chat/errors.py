@@ -12,6 +12,8 @@
     │   ├── BadRequest               the request was rejected; ``repair`` names a stronger one
     │   ├── Refused                  the model or a safety filter declined to answer
     │   └── StreamBroken             the reply stopped early; ``partial`` is what arrived
+    ├── OutputError                  an answer does not fit the type that was asked for
+    ├── LimitReached                 a run ended at one of its limits, without an answer
     ├── ToolError                    a tool could not be run
     └── StoreError                   the conversation could not be saved or read
         └── RunLost                  another process owns the run, or it has ended; this process must stop
@@ -105,6 +107,23 @@ class BadRequest(ProviderError):
 
 class Refused(ProviderError):
     """The model or its provider's safety filter declined to answer."""
+
+
+class OutputError(MultiLLMChatError):
+    """An answer does not fit the type or schema that was asked for; ``text`` is the answer."""
+
+    def __init__(self, message: str, *, text: str = "") -> None:
+        super().__init__(message)
+        self.text = text
+
+
+class LimitReached(MultiLLMChatError):
+    """A run ended at one of its limits, without an answer; ``reason`` is which, ``turns`` what there is so far."""
+
+    def __init__(self, message: str, *, reason: str, turns: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.turns = turns
 
 
 class StreamBroken(ProviderError):

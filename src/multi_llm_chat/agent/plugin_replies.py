@@ -166,7 +166,7 @@ class PluginReply:
             provider=self.provider,
             partial=self._partial() if self.streamed else None,
         )
-        hide(failure, self._secrets)
+        hide(failure, self._secrets.values())
         return failure
 
     def _receive(self, chunk: object) -> Iterator[list[Event]]:

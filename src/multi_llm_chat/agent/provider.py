@@ -51,6 +51,7 @@ from multi_llm_chat.protocol.request_settings import read_options, read_request
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.repair.policy import Note, RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.schema.python_types import schema_of
 from multi_llm_chat.schema.tool_definitions import find_tools
 
 #: How the messages of a provider look that has no dialect.
@@ -65,8 +66,8 @@ class AskSettings(TypedDict, total=False):
 
     #: Settings of this call; those it does not name are the provider object's.
     options: Options | Mapping[str, Any] | None
-    #: The JSON Schema that the answer is to follow.
-    schema: JsonObject | None
+    #: What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model.
+    schema: JsonObject | type[Any] | None
     #: How the history is repaired this time.
     policy: RepairPolicy | None
 
@@ -175,7 +176,7 @@ class LLMProvider:
         tools: Tools = None,
         *,
         options: Options | Mapping[str, Any] | None = None,
-        schema: JsonObject | None = None,
+        schema: JsonObject | type[Any] | None = None,
         policy: RepairPolicy | None = None,
         stream: bool = True,
     ) -> ModelRequest:
@@ -186,13 +187,13 @@ class LLMProvider:
             system_prompt: Sent before everything else.
             tools: Definitions in MCP, OpenAI, Anthropic or Gemini form.
             options: Settings of this call; those it does not name are the provider object's.
-            schema: The JSON Schema that the answer is to follow.
+            schema: What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model.
             policy: How the history is repaired this time.
             stream: Whether the answer is streamed.
         """
         settled = self._settled(options)
         if schema is not None:
-            settled = replace(settled, schema=schema)
+            settled = replace(settled, schema=schema_of(schema))
         return self._addressed(
             read_request(
                 history,

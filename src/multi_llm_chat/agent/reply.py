@@ -9,6 +9,7 @@ from multi_llm_chat.events import Finish, FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
 from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.schema.python_types import without_fence
 
 _DECLINED = frozenset({"refusal", "safety"})
 
@@ -53,7 +54,7 @@ class Reply(Struct, frozen=True):
     def data(self) -> Any:
         """The answer as JSON, for a question with ``schema``; ``None`` if it is none."""
         try:
-            return msgspec.json.decode(_unfenced(self.text).encode(errors="replace"))
+            return msgspec.json.decode(without_fence(self.text).encode(errors="replace"))
         except msgspec.DecodeError:
             return None
 
@@ -61,11 +62,3 @@ class Reply(Struct, frozen=True):
     def entry(self) -> JsonObject:
         """The turn in the serialised form of a history."""
         return write_turn(self.turn)
-
-
-def _unfenced(text: str) -> str:
-    """Without the code fence that some models put around JSON."""
-    text = text.strip()
-    if text.startswith("```") and text.endswith("```"):
-        _, _, text = text.removesuffix("```").partition("\n")
-    return text

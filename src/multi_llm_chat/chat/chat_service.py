@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from msgspec.structs import replace
 
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown, switch_to
 from multi_llm_chat.chat._round_runner import RoundRunner
@@ -32,6 +33,7 @@ from multi_llm_chat.history.values import JsonObject, Media, Turn
 from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.event_stream import EventStream
+from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.runs.leases import RunHost, report_unsaved
 from multi_llm_chat.runs.records import STORE_PATIENCE
 from multi_llm_chat.store import (
@@ -64,6 +66,8 @@ class ChatService:
         conversation: The id of the conversation to continue; a new one if not given.
         host: The ``RunHost`` of this process for the store; one of its own if not given.
         store_patience: Seconds for which an answer waits for a store that refuses writes; None waits for ever.
+        limits: How far each run may go; ``settings.tools.max_iterations`` if not given.
+        hooks: Functions that are called around the runs' calls to models.
     """
 
     def __init__(
@@ -76,6 +80,8 @@ class ChatService:
         conversation: str | None = None,
         host: RunHost | None = None,
         store_patience: float | None = STORE_PATIENCE,
+        limits: LoopLimits | None = None,
+        hooks: RunHooks | None = None,
     ) -> None:
         self.speakers = speakers_from(speakers)
         self._owns_store = not isinstance(store, Store)
@@ -83,7 +89,13 @@ class ChatService:
         self._owns_host = host is None
         self.host = host or RunHost(self.store)
         self._store_patience = store_patience
-        self._planner = Planner(settings or Settings(), self.speakers, tools or ToolRegistry())
+        self._planner = Planner(
+            settings or Settings(),
+            self.speakers,
+            tools or ToolRegistry(),
+            limits=limits,
+            hooks=hooks,
+        )
         self._begin(conversation)
 
     def _begin(self, conversation: str | None) -> None:

@@ -29,6 +29,7 @@ from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.protocol.request_settings import read_options
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
+from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
@@ -47,10 +48,20 @@ class Message(Struct, frozen=True):
 class Planner:
     """Makes plans from settings, speakers and tools."""
 
-    def __init__(self, settings: Settings, speakers: "Speakers", tools: ToolRunner) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        speakers: "Speakers",
+        tools: ToolRunner,
+        *,
+        limits: LoopLimits | None = None,
+        hooks: RunHooks | None = None,
+    ) -> None:
         self._settings = settings
         self._speakers = speakers
         self._tools = tools
+        self._run_limits = limits or LoopLimits(iterations=settings.tools.max_iterations)
+        self._hooks = hooks
         #: The rate limits of providers, by name.
         self.limits = {
             name: RateLimit(each.requests, each.tokens, each.burst)
@@ -161,12 +172,13 @@ class Planner:
             system_prompt=self._prompt(speaker, own),
             policy=RepairPolicy(foreign=foreign) if foreign else None,
             options=self._options(speaker, own),
-            limits=LoopLimits(iterations=self._settings.tools.max_iterations),
+            limits=self._run_limits,
             compression=self._compression(speaker, own, cut),
             schema=schema,
             prices=self._prices,
             rates=self.limits,
             meta=meta or {},
+            hooks=self._hooks,
         )
 
     def _options(self, speaker: "Speaker", own: JsonObject) -> Options | None:

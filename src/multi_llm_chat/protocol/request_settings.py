@@ -17,6 +17,7 @@ from multi_llm_chat.history.json_values import as_object, as_text
 from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options
+from multi_llm_chat.schema.python_types import schema_of
 from multi_llm_chat.schema.tool_definitions import find_tools
 
 
@@ -97,6 +98,8 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
     for name in ("stop", "server_tools"):
         if isinstance(values.get(name), str):
             values[name] = (values[name],)
+    if values.get("schema") is not None:
+        values["schema"] = schema_of(values["schema"])
     if "tool_choice" in values:
         values["tool_choice"] = read_tool_choice(values["tool_choice"])
     try:

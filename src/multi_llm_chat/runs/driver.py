@@ -461,6 +461,8 @@ class RunDriver:
             options=effect.options,
             policy=spec.policy,
         )
+        if spec.hooks is not None:
+            request = await spec.hooks.prepare_request(request)
         async with spec.provider.open_reply(request) as stream:
             batches = aiter(stream.batches())
             complete = False  # a cancel after the last event does not discard the reply
@@ -473,6 +475,8 @@ class RunDriver:
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
                 await self._emit_deltas(events)
+            if spec.hooks is not None:
+                await spec.hooks.observe_reply(stream.reply)
             return stream.reply
 
     async def _emit_deltas(self, events: list[Event]) -> None:

@@ -13,6 +13,7 @@ from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
+from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
@@ -24,7 +25,7 @@ class RunSpec(Struct, frozen=True):
     """One answer to give.
 
     ``base`` is the id of the turn it answers, ``meta`` goes into the ``meta`` of its turns, ``schema`` is the JSON
-    Schema of the answer, ``rates`` are the limits of providers by name. A run without a journal has no id in ``run``.
+    Schema of the answer, ``rates`` are the limits of providers by name, ``hooks`` are called around model calls. A run without a journal has no id in ``run``.
     """
 
     provider: LLMProvider
@@ -43,6 +44,7 @@ class RunSpec(Struct, frozen=True):
     prices: Mapping[str, Price] = {}
     rates: Mapping[str, RateLimit] = {}
     meta: JsonObject = {}
+    hooks: RunHooks | None = None
 
     @property
     def model(self) -> str:

@@ -25,7 +25,7 @@ _left_behind: set["asyncio.Task[object]"] = set()
 
 
 async def run_tool(
-    tool: Tool, arguments: JsonObject, context: ToolContext, seconds: float, limit: int
+    tool: Tool, arguments: JsonObject, context: ToolContext[Any], seconds: float, limit: int
 ) -> ToolOutput:
     """Run the tool and give what it answered, ready to be a result.
 
@@ -49,7 +49,7 @@ async def run_tool(
     return _output(task.result(), limit)
 
 
-async def _guarded(tool: Tool, arguments: JsonObject, context: ToolContext) -> object:
+async def _guarded(tool: Tool, arguments: JsonObject, context: ToolContext[Any]) -> object:
     name = context.call.name
     try:
         return await tool.run(arguments, context)

@@ -5,12 +5,11 @@ Rules:
    A parameter without an annotation takes any JSON.
 2. What the schema admits, the function is called with: each argument in the annotated type, absent
    ones left to the function's own defaults. What still cannot be converted is a bad argument.
-3. Models of pydantic are recognised by their methods; pydantic is never imported.
+3. Models of pydantic are recognised by their methods (``schema.python_types``).
 4. What no schema can say (``*arguments``, unknown classes) is refused when the tool is registered.
 """
 
 import inspect
-import pathlib
 import typing
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -21,15 +20,20 @@ import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import clean_schema
+from multi_llm_chat.schema.python_types import (
+    DEFINITION,
+    ForeignSchemas,
+    decode_foreign,
+    decode_value,
+    encode_foreign,
+)
 from multi_llm_chat.tools._argument_validation import bad_arguments
 from multi_llm_chat.tools._tool_names import LEGAL_NAME
 from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext
 
-_REFERENCE: Final = "#/$defs/{name}"
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 #: Where metadata of ``Annotated`` keep a description: ours, pydantic's, ``typing.Doc``.
 _DESCRIBING: Final = ("description", "documentation")
@@ -63,7 +67,7 @@ class Signature:
         slots: list[_Slot] = []
         offered: list[inspect.Parameter] = []
         for parameter in parameters:
-            if parameter.annotation is ToolContext:
+            if ToolContext in (parameter.annotation, typing.get_origin(parameter.annotation)):
                 slots.append(_slot(parameter, None))
             else:
                 slots.append(_slot(parameter, self._decoder(parameter)))
@@ -71,7 +75,7 @@ class Signature:
         self._slots = tuple(slots)
         self.schema = clean_schema(self._schema(offered, parsed.parameters))
 
-    def bind(self, arguments: JsonObject, context: ToolContext) -> Bound:
+    def bind(self, arguments: JsonObject, context: ToolContext[Any]) -> Bound:
         """The arguments in the function's own types.
 
         Raises:
@@ -87,7 +91,7 @@ class Signature:
                 continue
             else:
                 try:
-                    value = _decode(slot.decoder, arguments[slot.name])
+                    value = decode_value(slot.decoder, arguments[slot.name])
                 except (msgspec.ValidationError, ValueError, TypeError) as error:
                     complaints.append(f"- $.{slot.name}: {error}")
                     continue
@@ -101,19 +105,19 @@ class Signature:
 
     def _decoder(self, parameter: inspect.Parameter) -> "msgspec.json.Decoder[Any]":
         try:
-            msgspec.json.schema(parameter.annotation, schema_hook=_ForeignSchemas())
-            return msgspec.json.Decoder(parameter.annotation, dec_hook=_decode_foreign)
+            msgspec.json.schema(parameter.annotation, schema_hook=ForeignSchemas())
+            return msgspec.json.Decoder(parameter.annotation, dec_hook=decode_foreign)
         except (TypeError, ValueError) as error:
             raise self._unusable(parameter, error) from error
 
     def _schema(
         self, parameters: list[inspect.Parameter], descriptions: dict[str, str]
     ) -> JsonObject:
-        foreign = _ForeignSchemas()
+        foreign = ForeignSchemas()
         annotations = [parameter.annotation for parameter in parameters]
         # All at once: classes of one name then get definitions of their own.
         schemas, components = msgspec.json.schema_components(
-            annotations, schema_hook=foreign, ref_template=_REFERENCE
+            annotations, schema_hook=foreign, ref_template=DEFINITION
         )
         properties = {
             parameter.name: _described(schema, parameter, descriptions)
@@ -136,26 +140,6 @@ class Signature:
             f"the parameter {parameter.name!r} of the tool {self.name!r} cannot be offered to a "
             f"model: {error}"
         )
-
-
-def _decode(decoder: "msgspec.json.Decoder[Any]", value: Any) -> Any:
-    try:
-        return decoder.decode(compact_json(value))
-    except msgspec.ValidationError:
-        return decoder.decode(compact_json(_whole_numbers(value)))
-
-
-def _whole_numbers(value: Any) -> Any:
-    """``5.0`` as ``5``: an integer to JSON Schema, but not to the decoder."""
-    match value:
-        case float() if value.is_integer():
-            return int(value)
-        case list():
-            return [_whole_numbers(item) for item in cast("list[Any]", value)]
-        case dict():
-            return {key: _whole_numbers(item) for key, item in cast("JsonObject", value).items()}
-        case _:
-            return value
 
 
 def _slot(parameter: inspect.Parameter, decoder: "msgspec.json.Decoder[Any] | None") -> _Slot:
@@ -219,7 +203,7 @@ def _described(
     if parameter.default is not inspect.Parameter.empty:
         try:
             described["default"] = msgspec.to_builtins(
-                parameter.default, str_keys=True, enc_hook=_encode_foreign
+                parameter.default, str_keys=True, enc_hook=encode_foreign
             )
         except (TypeError, ValueError, RecursionError):
             return described  # a default that is not JSON is the function's own affair
@@ -243,58 +227,6 @@ def _docstring(function: Function) -> _Documentation:
         "\n\n".join(part.strip() for part in whole if part),
         {name: words for name, words in described.items() if words},
     )
-
-
-class _ForeignSchemas:
-    """Schemas of types that msgspec does not know; their definitions move to the root."""
-
-    def __init__(self) -> None:
-        self.definitions: JsonObject = {}
-        self._prefixes: dict[str, object] = {}
-
-    def __call__(self, kind: Any) -> JsonObject:
-        if _is_path(kind):
-            return {"type": "string", "format": "path"}
-        describe = getattr(kind, "model_json_schema", None)
-        if not callable(describe):
-            raise NotImplementedError
-        prefix = self._prefix(kind)
-        template = f"#/$defs/{prefix}.{{model}}"
-        schema = cast("JsonObject", describe(ref_template=template))
-        for name, definition in cast("JsonObject", schema.pop("$defs", {})).items():
-            self.definitions[f"{prefix}.{name}"] = definition
-        return schema
-
-    def _prefix(self, kind: Any) -> str:
-        """The class's name; two classes of one name get different names."""
-        name: str = kind.__name__
-        while self._prefixes.setdefault(name, kind) is not kind:
-            name += "_"
-        return name
-
-
-def _decode_foreign(kind: Any, value: Any) -> Any:
-    if _is_path(kind):
-        if not isinstance(value, str):
-            raise ValueError("expected a path as a string")
-        return kind(value)
-    validate = getattr(kind, "model_validate", None)
-    if callable(validate):
-        return validate(value)
-    raise NotImplementedError
-
-
-def _encode_foreign(value: Any) -> Any:
-    dump = getattr(value, "model_dump", None)
-    if callable(dump):
-        return dump(mode="json")
-    if isinstance(value, pathlib.PurePath):
-        return str(value)
-    raise TypeError
-
-
-def _is_path(kind: Any) -> bool:
-    return isinstance(kind, type) and issubclass(kind, pathlib.PurePath)
 
 
 def function_tool(
@@ -322,7 +254,7 @@ def function_tool(
         getattr(function, "__call__", None)  # noqa: B004 - not whether, but how it is called
     )
 
-    async def run(arguments: JsonObject, context: ToolContext) -> object:
+    async def run(arguments: JsonObject, context: ToolContext[Any]) -> object:
         bound = signature.bind(arguments, context)
         if is_async:
             return cast("object", await function(*bound.positional, **bound.named))

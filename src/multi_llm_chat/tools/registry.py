@@ -364,7 +364,7 @@ class ToolRegistry:
             raise ToolError(str(result.content))
         return result.content
 
-    async def _answer(self, call: ToolCall, context: ToolContext) -> ToolOutput:
+    async def _answer(self, call: ToolCall, context: ToolContext[Any]) -> ToolOutput:
         entry = self._admitted(call)
         entry.check.require(call.name, call.arguments)
         tool = entry.tool

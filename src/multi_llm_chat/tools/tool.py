@@ -12,13 +12,20 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import Struct
 
 from multi_llm_chat.errors import ToolError
 from multi_llm_chat.events import FormRequested
 from multi_llm_chat.history.values import JsonObject, ToolCall
+
+if TYPE_CHECKING:
+    import typing_extensions
+
+    Deps = typing_extensions.TypeVar("Deps", default=Any)
+else:
+    Deps = TypeVar("Deps")
 
 #: Run without asking, ask each time, or never run.
 Approval: TypeAlias = Literal["always", "ask", "never"]
@@ -33,6 +40,9 @@ IDEMPOTENCY_KEY: ContextVar[str | None] = ContextVar("IDEMPOTENCY_KEY", default=
 FORM_OBSERVER: ContextVar[Callable[[FormRequested], None] | None] = ContextVar(
     "FORM_OBSERVER", default=None
 )
+
+#: The caller's own object for the tools of a run: ``ToolContext.deps``.
+DEPS: ContextVar[Any] = ContextVar("DEPS", default=None)
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -66,11 +76,11 @@ class ToolOutput(Struct, frozen=True):
     is_error: bool = False
 
 
-class ToolContext:
+class ToolContext(Generic[Deps]):
     """The call a tool answers; a function that has a parameter of this type is given it.
 
     ``idempotency_key`` is the same when an interrupted call is tried again: give it to the service that should do the work only
-    once. It is None where the run is not kept.
+    once. It is None where the run is not kept. ``deps`` is the object that the caller gave the run: ``ToolContext[MyDeps]``.
     """
 
     def __init__(
@@ -86,6 +96,7 @@ class ToolContext:
         self.conversation = conversation
         self.request_id = request_id
         self.idempotency_key = IDEMPOTENCY_KEY.get()
+        self.deps: Deps = DEPS.get()
         self._on_progress = on_progress
         self._on_form = FORM_OBSERVER.get()
         self._loop = loop
@@ -163,7 +174,7 @@ class ToolContext:
             _LOGGER.warning("a progress callback failed", exc_info=True)
 
 
-ToolRun: TypeAlias = Callable[[JsonObject, ToolContext], Awaitable[object]]
+ToolRun: TypeAlias = Callable[[JsonObject, ToolContext[Any]], Awaitable[object]]
 
 
 class Tool(Struct, frozen=True):

@@ -88,7 +88,7 @@ class ServerConnection:
         self._sign_in = sign_in
         self._backoff = backoff
         self._answers = Answers(settings, callbacks, self._asking, lambda: tuple(self._active))
-        self._active: dict[ToolContext, None] = {}  # in the order in which they began
+        self._active: dict[ToolContext[Any], None] = {}  # in the order in which they began
         self._client: Client | None = None
         self._transport: Any = None
         self._starting: StartClock | None = None
@@ -282,11 +282,13 @@ class ServerConnection:
 
     # Use.
 
-    async def call(self, name: str, arguments: JsonObject, context: ToolContext) -> ToolOutput:
+    async def call(self, name: str, arguments: JsonObject, context: ToolContext[Any]) -> ToolOutput:
         """Run a tool of the server, from any event loop."""
         return await through_portal(self._call(name, arguments, context))
 
-    async def _call(self, name: str, arguments: JsonObject, context: ToolContext) -> ToolOutput:
+    async def _call(
+        self, name: str, arguments: JsonObject, context: ToolContext[Any]
+    ) -> ToolOutput:
         client = await self._connected()
         self._active[context] = None
         CURRENT_CALL.set(context)
@@ -313,7 +315,7 @@ class ServerConnection:
             raise ToolError(f"MCP server {self.settings.name!r}: {_describe(error)}") from error
 
     async def _called(
-        self, client: Client, name: str, arguments: JsonObject, context: ToolContext
+        self, client: Client, name: str, arguments: JsonObject, context: ToolContext[Any]
     ) -> mcp_types.CallToolResult:
         async def on_progress(progress: float, total: float | None, message: str | None) -> None:
             context.progress(progress, total, message or "")

@@ -52,7 +52,7 @@ _Question = TypeVar("_Question")
 _DECLINED = ElicitationAnswer("decline")
 
 #: The call in whose task a question is asked: servers of the newer protocol ask in the answer to a call.
-CURRENT_CALL: ContextVar[ToolContext | None] = ContextVar("CURRENT_CALL", default=None)
+CURRENT_CALL: ContextVar[ToolContext[Any] | None] = ContextVar("CURRENT_CALL", default=None)
 
 
 class Clock(Protocol):
@@ -133,7 +133,7 @@ class Answers:
         settings: ServerSettings,
         callbacks: Callbacks,
         asking: Callable[[], AbstractContextManager[None]],
-        calls: Callable[[], Sequence[ToolContext]],
+        calls: Callable[[], Sequence[ToolContext[Any]]],
     ) -> None:
         self._settings = settings
         self._callbacks = callbacks

@@ -1,0 +1,160 @@
+"""The tools of an agent: functions, registries, other agents and MCP servers as one ``ToolRunner``."""
+
+import concurrent.futures
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextvars import ContextVar
+from typing import Any, Final, cast
+
+from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.request import ToolDefinition
+from multi_llm_chat.runs.hooks import RunHooks
+from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools.approval import ApprovalCallback
+from multi_llm_chat.tools.background_loop import submit
+from multi_llm_chat.tools.mcp import ElicitationCallback, McpServers
+from multi_llm_chat.tools.tool import DEPS, Resume, Tool
+from multi_llm_chat.tools.tool_runner import ToolRunner, may_repeat, resume_policy
+
+#: The deps of the run whose tools are called; an agent sets them for each of its runs.
+RUN_DEPS: ContextVar[Any] = ContextVar("RUN_DEPS")
+
+_SERVER_KEYS: Final = frozenset({"command", "url"})
+
+
+class AgentTools:
+    """A ``ToolRunner`` over all tools of an agent.
+
+    Args:
+        tools: Functions, ``Tool`` values, ``ToolRegistry`` and other ``ToolRunner`` objects, ``McpServers``, MCP
+            configurations (``{"mcpServers": {…}}``, ``{"command": …}``, ``{"url": …}``), and agents.
+        approve: Asked before tools with the policy ``ask``.
+        elicit: Answers the forms of MCP servers.
+        hooks: Called around each call.
+        deps: The object that tools get as ``ToolContext.deps`` where a run brings none.
+
+    Raises:
+        UsageError: Something in ``tools`` is none of these, or two tools have one name.
+    """
+
+    def __init__(
+        self,
+        tools: Iterable[Any] | ToolRunner,
+        *,
+        approve: ApprovalCallback | None = None,
+        elicit: ElicitationCallback | None = None,
+        hooks: RunHooks | None = None,
+        deps: object = None,
+    ) -> None:
+        self._own = ToolRegistry(approve=approve)
+        self._elicit = elicit
+        self._hooks = hooks or RunHooks()
+        self._deps = deps
+        self._runners: list[ToolRunner] = [self._own]
+        self._servers: list[McpServers] = []
+        self._started = False
+        given = [tools] if _is_runner(tools) else _as_list(tools)
+        for each in given:
+            self._take(each)
+        self._require_distinct()
+
+    def _take(self, given: Any) -> None:
+        if isinstance(given, McpServers):
+            self._servers.append(given)
+            given = given.registry
+        if _is_runner(given):
+            if given not in self._runners:
+                self._runners.append(cast("ToolRunner", given))
+        elif isinstance(given, Mapping):
+            self._servers.append(self._connect(cast("Mapping[str, Any]", given)))
+        elif isinstance(given, Tool):
+            self._own.add(given)
+        elif callable(offer := getattr(given, "as_tool", None)):
+            self._own.add(cast("Callable[[], Tool]", offer)())
+        elif callable(given):
+            self._own.tool(cast("Callable[..., Any]", given))
+        else:
+            raise UsageError(
+                f"{given!r} is no tool: give functions, a ToolRegistry, MCP servers or other agents"
+            )
+
+    def _connect(self, given: Mapping[str, Any]) -> McpServers:
+        if "mcpServers" in given:
+            entries: Any = given
+        elif _SERVER_KEYS & given.keys():
+            entries = {"mcpServers": {str(given.get("name", "server")): dict(given)}}
+        else:
+            raise UsageError(
+                "A definition alone has no function that could run. Give the function itself, or an MCP server: "
+                '{"command": …} or {"url": …}. To offer mere definitions, use provider.complete(tools=…).'
+            )
+        return McpServers(entries, self._own, elicit=self._elicit)
+
+    def _require_distinct(self) -> None:
+        seen: set[str] = set()
+        for definition in self.definitions():
+            if definition.name in seen:
+                raise UsageError(f"Two tools are called {definition.name!r}; rename one of them")
+            seen.add(definition.name)
+
+    async def start(self) -> None:
+        """Start the MCP servers, once."""
+        if not self._started:
+            self._started = True
+            for servers in self._servers:
+                await servers.start()
+
+    async def stop(self) -> None:
+        """Stop them."""
+        self._started = False
+        for servers in self._servers:
+            await servers.stop()
+
+    # What a run calls.
+
+    def definitions(self) -> Sequence[ToolDefinition]:
+        """The tools on offer."""
+        return [each for runner in self._runners for each in runner.definitions()]
+
+    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
+        """Run a call, with the hooks around it."""
+        DEPS.set(RUN_DEPS.get(self._deps))
+        prepared = await self._hooks.prepare_call(call)
+        if isinstance(prepared, ToolCall):
+            call = prepared
+            result = await self._runner(call.name).execute(call, conversation=conversation)
+        else:
+            result = prepared
+        return await self._hooks.observe_result(call, result)
+
+    def submit(
+        self, call: ToolCall, *, conversation: str | None = None
+    ) -> "concurrent.futures.Future[ToolResult]":
+        """Run a call in the background."""
+        return submit(self.execute(call, conversation=conversation))
+
+    def resume(self, name: str) -> Resume:
+        """What to do with an interrupted call of the tool."""
+        return resume_policy(self._runner(name), name)
+
+    async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
+        """Whether an interrupted call may run again."""
+        return await may_repeat(self._runner(call.name), call, conversation)
+
+    def _runner(self, name: str) -> ToolRunner:
+        for runner in self._runners[1:]:
+            if any(each.name == name for each in runner.definitions()):
+                return runner
+        return self._own
+
+
+def _is_runner(value: object) -> bool:
+    return all(
+        callable(getattr(value, name, None)) for name in ("definitions", "execute", "submit")
+    )
+
+
+def _as_list(value: Any) -> list[Any]:
+    if isinstance(value, Mapping) or callable(value):
+        return [value]
+    return list(value)

@@ -1,0 +1,579 @@
+"""``Agent``: a model with instructions, tools and a typed answer, as one object.
+
+Rules:
+1. A run takes a string or any history, and returns an ``AgentResult`` or raises; it never returns a failed answer.
+2. An answer that does not fit ``output`` is sent back with the error, ``output_retries`` times; then ``OutputError``.
+3. Without ``store`` a run is driven in this process and kept nowhere. With ``store``, and with several speakers, it is a run
+   of a ``ChatService``: each ``run`` is a conversation of its own, unless one is named.
+4. ``resume`` finishes the runs that an earlier process of this program left in the store, with the tools of this agent.
+5. MCP servers start with the first run, and stop with ``close``.
+"""
+
+import asyncio
+import inspect
+import time
+from collections.abc import (
+    Awaitable,
+    Callable,
+    Iterable,
+    Mapping,
+    Sequence,
+)
+from os import PathLike
+from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from multi_llm_chat.agent.agent_loop import final_text
+from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.agent.provider_access import ProviderSettings
+from multi_llm_chat.agent.providers import (
+    FallbackProvider,
+    LLMProvider,
+    as_provider,
+    create_provider,
+)
+from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.chat._agent_results import (
+    AgentResult,
+    AgentStream,
+    ObservedSink,
+    RunOutcome,
+    add_outcome,
+    collect_event,
+    failure_of,
+)
+from multi_llm_chat.chat._agent_tools import RUN_DEPS, AgentTools
+from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.errors import MultiLLMChatError, OutputError, UsageError
+from multi_llm_chat.history.values import Media, Text, Turn
+from multi_llm_chat.metering.prices import cost_of
+from multi_llm_chat.protocol.message_formats import read_any
+from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.request import Options
+from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.driver import RunDriver
+from multi_llm_chat.runs.hooks import RunHooks
+from multi_llm_chat.runs.leases import RunHost, report_unsaved
+from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.schema.python_types import OutputType
+from multi_llm_chat.store import Store, append, create, open_store
+from multi_llm_chat.tools.approval import ApprovalCallback
+from multi_llm_chat.tools.background_loop import wait_for
+from multi_llm_chat.tools.mcp import ElicitationCallback
+from multi_llm_chat.tools.tool import Tool, ToolContext
+
+Output = TypeVar("Output")
+Deps = TypeVar("Deps")
+
+#: What a run is asked: a message, or a history in any form that ``render`` reads.
+Prompt: TypeAlias = str | Iterable[Any]
+#: A name such as ``claude`` or ``claude:MODEL``, or a provider.
+Model: TypeAlias = str | LLMProvider
+#: One model, a chain of them, or several speakers by name.
+Models: TypeAlias = Model | Sequence[Model] | Mapping[str, LLMProvider]
+
+
+class RunContext(Struct, Generic[Deps], frozen=True):
+    """What dynamic instructions are made from: the ``deps`` of the run, and the history it answers."""
+
+    deps: Deps
+    history: tuple[Turn, ...]
+
+
+#: The system prompt, or a function that makes it for each run.
+Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]] | None
+
+
+class AgentSettings(TypedDict, total=False):
+    """The further arguments of ``Agent``."""
+
+    #: Functions, a ``ToolRegistry``, MCP servers (``{"command": …}``, ``{"url": …}``, ``McpServers``), other agents, or a mixture.
+    tools: Any
+    #: The system prompt, or a function of a ``RunContext`` that makes it.
+    instructions: Instructions
+    #: An object for tools (``ToolContext.deps``) and for dynamic instructions.
+    deps: object
+    #: Where runs are recorded, so that ``resume`` can finish them: a ``Store`` or its place.
+    store: Store | str | PathLike[str] | None
+    #: How far a run may go.
+    limits: LoopLimits | None
+    #: Asked before tools with the policy ``ask``.
+    approve: ApprovalCallback | None
+    #: Answers forms of MCP servers.
+    elicit: ElicitationCallback | None
+    #: Functions around model and tool calls.
+    hooks: RunHooks | None
+    #: Settings of every request, in the vocabulary of ``Options``.
+    options: Options | Mapping[str, Any] | None
+    #: Extra HTTP headers of every request.
+    headers: Mapping[str, str] | None
+    #: The key; the provider's environment variable otherwise.
+    api_key: str | None
+    #: The address; the provider's own otherwise.
+    base_url: str | None
+    #: How often an answer that does not fit ``output`` is asked for again; 2 if not given.
+    output_retries: int
+    #: Its name as a tool of another agent; ``agent`` if not given.
+    name: str
+    #: What it does, for such another agent.
+    description: str
+
+
+class Agent(Generic[Output]):
+    """A model with instructions, tools and a typed answer.
+
+    >>> agent = Agent("claude", tools=[get_weather], instructions="Be brief.", output=City)  # doctest: +SKIP
+    >>> agent.run_sync("Which city has the best weather today?").output  # doctest: +SKIP
+    """
+
+    @overload
+    def __init__(
+        self: "Agent[str]", model: Models, *, output: None = None, **settings: Unpack[AgentSettings]
+    ) -> None: ...
+    @overload
+    def __init__(
+        self, model: Models, *, output: type[Output], **settings: Unpack[AgentSettings]
+    ) -> None: ...
+    def __init__(
+        self,
+        model: Models,
+        *,
+        output: type[Any] | None = None,
+        **settings: Unpack[AgentSettings],
+    ) -> None:
+        """Remember how to ask; nothing is sent or started before the first run.
+
+        Args:
+            model: Who answers: ``"claude"``, ``"claude:MODEL"`` or a provider; a list is a chain, of which a later
+                one is asked when an earlier one fails; a mapping gives several speakers, which all answer.
+            output: The type of the answer: a dataclass, msgspec Struct, ``TypedDict``, pydantic model or another type.
+            settings: See ``AgentSettings``.
+        """
+        unknown = [name for name in settings if name not in AgentSettings.__annotations__]
+        if unknown:
+            known = ", ".join(AgentSettings.__annotations__)
+            raise UsageError(f"Agent takes no {unknown[0]!r}; it takes: output, {known}")
+        self.name = settings.get("name", "agent")
+        self.description = settings.get("description", "")
+        self._output: OutputType[Any] | None = None
+        if output is not None and output is not str:
+            self._output = OutputType(output)
+        self._retries = settings.get("output_retries", 2)
+        self._instructions = settings.get("instructions")
+        self._deps = settings.get("deps")
+        self._limits = settings.get("limits")
+        self._hooks = settings.get("hooks") or RunHooks()
+        self.speakers = _speakers(model, _provider_settings(settings))
+        self.tools = AgentTools(
+            settings.get("tools", ()),
+            approve=settings.get("approve"),
+            elicit=settings.get("elicit"),
+            hooks=self._hooks,
+            deps=self._deps,
+        )
+        self._place = settings.get("store")
+        self._store: Store | None = None
+        self._host: RunHost | None = None
+
+    # Running.
+
+    async def run(
+        self, prompt: Prompt, *, deps: object = None, conversation: str | None = None
+    ) -> AgentResult[Output]:
+        """Answer.
+
+        Args:
+            prompt: A message, or a history in any form that ``render`` reads.
+            deps: The object for tools and instructions of this run; the agent's otherwise.
+            conversation: The stored conversation to continue; a new one if not given.
+
+        Raises:
+            ProviderError: The provider refused or failed: ``AuthError`` for a wrong key, and so on.
+            OutputError: No answer fitted ``output``.
+            LimitReached: The run ended at one of its limits.
+        """
+        return await self.stream(prompt, deps=deps, conversation=conversation)
+
+    def run_sync(
+        self, prompt: Prompt, *, deps: object = None, conversation: str | None = None
+    ) -> AgentResult[Output]:
+        """``run`` for code without ``async``."""
+        stream = self.stream(prompt, deps=deps, conversation=conversation)
+        for _ in stream:
+            pass
+        return stream.result
+
+    def stream(
+        self, prompt: Prompt, *, deps: object = None, conversation: str | None = None
+    ) -> AgentStream[Output]:
+        """Answer, as a stream of events; the arguments and errors are those of ``run``."""
+        drivers: list[RunDriver] = []
+
+        async def produce(stream: AgentStream[Output], sink: EventSink) -> None:
+            await self._answer(
+                stream, ObservedSink(sink, stream), _Task(prompt, deps, conversation), drivers
+            )
+
+        def stop() -> None:
+            for driver in drivers:
+                driver.cancel()
+
+        return AgentStream(produce, stop if self._place is None else None, self._output)
+
+    def resume(self, conversation: str | None = None) -> AgentStream[Output]:
+        """Finish the runs that were interrupted; read the stream to its end, ``results`` are their answers.
+
+        Args:
+            conversation: Only the runs of this conversation; all unfinished ones of the store otherwise.
+        """
+
+        async def produce(stream: AgentStream[Output], sink: EventSink) -> None:
+            await self.tools.start()
+            service = self._service(None, RunHooks())
+            by_run: dict[str, RunOutcome] = {}
+            async for event in service.resume(conversation):
+                collect_event(by_run.setdefault(event.run, RunOutcome([])), event)
+                sink.put([event])
+            for outcome in by_run.values():
+                if outcome.turns and outcome.failure is None:
+                    stream.results.append(self._result(outcome, (), None))
+
+        return AgentStream(produce, None, self._output)
+
+    async def map(
+        self,
+        prompts: Iterable[Prompt],
+        *,
+        concurrency: int = 10,
+        rate: float | None = None,
+        on_progress: Callable[[int, int], object] | None = None,
+        return_errors: bool = False,
+    ) -> list[AgentResult[Output] | Exception]:
+        """Answer many prompts; the results are in their order.
+
+        Args:
+            prompts: The prompts.
+            concurrency: How many are answered at once.
+            rate: How many may start in a second.
+            on_progress: Called with how many are done, and of how many.
+            return_errors: Whether a failed prompt gives its exception; otherwise the first failure is raised and the
+                others are cancelled.
+        """
+        waiting = list(prompts)
+        results: list[AgentResult[Output] | Exception | None] = [None] * len(waiting)
+        gate, pace, done = asyncio.Semaphore(concurrency), _Pace(rate), 0
+
+        async def answer(at: int, prompt: Prompt) -> None:
+            nonlocal done
+            async with gate:
+                await pace.wait()
+                try:
+                    results[at] = await self.run(prompt)
+                except MultiLLMChatError as error:
+                    if not return_errors:
+                        raise
+                    results[at] = error
+            done += 1
+            if on_progress is not None:
+                on_progress(done, len(waiting))
+
+        tasks = [asyncio.ensure_future(answer(*each)) for each in enumerate(waiting)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        return [each for each in results if each is not None]
+
+    def map_sync(
+        self, prompts: Iterable[Prompt], **settings: Any
+    ) -> list[AgentResult[Output] | Exception]:
+        """``map`` for code without ``async``."""
+        return wait_for(self.map(prompts, **settings))
+
+    def as_tool(self) -> Tool:
+        """The agent as a tool of another one: it is given a task and returns its answer."""
+
+        async def run(arguments: dict[str, Any], context: ToolContext[Any]) -> object:
+            result = await self.run(str(arguments["task"]), deps=context.deps)
+            return result.text
+
+        schema = {
+            "type": "object",
+            "properties": {
+                "task": {
+                    "type": "string",
+                    "description": "What to do, in full: it knows nothing else.",
+                }
+            },
+            "required": ["task"],
+            "additionalProperties": False,
+        }
+        instructions = self._instructions if isinstance(self._instructions, str) else ""
+        return Tool(self.name, run, self.description or instructions, schema)
+
+    # Life.
+
+    async def aclose(self) -> None:
+        """Stop the MCP servers and close the connections and the store.
+
+        Raises:
+            StoreError: The store accepted no writes for five seconds; the text says how many steps are not saved.
+        """
+        await self.tools.stop()
+        for provider in self.speakers.values():
+            await provider.aclose()
+        unsaved = 0 if self._host is None else await asyncio.to_thread(self._host.close)
+        if self._store is not None and not isinstance(self._place, Store):
+            await asyncio.to_thread(self._store.close)
+        self._host = self._store = None
+        report_unsaved(unsaved)
+
+    def close(self) -> None:
+        """``aclose`` for code without ``async``."""
+        wait_for(self.aclose())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # One run.
+
+    async def _answer(
+        self,
+        stream: AgentStream[Output],
+        tee: "ObservedSink",
+        task: "_Task",
+        drivers: list[RunDriver],
+    ) -> None:
+        await self.tools.start()
+        turns = read_any(task.prompt)
+        deps = self._deps if task.deps is None else task.deps
+        RUN_DEPS.set(deps)
+        notes: list[Note] = []
+        hooks = self._observing(notes)
+        prompt = await self._system_prompt(RunContext(deps, turns))
+        total = RunOutcome([])
+        service = None if self._is_direct else await self._conversation(task, prompt, hooks)
+        for tries_left in range(self._retries, -1, -1):
+            if service is None:
+                outcome = await self._drive(turns + tuple(total.turns), prompt, hooks, tee, drivers)
+            else:
+                outcome = await self._send(service, turns, tee)
+            add_outcome(total, outcome)
+            if outcome.failure is not None:
+                raise outcome.failure
+            try:
+                name = None if service is None else service.conversation
+                stream.results.append(self._result(total, tuple(notes), name))
+            except OutputError as error:
+                if not tries_left:
+                    raise
+                turns, complaint = self._ask_again(turns, error, service is None)
+                total.turns += complaint
+            else:
+                return
+
+    def _ask_again(
+        self, turns: tuple[Turn, ...], error: OutputError, is_direct: bool
+    ) -> tuple[tuple[Turn, ...], list[Turn]]:
+        complaint = Turn(
+            "user",
+            (Text(f"{error}. Answer again with JSON that fits the schema, and nothing else."),),
+        )
+        return (turns, [complaint]) if is_direct else ((complaint,), [])
+
+    @property
+    def _is_direct(self) -> bool:
+        return self._place is None and len(self.speakers) == 1
+
+    async def _drive(
+        self,
+        turns: tuple[Turn, ...],
+        prompt: str | None,
+        hooks: RunHooks,
+        tee: "ObservedSink",
+        drivers: list[RunDriver],
+    ) -> RunOutcome:
+        """Run without a store."""
+        (provider,) = self.speakers.values()
+        spec = RunSpec(
+            provider,
+            turns,
+            self.tools,
+            provider.speaker,
+            system_prompt=prompt,
+            limits=self._limits or LoopLimits(),
+            schema=None if self._output is None else self._output.schema,
+            hooks=hooks,
+        )
+        driver = RunDriver(spec, tee)
+        drivers.append(driver)
+        await driver.drive()
+        end = driver.end
+        assert end is not None
+        failure = end.error or failure_of(end.reason, final_text(end.delta), end.delta)
+        cost = cost_of(end.usage, provider.priced_as, provider.model or "")
+        return RunOutcome(
+            list(end.delta),
+            end.usage,
+            None if cost is None else cost.total,
+            end.reason,
+            failure,
+            {},
+        )
+
+    async def _send(
+        self, service: ChatService, turns: tuple[Turn, ...], tee: "ObservedSink"
+    ) -> RunOutcome:
+        """Run as an answer of the conversation."""
+        last = turns[-1] if turns else Turn("user")
+        if last.role != "user":
+            raise UsageError(
+                "A stored run answers the user: the history must end with a turn of the user"
+            )
+        text = "\n\n".join(part.content for part in last.parts if isinstance(part, Text))
+        media = [part for part in last.parts if isinstance(part, Media)]
+        to = None if service.addresses(text) else list(self.speakers)
+        schema = None if self._output is None else self._output.schema
+        outcome = RunOutcome([])
+        async for event in service.process_message(text, media=media, to=to, schema=schema):
+            tee.put([event])
+            collect_event(outcome, event)
+        return outcome
+
+    async def _conversation(
+        self, task: "_Task", prompt: str | None, hooks: RunHooks
+    ) -> ChatService:
+        """The conversation of a stored run, with the turns before its message."""
+        service = self._service(task.conversation, hooks)
+        earlier = read_any(task.prompt)[:-1]
+        if earlier:
+            await service.store.arun(_begin, service.conversation, earlier)
+        if earlier or task.conversation is not None:
+            await service.aopen(service.conversation)
+        if prompt is not None:
+            await service.aconfigure(system_prompt=prompt)
+        return service
+
+    def _service(self, conversation: str | None, hooks: RunHooks) -> ChatService:
+        if self._store is None:
+            place = ":memory:" if self._place is None else self._place
+            self._store = place if isinstance(place, Store) else open_store(place)
+            self._host = RunHost(self._store)
+        return ChatService(
+            self.speakers,
+            store=self._store,
+            host=self._host,
+            tools=self.tools,
+            conversation=conversation,
+            limits=self._limits,
+            hooks=hooks,
+        )
+
+    def _observing(self, notes: list[Note]) -> RunHooks:
+        """The hooks, with one that collects the notes of the requests."""
+
+        async def after(reply: Reply) -> None:
+            notes.extend(note for note in reply.notes if note not in notes)
+            await self._hooks.observe_reply(reply)
+
+        return replace(self._hooks, after_model=after)
+
+    async def _system_prompt(self, context: RunContext[Any]) -> str | None:
+        if self._instructions is None or isinstance(self._instructions, str):
+            return self._instructions
+        made = self._instructions(context)
+        return await made if inspect.isawaitable(made) else made
+
+    def _result(
+        self, outcome: RunOutcome, notes: tuple[Note, ...], conversation: str | None
+    ) -> AgentResult[Output]:
+        text = final_text(outcome.turns)
+        if len(outcome.texts) > 1:
+            text = "\n\n".join(f"{name}: {words}" for name, words in outcome.texts.items())
+        output = cast("Output", text if self._output is None else self._output.read(text))
+        return AgentResult(
+            output,
+            text,
+            tuple(outcome.turns),
+            outcome.usage,
+            outcome.cost,
+            notes,
+            outcome.reason,
+            conversation,
+            outcome.texts,
+        )
+
+
+class _Task(Struct, frozen=True):
+    """What a run is asked."""
+
+    prompt: Prompt
+    deps: object
+    conversation: str | None
+
+
+class _Pace:
+    """Lets so many pass in a second."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._gap = 0.0 if rate is None else 1.0 / rate
+        self._next = time.monotonic()
+
+    async def wait(self) -> None:
+        now = time.monotonic()
+        self._next = max(self._next, now) + self._gap
+        if (pause := self._next - self._gap - now) > 0:
+            await asyncio.sleep(pause)
+
+
+def _begin(transaction: Any, conversation: str, turns: tuple[Turn, ...]) -> None:
+    create(transaction, identifier=conversation)
+    append(transaction, conversation, turns)
+
+
+def _provider_settings(settings: AgentSettings) -> ProviderSettings:
+    return {
+        "headers": settings.get("headers"),
+        "api_key": settings.get("api_key"),
+        "base_url": settings.get("base_url"),
+        "options": settings.get("options"),
+    }
+
+
+def _speakers(model: Models, settings: ProviderSettings) -> dict[str, LLMProvider]:
+    """The providers that answer, by the names under which they speak."""
+    if isinstance(model, Mapping):
+        return {name: as_provider(each, name) for name, each in model.items()}
+    if isinstance(model, str) or not isinstance(model, Sequence):
+        provider = _provider(model, settings)
+    else:
+        provider = FallbackProvider([_provider(each, settings) for each in model])
+    return {provider.speaker: provider}
+
+
+def _provider(model: Model, settings: ProviderSettings) -> LLMProvider:
+    if not isinstance(model, str):
+        given = [name for name, value in settings.items() if value is not None]
+        if given:
+            raise UsageError(
+                f"Give {', '.join(given)} to the provider itself: create_provider(…, {given[0]}=…)"
+            )
+        return as_provider(model, "agent")
+    name, _, wanted = model.partition(":")
+    if "." in name:  # package.module:Class
+        name, wanted = model, ""
+    own: ProviderSettings = {**settings, "model": wanted or None}
+    return create_provider(name, **own)
