@@ -21,6 +21,7 @@ from multi_llm_chat.compat.handlers._processor import (
     StreamingProcessor,
 )
 from multi_llm_chat.compat.handlers._stream_context import (
+    Cancellation,
     StreamContext,
     StreamingRequest,
     StreamResult,
@@ -31,6 +32,7 @@ from multi_llm_chat.compat.handlers._stream_context import (
 __all__ = [
     "ANSWERS",
     "HANDLER_LIMITS",
+    "Cancellation",
     "ClaudeHandler",
     "ClaudeStreamingProcessor",
     "EventHandler",

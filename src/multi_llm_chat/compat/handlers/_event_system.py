@@ -156,14 +156,20 @@ class EventSystem:
         pending = _Pending(f"request-{next(self._numbers)}", name, answered_by, answer)
         event["request_id"] = pending.id
         with self._lock:
-            self._answer_names.add(answered_by)
+            is_new = answered_by not in self._answer_names
             self._pending[pending.id] = pending
+        if is_new:
+            self._take_answers(answered_by)
         handlers = self._handlers_of(name)
         if not handlers:
             self._fail(pending, f"No answer to {name!r}: no handler has subscribed to it.")
         for handler in handlers:
             self._dispatch(handler, pending, event)
         return pending
+
+    def _take_answers(self, name: str) -> None:
+        with self._lock:
+            self._answer_names.add(name)
 
     def _dispatch(self, handler: EventHandler, pending: _Pending, event: JsonObject) -> None:
         context = contextvars.copy_context()
@@ -224,6 +230,101 @@ class EventSystem:
             unanswered = self._pending.pop(pending.id, None) is not None
         if unanswered:
             self.emit(ABANDONED, {"request_id": pending.id, "name": pending.name})
+
+
+class ForeignEvents(EventSystem):
+    """An application's own bus, as an event system: it has ``subscribe``, and ``emit_event``, ``publish`` or ``emit``.
+
+    Requests go out on the bus, with a ``request_id``, and their answers are taken from it. An answer without an id belongs
+    to the request whose handler emits it, or else to the request of its kind that waits longest. A bus does not say
+    whether anybody listens: a request without an answer ends with its timeout.
+    """
+
+    def __init__(self, bus: Any) -> None:
+        super().__init__()
+        self._bus = bus
+        names = ("emit_event", "publish", "emit")
+        self._send = next(
+            (found for name in names if callable(found := getattr(bus, name, None))), None
+        )
+        if self._send is None or not callable(getattr(bus, "subscribe", None)):
+            raise UsageError(
+                f"{type(bus).__name__} is no event system: it needs subscribe, and emit_event or publish"
+            )
+        for name in ANSWERS.values():
+            self._take_answers(name)
+
+    def subscribe(self, name: str, handler: EventHandler) -> Callable[[], None]:
+        """Call the handler for every event of the name on the bus; the function returned ends that."""
+        is_open = True
+
+        def receive(payload: Any = None) -> None:
+            if is_open:
+                self._call(handler, name, dict(payload or {}))
+
+        end: object = self._bus.subscribe(name, receive)
+
+        def unsubscribe() -> None:
+            nonlocal is_open
+            is_open = False
+            if callable(end):
+                end()
+
+        return unsubscribe
+
+    def emit(self, name: str, payload: Mapping[str, Any] | None = None) -> None:
+        """Send an event over the bus; what the bus raises is logged."""
+        event = dict(payload or {})
+        if name in self._answer_names:
+            event.setdefault("request_id", _answering.get())
+        assert self._send is not None
+        try:
+            value = self._send(name, event)
+        except Exception:
+            _LOGGER.warning("the event bus failed to send %s", name, exc_info=True)
+            return
+        if inspect.iscoroutine(value):
+            submit(self._finish(cast("Coroutine[Any, Any, object]", value), name, None))
+
+    emit_event = emit
+
+    def _take_answers(self, name: str) -> None:
+        self._answer_names.add(name)
+
+        def receive(payload: Any = None) -> None:
+            self._receive_answer(name, dict(payload or {}))
+
+        self._bus.subscribe(name, receive)
+
+    def _receive_answer(self, name: str, event: JsonObject) -> None:
+        event["request_id"] = (
+            event.get("request_id") or _answering.get() or self._waiting_longest(name)
+        )
+        if not self._answered(name, event):
+            _LOGGER.debug("discarded a %s: no request waits for %r", name, event["request_id"])
+
+    def _waiting_longest(self, name: str) -> str:
+        with self._lock:
+            return next(
+                (each.id for each in self._pending.values() if each.answer_name == name), ""
+            )
+
+    def _handlers_of(self, name: str) -> tuple[EventHandler, ...]:
+        return (lambda event: self.emit(name, event),)
+
+    def _fail(self, asked: _Pending, error: str) -> None:
+        self._receive_answer(
+            asked.answer_name, {"request_id": asked.id, "success": False, "error": error}
+        )
+
+
+def event_system_of(events: object) -> EventSystem:
+    """The event system, or an application's own bus as one.
+
+    Raises:
+        UsageError: It is neither.
+    """
+    return events if isinstance(events, EventSystem) else ForeignEvents(events)
 
 
 def _late(name: str, seconds: float | None) -> str:

@@ -20,6 +20,7 @@ from multi_llm_chat.compat.handlers._event_system import (
     EXECUTE_TOOL,
     GET_TOOLS,
     EventSystem,
+    event_system_of,
 )
 from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.arguments import parse_arguments
@@ -29,14 +30,19 @@ from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools
 from multi_llm_chat.tools.background_loop import submit
 from multi_llm_chat.tools.registry import DEFAULT_OUTPUT
+from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool_output import content_of
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
 _LOGGER = logging.getLogger(__name__)
 
 
-def serve_tools(tools: ToolRunner, events: EventSystem) -> Callable[[], None]:
-    """Let the tools answer the requests of an event system; the function returned ends that."""
+def serve_tools(tools: ToolRunner, events: object) -> Callable[[], None]:
+    """Let the tools answer the requests of an event system, or of an application's own bus; the function returned ends that."""
+    return _serve(tools, event_system_of(events))
+
+
+def _serve(tools: ToolRunner, events: EventSystem) -> Callable[[], None]:
     running: dict[str, concurrent.futures.Future[ToolResult]] = {}
     lock = threading.Lock()
 
@@ -100,13 +106,13 @@ class EventTools:
     """Tools that are asked by events; the loop and the handlers can use them like a registry.
 
     Args:
-        events: Where to ask.
+        events: Where to ask: an event system, or an application's own bus.
         timeout: Seconds that an answer may take. ``None`` leaves it to the answering side: right for
             a registry behind ``serve_tools``, which has limits of its own and always answers.
     """
 
-    def __init__(self, events: EventSystem, timeout: float | None = DEFAULT_TIMEOUT) -> None:
-        self._events = events
+    def __init__(self, events: object, timeout: float | None = DEFAULT_TIMEOUT) -> None:
+        self._events = event_system_of(events)
         self._timeout = timeout
 
     def definitions(self) -> Sequence[ToolDefinition]:
@@ -156,3 +162,40 @@ def _content(value: Any) -> Any:
 
 def _failed(call: ToolCall, text: str) -> ToolResult:
     return ToolResult(call.name, text, call.tool_call_id, is_error=True, synthetic=True)
+
+
+class NamedTools:
+    """Tools behind ``execute_tool(name, input)``, as the seeds' registries have them; the payload says which there are."""
+
+    def __init__(self, registry: Any) -> None:
+        self._registry = registry
+
+    def definitions(self) -> Sequence[ToolDefinition]:
+        """None: the application puts them into its payload."""
+        return ()
+
+    async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
+        """Run the call in a thread of its own; its one result."""
+        del conversation
+        if call.error is not None:
+            return _failed(call, f"The arguments could not be used: {call.error}.")
+        try:
+            value: Any = await in_thread(
+                lambda: self._registry.execute_tool(call.name, call.arguments), call.name
+            )
+        except Exception as error:  # noqa: BLE001 - whatever a tool raises, the model reads it
+            return _failed(call, f"Error: {error}")
+        return ToolResult(call.name, _content(value), call.tool_call_id)
+
+    def submit(
+        self, call: ToolCall, *, conversation: str | None = None
+    ) -> "concurrent.futures.Future[ToolResult]":
+        """Run the call in the background."""
+        return submit(self.execute(call, conversation=conversation))
+
+
+def tools_of(registry: Any) -> ToolRunner | None:
+    """The runner that a ``StreamContext.tool_registry`` is, or can be made."""
+    if registry is None or hasattr(registry, "submit"):
+        return registry
+    return NamedTools(registry)

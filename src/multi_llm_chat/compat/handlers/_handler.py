@@ -6,30 +6,40 @@ Rules:
 3. Decisions are those of ``agent_loop``: calls of one turn run at the same time, each gets exactly one
    result, every continuation contains all earlier rounds, and at the limit the model is asked once more, without tools.
 4. Without tools a handler only reads: the payload stays as it is, and calls are left to the application.
-5. A handler holds nothing of a run: any number may run at once.
+5. Any number of runs may be under way at once; ``cancel`` ends those of this handler.
+6. A subclass may replace ``convert_tool_definition``, ``handle_tool_calls`` and ``build_continuation_payload`` (or the seeds' names,
+   with an underscore before them): they are called wherever a run comes to such a step.
+7. A handler with an ``LLMProvider`` asks it where the application gives no response and no ``make_request``.
 """
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, Final
 
-from multi_llm_chat.agent.effects import Outcome
+from msgspec.structs import replace
+
+from multi_llm_chat.agent.effects import CallModel, Outcome
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.compat.handlers._event_system import EventSystem
-from multi_llm_chat.compat.handlers._event_tools import EventTools
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.compat.handlers._event_system import event_system_of
+from multi_llm_chat.compat.handlers._event_tools import EventTools, tools_of
 from multi_llm_chat.compat.handlers._handler_run import HandlerRun, failed
-from multi_llm_chat.compat.handlers._payloads import payload_of
-from multi_llm_chat.compat.handlers._processor import Listeners
+from multi_llm_chat.compat.handlers._payloads import joined_tools, payload_of
+from multi_llm_chat.compat.handlers._processor import Listeners, StreamingProcessor
 from multi_llm_chat.compat.handlers._response_bytes import close_response
 from multi_llm_chat.compat.handlers._stream_context import (
+    Cancellation,
     StreamContext,
     StreamingRequest,
     StreamResult,
 )
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.values import JsonObject, Text, Turn
-from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.values import JsonObject, Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.protocol.providers import is_known, provider_row
 from multi_llm_chat.protocol.rendered_request import render
+from multi_llm_chat.request import Options, ToolDefinition
+from multi_llm_chat.schema.tool_definitions import read_tools
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
 #: Seed 003's limit.
@@ -40,10 +50,11 @@ class StreamHandler:
     """Prepares payloads and follows replies of one provider; the subclasses name it.
 
     Args:
-        event_system: Receives ``tool_start`` and ``tool_result``, and is asked for tools where ``tools`` is not given.
+        event_system: Receives ``tool_start`` and ``tool_result``, and is asked for tools where ``tools`` is not given. A bus
+            of the application's own will do: it has ``subscribe``, and ``emit_event`` or ``publish``.
         logger: Where a listener's failure is noted.
         tools: Who runs the tools, such as a ``ToolRegistry``.
-        provider: Another provider of the same dialect.
+        provider: Another provider of the same dialect, or an ``LLMProvider``, which is then asked.
         limits: How far a run may go.
     """
 
@@ -51,20 +62,26 @@ class StreamHandler:
 
     def __init__(
         self,
-        event_system: EventSystem | None = None,
+        event_system: object = None,
         logger: logging.Logger | None = None,
         *,
         tools: ToolRunner | None = None,
-        provider: str | None = None,
+        provider: str | LLMProvider | None = None,
         limits: LoopLimits = HANDLER_LIMITS,
     ) -> None:
-        self.provider = provider_row(provider or self.default_provider).name
-        self._events = event_system
+        self._asked = provider if isinstance(provider, LLMProvider) else None
+        name = provider.name if isinstance(provider, LLMProvider) else provider
+        known = (
+            name if name is None or is_known(name) else "openai-chat"
+        )  # a plug-in has no dialect
+        self.provider = provider_row(known or self.default_provider).name
+        self._events = None if event_system is None else event_system_of(event_system)
         self._logger = logger
         self._limits = limits
         self._tools = tools
-        if tools is None and event_system is not None:
-            self._tools = EventTools(event_system)
+        if tools is None and self._events is not None:
+            self._tools = EventTools(self._events)
+        self._running: set[Cancellation] = set()
 
     def supports_tools(self) -> bool:
         """Whether tools can be used: yes."""
@@ -74,14 +91,44 @@ class StreamHandler:
         """Whether thinking is kept and rationed over the calls of a run."""
         return provider_row(self.provider).dialect != "openai_chat"
 
-    def prepare_payload(self, payload: JsonObject, *, model: str | None = None) -> JsonObject:
+    def prepare_payload(
+        self,
+        payload: JsonObject,
+        tool_definitions: Iterable[Any] | None = None,
+        tools_system_prompt: str | None = None,
+        *,
+        model: str | None = None,
+    ) -> JsonObject:
         """Offer the enabled tools: put them into this payload, with its own, and return it.
 
         Where no tools are enabled nothing is changed.
+
+        Args:
+            payload: The application's request.
+            tool_definitions: The tools to offer, in any form; the enabled ones otherwise.
+            tools_system_prompt: Added to the payload's system prompt where tools are offered.
+            model: Where the payload does not name it.
         """
-        tools = self._tools.definitions() if self._tools is not None else ()
-        if tools:
-            payload.update(payload_of(payload, self.provider, model).offering(tools))
+        if tool_definitions is not None:
+            tools: Sequence[ToolDefinition] = read_tools(list(tool_definitions)).definitions
+        else:
+            tools = self._tools.definitions() if self._tools is not None else ()
+        if not tools:
+            return payload
+        found = payload_of(payload, self.provider, model)
+        if self._replaced("convert_tool_definition"):
+            known = {tool.name for tool in read_tools(payload.get("tools")).definitions}
+            payload["tools"] = list(as_list(payload.get("tools")) or [])
+            for tool in tools:
+                if tool.name not in known:
+                    added = self._hook("convert_tool_definition")(_anthropic_form(tool))
+                    payload["tools"] = joined_tools(payload["tools"], [added])
+        else:
+            payload.update(found.offering(tools))
+        if tools_system_prompt and tools_system_prompt.strip():
+            payload.update(
+                payload_of(payload, self.provider, model).instructed(tools_system_prompt)
+            )
         return payload
 
     def convert_tool_definition(self, definition: object) -> JsonObject:
@@ -111,10 +158,22 @@ class StreamHandler:
             standard_response: Becomes the last reply, whole and in the provider's own form.
             context: How to go on.
         """
+        asked = self._asked
+        if response is None and asked is not None:
+            return self._follow(
+                request, standard_response, context, lambda run: run.ask_provider(asked)
+            )
+        if context.cancellation is None:
+            context = replace(context, cancellation=Cancellation())
         try:
             return self._follow(request, standard_response, context, lambda run: run.read(response))
         finally:
-            close_response(response)
+            close_response(response, context.cancellation)
+
+    def cancel(self) -> None:
+        """End all runs of this handler, also while a reply streams or a tool runs; from any thread."""
+        for each in tuple(self._running):
+            each.cancel()
 
     def handle_tool_calls(
         self,
@@ -131,8 +190,39 @@ class StreamHandler:
         """
         request = StreamingRequest("", context.original_payload or {})
         return self._follow(
-            request, standard_response, context, lambda run: run.take_calls(tool_calls)
+            request,
+            standard_response,
+            context,
+            lambda run: run.take_calls(tool_calls),
+            is_hook=True,
         )
+
+    def build_continuation_payload(
+        self,
+        original_payload: JsonObject,
+        assistant_response: JsonObject,
+        tool_results: Sequence[JsonObject],
+    ) -> JsonObject:
+        """The payload that continues behind a reply and its results; the original one is not changed.
+
+        Args:
+            original_payload: What was sent.
+            assistant_response: The reply to it, in the provider's own form.
+            tool_results: ``{"tool_call_id": …, "name": …, "content": …}`` for each call.
+        """
+        payload = payload_of(original_payload, self.provider)
+        processor = StreamingProcessor(payload=payload)
+        turn = processor.process(dict(assistant_response))
+        results = tuple(
+            ToolResult(
+                as_text(one.get("name")), one.get("content"), as_text(one.get("tool_call_id"))
+            )
+            for one in tool_results
+        )
+        asked = CallModel(
+            (turn, Turn("tool", results)), True, Options(thinking=payload.thinking), 1
+        )
+        return payload.continued(asked, ())[0]
 
     def _follow(
         self,
@@ -140,14 +230,88 @@ class StreamHandler:
         standard_response: JsonObject,
         context: StreamContext,
         first: Callable[[HandlerRun], Outcome],
+        *,
+        is_hook: bool = False,
     ) -> StreamResult:
+        cancellation = context.cancellation or Cancellation()
+        self._running.add(cancellation)
+        tools = self._tools or tools_of(context.tool_registry)
         try:
             payload = payload_of(request.payload, self.provider, context.model)
             listeners = Listeners(self._events, context.emit_stream_output, request, self._logger)
-            run = HandlerRun(payload, self._tools, listeners, request, standard_response, context)
-            return run.follow(first, self._limits)
+            replaced = self._replaced("build_continuation_payload")
+            run = HandlerRun(
+                payload,
+                tools,
+                listeners,
+                request,
+                standard_response,
+                context,
+                cancellation=cancellation,
+                build=self._hook("build_continuation_payload") if replaced else None,
+                provider=self._asked,
+            )
+            outcome = first(run)
+            calls = run.native_calls(outcome)
+            if calls and tools is not None and not is_hook and self._replaced("handle_tool_calls"):
+                own = replace(context, original_payload=context.original_payload or request.payload)
+                result: object = self._hook("handle_tool_calls")(calls, standard_response, own)
+                return _as_result(result, standard_response)
+            return run.follow(outcome, self._limits)
         except Exception as error:  # noqa: BLE001 - whatever it is, the application receives it
             return failed(error, standard_response)
+        finally:
+            self._running.discard(cancellation)
+
+    # The seeds' names of the hooks.
+
+    def _convert_tool_definition(self, anthropic_tool: object) -> JsonObject:
+        return self.convert_tool_definition(anthropic_tool)
+
+    def _handle_tool_calls(
+        self, tool_calls: Sequence[Any], standard_response: JsonObject, context: StreamContext
+    ) -> StreamResult:
+        return self.handle_tool_calls(tool_calls, standard_response, context)
+
+    def _build_continuation_payload(
+        self,
+        original_payload: JsonObject,
+        assistant_response: JsonObject,
+        tool_results: Sequence[JsonObject],
+    ) -> JsonObject:
+        return self.build_continuation_payload(original_payload, assistant_response, tool_results)
+
+    def _request_tool_definitions(self) -> list[JsonObject]:
+        """The enabled tools, in Anthropic's form."""
+        tools = self._tools.definitions() if self._tools is not None else ()
+        return [_anthropic_form(tool) for tool in tools]
+
+    def _execute_tool_via_event(self, tool_name: str, tool_input: JsonObject) -> Any:
+        """Run one tool; what it gave, or the error that the model would read."""
+        if self._tools is None:
+            raise UsageError("The handler has no tools")
+        return self._tools.submit(ToolCall(tool_name, tool_input, "")).result().content
+
+    def _replaced(self, hook: str) -> bool:
+        own, base = type(self), StreamHandler
+        return any(getattr(own, name) is not getattr(base, name) for name in (hook, f"_{hook}"))
+
+    def _hook(self, hook: str) -> Callable[..., Any]:
+        """The method that a subclass has in place of a hook, under either name."""
+        is_public = getattr(type(self), hook) is not getattr(StreamHandler, hook)
+        return getattr(self, hook if is_public else f"_{hook}")
+
+
+def _anthropic_form(tool: ToolDefinition) -> JsonObject:
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+
+
+def _as_result(result: object, standard_response: JsonObject) -> StreamResult:
+    """What a subclass's ``handle_tool_calls`` gave: a result, or the last response as the seeds have it."""
+    if isinstance(result, StreamResult):
+        return result
+    response = as_object(result)
+    return StreamResult(success=response is not None, response=response or standard_response)
 
 
 class GptHandler(StreamHandler):

@@ -12,7 +12,7 @@ import concurrent.futures
 import logging
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -27,16 +27,18 @@ from multi_llm_chat.agent.effects import (
     ToolsRan,
 )
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.compat.handlers._payloads import Payload
-from multi_llm_chat.compat.handlers._processor import Listeners, StreamingProcessor
+from multi_llm_chat.agent.provider import LLMProvider
+from multi_llm_chat.compat.handlers._payloads import Payload, native_messages
+from multi_llm_chat.compat.handlers._processor import Listeners, ReplyReader, StreamingProcessor
 from multi_llm_chat.compat.handlers._stream_context import (
+    Cancellation,
     StreamContext,
     StreamingRequest,
     StreamResult,
     ToolRound,
 )
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
-from multi_llm_chat.events import Usage
+from multi_llm_chat.events import CompressionNote, Usage
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
@@ -57,7 +59,16 @@ class HandlerRun:
         request: StreamingRequest,
         standard_response: JsonObject,
         context: StreamContext,
+        *,
+        cancellation: Cancellation,
+        build: "BuildPayload | None" = None,
+        provider: LLMProvider | None = None,
     ) -> None:
+        self._cancellation = cancellation
+        self._build = build
+        self._provider = provider
+        self._compressions: list[CompressionNote] = []
+        self._last_payload = request.payload
         self._payload = payload
         self._tools = tools
         self._listeners = listeners
@@ -69,9 +80,15 @@ class HandlerRun:
         self._offered: Sequence[ToolDefinition] = tools.definitions() if tools is not None else ()
         self._exchange: Exchange = payload.exchange((), self._offered, payload.thinking)
 
-    def follow(self, first: "Callable[[HandlerRun], Outcome]", limits: LoopLimits) -> StreamResult:
-        """Go on from the first reply until there is an answer."""
-        outcome = first(self)
+    def native_calls(self, outcome: Outcome) -> list[JsonObject]:
+        """The calls of a reply in the provider's own form."""
+        if not isinstance(outcome, ModelAnswered):
+            return []
+        calls = (part for part in outcome.turn.parts if isinstance(part, ToolCall))
+        return [self._payload.form.call(call) for call in calls]
+
+    def follow(self, outcome: Outcome, limits: LoopLimits) -> StreamResult:
+        """Continue from the first reply until there is an answer."""
         if self._tools is None and isinstance(outcome, ModelAnswered):
             return self._result(LoopEnd((outcome.turn,), "answered", 1, outcome.usage))
         loop = agent_loop((), options=Options(thinking=self._payload.thinking), limits=limits)
@@ -86,12 +103,17 @@ class HandlerRun:
     def read(self, response: object) -> Outcome:
         """Read a response; ``standard_response`` becomes what it says."""
         processor = StreamingProcessor(
-            payload=self._payload, exchange=self._exchange, listeners=self._listeners
+            payload=self._payload,
+            exchange=self._exchange,
+            listeners=self._listeners,
+            cancellation=self._cancellation,
         )
         try:
             turn = processor.process(response)
         except ProviderError as error:
             partial = error.partial if isinstance(error.partial, Turn) else None
+            if self._cancellation.is_set:
+                return Cancelled(partial or processor.turn, (), self._elapsed)
             if partial is not None:
                 processor.update_response(self._response)
             return ModelFailed(error, partial, self._elapsed)
@@ -117,20 +139,70 @@ class HandlerRun:
 
     def _ask(self, effect: CallModel) -> Outcome:
         """Let the application send the next request, and read its reply."""
-        body, self._exchange = self._payload.continued(effect, self._offered)
+        if self._cancellation.is_set:
+            return Cancelled(None, (), self._elapsed)
+        body, self._exchange, note = self._payload.continued(effect, self._offered)
+        if note is not None:
+            self._compressions.append(note)
+            _LOGGER.info(
+                "a request was compressed from %d to %d tokens",
+                note.tokens_before,
+                note.tokens_after,
+            )
+        if self._build is not None:
+            body = self._build(self._last_payload, self._response, _written(effect.history[-1]))
+        self._last_payload = body
         self._sent += 1
         request = msgspec.structs.replace(
             self._request, request_id=f"{self._request.request_id}.{self._sent}", payload=body
         )
+        if self._provider is not None and self._context.make_request is None:
+            return self._ask_provider(self._provider, effect)
         try:
+            if self._context.make_request is None:
+                raise UsageError("StreamContext.make_request is needed to continue")
             response = self._context.make_request(request)
         except Exception as error:  # noqa: BLE001 - whatever the application's function raises
             return ModelFailed(_not_made(error), None, self._elapsed)
         return self.read(response)
 
+    def ask_provider(self, provider: LLMProvider) -> Outcome:
+        """Ask the provider with the payload as it is."""
+        return self._ask_provider(
+            provider, CallModel((), True, Options(thinking=self._payload.thinking), 1)
+        )
+
+    def _ask_provider(self, provider: LLMProvider, effect: CallModel) -> Outcome:
+        turns, note = self._payload.fitted(effect.history, self._offered)
+        self._compressions += [note] if note else []
+        tools = self._offered if effect.offer_tools else ()
+        request = provider.request(
+            turns, self._payload.system_text(), tools, options=effect.options
+        )
+        try:
+            with provider.ask_sync(request) as stream:
+                self._cancellation.on_cancel(stream.stop)
+                reader = ReplyReader(self._listeners)
+                for event in stream:
+                    reader.take([event])
+                reply = stream.reply
+        except ProviderError as error:
+            partial = error.partial if isinstance(error.partial, Turn) else None
+            if self._cancellation.is_set:
+                return Cancelled(partial, (), self._elapsed)
+            return ModelFailed(error, partial, self._elapsed)
+        own = msgspec.structs.replace(reply.turn, role=self._payload.row.speaker)
+        messages = native_messages(self._payload, own)
+        self._response.update(self._payload.form.reply(messages, reply.finish, reply.usage))
+        return ModelAnswered(reply.turn, reply.finish.reason, reply.usage, self._elapsed)
+
     def _use(self, effect: RunTools) -> Outcome:
         assert self._tools is not None
+        if self._cancellation.is_set:
+            return Cancelled(None, (), self._elapsed)
         results = self._run_together(self._tools, effect.calls)
+        if self._cancellation.is_set:
+            return Cancelled(None, tuple(results.values()), self._elapsed)
         done = ToolRound(effect.calls, results, self._tools, self._context.conversation)
         if self._context.review is not None:
             try:
@@ -145,7 +217,9 @@ class HandlerRun:
         results: dict[str, ToolResult] = {}
         try:
             for call in calls:
-                running[tools.submit(call, conversation=self._context.conversation)] = call
+                future = tools.submit(call, conversation=self._context.conversation)
+                running[future] = call
+                self._cancellation.on_cancel(future.cancel)
             for future in concurrent.futures.as_completed(running):
                 result = _result_of(future)
                 if result is not None:  # the loop answers in place of one that gave nothing
@@ -174,7 +248,26 @@ class HandlerRun:
             iterations=end.iterations,
             usage=end.usage,
             error=end.error,
+            compressions=tuple(self._compressions),
         )
+
+
+#: Makes the payload of a continuation: of the payload sent last, the reply to it, and the results as messages.
+BuildPayload: TypeAlias = Callable[[JsonObject, JsonObject, list[JsonObject]], JsonObject]
+
+
+def _written(turn: Turn) -> list[JsonObject]:
+    """The results of a round as the seeds write them."""
+    return [
+        {
+            "tool_call_id": part.tool_call_id,
+            "role": "tool",
+            "name": part.name,
+            "content": part.content,
+        }
+        for part in turn.parts
+        if isinstance(part, ToolResult)
+    ]
 
 
 def _result_of(future: "concurrent.futures.Future[ToolResult]") -> ToolResult | None:

@@ -8,6 +8,7 @@ Rules:
 4. A thinking setting is changed only when the budget of the run asks for it, or when the provider would
    refuse it. Thinking that the application did not speak of is replayed as the provider wants it.
 5. The payload that was given is never changed by a continuation.
+6. A continuation that the model's window cannot hold is compressed as everywhere: whole exchanges, the newest kept.
 """
 
 from collections.abc import Sequence
@@ -16,10 +17,12 @@ from typing import Any
 from msgspec import Struct
 
 from multi_llm_chat.agent.effects import CallModel
+from multi_llm_chat.agent.window import CompressionNote, fit
 from multi_llm_chat.compat.handlers._forms import FORMS, Form, Thinking, at, put
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Text, Turn
+from multi_llm_chat.metering.tokenizers import configured_window, counter_for
 from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
@@ -37,6 +40,9 @@ _SNAKE = {
 
 
 _DISABLED = {"type": "disabled"}
+
+#: Under which keys a body limits the length of its answer.
+_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 class Payload(Struct, frozen=True):
@@ -69,16 +75,32 @@ class Payload(Struct, frozen=True):
         added: Sequence[Turn] = (),
         tools: Sequence[ToolDefinition] = (),
         thinking: Thinking = None,
+        turns: Sequence[Turn] | None = None,
     ) -> Exchange:
-        """The exchange that this payload, with these rounds behind it, amounts to."""
+        """The exchange that this payload, with these rounds behind it, amounts to; of ``turns`` where they are given."""
         return Exchange(
-            (*self.turns(), *added),
+            (*self.turns(), *added) if turns is None else turns,
             self.row.name,
             model=self.model,
-            system_prompt=self._system_text(),
+            system_prompt=self.system_text(),
             tools=tools,
             options=Options(thinking=thinking),
         )
+
+    def instructed(self, prompt: str) -> JsonObject:
+        """What has to be changed in the body to add a text to its system prompt."""
+        form = self.form
+        if not form.system:
+            messages = list(as_list(self.body.get(form.messages)) or [])
+            first = as_object(messages[0]) if messages else None
+            if first is not None and first.get("role") in ("system", "developer"):
+                text = "\n\n".join(filter(None, [as_text(first.get("content")), prompt]))
+                return {form.messages: [first | {"content": text}, *messages[1:]]}
+            return {form.messages: [{"role": "system", "content": prompt}, *messages]}
+        text = "\n\n".join(filter(None, [self.system_text(), prompt]))
+        if self.row.dialect == "gemini":
+            return {form.system: {"parts": [{"text": text}]}}
+        return {form.system: text}
 
     def offering(self, tools: Sequence[ToolDefinition]) -> JsonObject:
         """What has to be added to the body to offer these tools with its own."""
@@ -87,19 +109,38 @@ class Payload(Struct, frozen=True):
         if not new:
             return {}
         rendered = self._render((), new, self.thinking).body
-        offered = {"tools": _joined(as_list(self.body.get("tools")) or [], rendered["tools"])}
+        offered = {"tools": joined_tools(as_list(self.body.get("tools")) or [], rendered["tools"])}
         return offered | _thinking_of(self.form, rendered, unless=self.body)
+
+    def fitted(
+        self, added: Sequence[Turn], tools: Sequence[ToolDefinition]
+    ) -> tuple[tuple[Turn, ...], CompressionNote | None]:
+        """The turns that the model's window holds, and what they leave out."""
+        longest = next(
+            (self.body[key] for key in _LIMITS if isinstance(self.body.get(key), int)), None
+        )
+        own = read_tools(self.body.get("tools")).definitions
+        return fit(
+            (*self.turns(), *added),
+            configured_window(self.model, self.row.name),
+            self.system_text(),
+            {tool.name: tool for tool in (*own, *tools)}.values(),
+            Options(max_tokens=longest),
+            counter_for(self.model),
+        )
 
     def continued(
         self, asked: CallModel, tools: Sequence[ToolDefinition]
-    ) -> tuple[JsonObject, Exchange]:
-        """The body that continues with the rounds so far, and the exchange that reads its reply."""
+    ) -> tuple[JsonObject, Exchange, CompressionNote | None]:
+        """The body that continues with the rounds so far, the exchange that reads its reply, and what it leaves out."""
         form = self.form
         thinking = asked.options.thinking
-        exchange = self.exchange(asked.history, tools if asked.offer_tools else (), thinking)
+        offered = tools if asked.offer_tools else ()
+        turns, note = self.fitted(asked.history, offered)
+        exchange = self.exchange(asked.history, offered, thinking, None if note is None else turns)
         rendered = exchange.rendered
         body = dict(self.body)
-        messages = self._word_for_word(rendered, tools if asked.offer_tools else (), thinking)
+        messages = None if note else self._word_for_word(rendered, offered, thinking)
         if messages is None:
             messages = rendered.body[form.messages]
             if form.system in rendered.body:
@@ -116,7 +157,7 @@ class Payload(Struct, frozen=True):
         refused = wanted == _DISABLED
         if wanted != given and (given is None or refused or thinking != self.thinking):
             put(body, form.thinking, wanted)
-        return body, exchange
+        return body, exchange, note
 
     def _word_for_word(
         self, rendered: Rendered, tools: Sequence[ToolDefinition], thinking: Thinking
@@ -145,10 +186,11 @@ class Payload(Struct, frozen=True):
             model=self.model,
             tools=tools,
             options=Options(thinking=thinking),
-            system_prompt=self._system_text(),
+            system_prompt=self.system_text(),
         )
 
-    def _system_text(self) -> str | None:
+    def system_text(self) -> str | None:
+        """Its system prompt; None where it has none, or one among its messages."""
         key = self.form.system
         system = self.body.get(key) or self.body.get(_SNAKE.get(key, ""))
         described = as_object(system)
@@ -193,7 +235,7 @@ def native_messages(payload: Payload, turn: Turn) -> list[JsonObject]:
     return rendered.body[payload.form.messages][1:]
 
 
-def _joined(own: list[Any], added: list[Any]) -> list[Any]:
+def joined_tools(own: list[Any], added: list[Any]) -> list[Any]:
     """All tools in one list; Gemini's declarations in one entry, for it takes no second."""
     for key in _DECLARATIONS:
         for place, entry in enumerate(own):

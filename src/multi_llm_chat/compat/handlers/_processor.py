@@ -9,13 +9,17 @@ Rules:
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from multi_llm_chat.compat.handlers._event_system import EventSystem
 from multi_llm_chat.compat.handlers._payloads import Payload, native_messages, payload_of
-from multi_llm_chat.compat.handlers._response_bytes import close_response, open_response
-from multi_llm_chat.compat.handlers._stream_context import Output, StreamingRequest
+from multi_llm_chat.compat.handlers._response_bytes import (
+    close_response,
+    open_response,
+    until_cancelled,
+)
+from multi_llm_chat.compat.handlers._stream_context import Cancellation, Output, StreamingRequest
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import (
     Event,
@@ -48,22 +52,55 @@ class Listeners:
 
     def notify(self, chunks: Sequence[JsonObject]) -> None:
         """Pass on what happened, in order; tools also as events."""
-        if not chunks:
-            return
-        try:
-            if self._output is not None:
-                self._output(chunks)
-            if self._progress is not None:
-                for chunk in chunks:
-                    self._progress(chunk)
-        except Exception:  # a listener's mistake is not the reply's
-            self._logger.warning("a listener failed", exc_info=True)
-        if self._events is None:
-            return
+        if chunks and self._output is not None:
+            self._guarded(self._output, chunks)
         for chunk in chunks:
-            if chunk["type"] in ("tool_start", "tool_result"):
+            if self._progress is not None:
+                self._guarded(self._progress, chunk)
+            if self._events is not None and chunk["type"] in ("tool_start", "tool_result"):
                 fields = {key: value for key, value in chunk.items() if key != "type"}
-                self._events.emit(chunk["type"], fields)
+                self._guarded(self._events.emit, chunk["type"], fields)
+
+    def _guarded(self, listener: Callable[..., object], *arguments: object) -> None:
+        """Call a listener; its mistake is not the reply's, nor another listener's."""
+        try:
+            listener(*arguments)
+        except Exception:
+            self._logger.warning("a listener failed", exc_info=True)
+
+
+class ReplyReader:
+    """Passes the events of a reply on to listeners; knows how it ended."""
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+        self.finish = Finish("other")
+        self.usage = Usage()
+
+    def take(self, events: list[Event]) -> None:
+        """Pass events on."""
+        chunks: list[JsonObject] = []
+        for event in events:
+            match event:
+                case TextDelta():
+                    chunks.append({"type": "text", "content": event.text})
+                case ThinkingDelta():
+                    chunks.append({"type": "thinking", "content": event.text})
+                case ToolCallStart():
+                    chunks.append(
+                        {
+                            "type": "tool_start",
+                            "tool_name": event.name,
+                            "tool_id": event.tool_call_id,
+                        }
+                    )
+                case Usage():
+                    self.usage = event
+                case Finish():
+                    self.finish = event
+                case _:
+                    pass
+        self._listeners.notify(chunks)
 
 
 class StreamingProcessor:
@@ -75,6 +112,7 @@ class StreamingProcessor:
         payload: The request that is answered; a reply can be read without knowing it.
         exchange: The exchange to read with, where there is one already.
         listeners: The receivers, instead of the event system alone.
+        cancellation: Ends the reply, also while it waits for the next piece.
     """
 
     provider: ClassVar[str] = "openai-chat"
@@ -87,12 +125,12 @@ class StreamingProcessor:
         payload: Payload | None = None,
         exchange: Exchange | None = None,
         listeners: Listeners | None = None,
+        cancellation: Cancellation | None = None,
     ) -> None:
+        self._cancellation = cancellation
         self._payload = payload or payload_of({}, self.provider)
         self._exchange = exchange or self._payload.exchange()
-        self._listeners = listeners or Listeners(event_system, logger=logger)
-        self.finish = Finish("other")
-        self.usage = Usage()
+        self._reader = ReplyReader(listeners or Listeners(event_system, logger=logger))
 
     def process(self, response: object) -> Turn:
         """Read the whole response; the model's turn.
@@ -108,12 +146,22 @@ class StreamingProcessor:
         except Exception as error:  # noqa: BLE001 - whatever the application's response raises
             cause = error
         finally:
-            close_response(response)
+            close_response(response, self._cancellation)
         try:
             self._take(self._exchange.end())
         except ProviderError as failure:
             raise failure from cause
         return self.turn
+
+    @property
+    def finish(self) -> Finish:
+        """How the reply ended."""
+        return self._reader.finish
+
+    @property
+    def usage(self) -> Usage:
+        """The tokens of the reply."""
+        return self._reader.usage
 
     @property
     def turn(self) -> Turn:
@@ -141,39 +189,21 @@ class StreamingProcessor:
     def cleanup(self) -> None:
         """Forget the reply."""
         self._exchange = self._payload.exchange()
-        self.finish, self.usage = Finish("other"), Usage()
+        self._reader.finish, self._reader.usage = Finish("other"), Usage()
 
     def _receive(self, response: object) -> None:
         opened = open_response(response)
         self._exchange.begin(opened.status, opened.headers)
-        for piece in opened.pieces:
+        pieces = opened.pieces
+        if self._cancellation is not None:
+            pieces = until_cancelled(pieces, self._cancellation)
+        for piece in pieces:
             self._take(self._exchange.receive(piece))
             if self._exchange.failure is not None:
                 return
 
     def _take(self, events: list[Event]) -> None:
-        chunks: list[JsonObject] = []
-        for event in events:
-            match event:
-                case TextDelta():
-                    chunks.append({"type": "text", "content": event.text})
-                case ThinkingDelta():
-                    chunks.append({"type": "thinking", "content": event.text})
-                case ToolCallStart():
-                    chunks.append(
-                        {
-                            "type": "tool_start",
-                            "tool_name": event.name,
-                            "tool_id": event.tool_call_id,
-                        }
-                    )
-                case Usage():
-                    self.usage = event
-                case Finish():
-                    self.finish = event
-                case _:
-                    pass
-        self._listeners.notify(chunks)
+        self._reader.take(events)
 
 
 class GptStreamingProcessor(StreamingProcessor):

@@ -10,13 +10,15 @@ Rules:
 """
 
 import itertools
+import queue
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from multi_llm_chat.compat.handlers._stream_context import StreamResult
+from multi_llm_chat.compat.handlers._stream_context import Cancellation, StreamResult
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.json_values import as_object, clean_json, compact_json
 from multi_llm_chat.history.values import JsonObject
@@ -25,6 +27,8 @@ from multi_llm_chat.protocol.lenient_json import read_json
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"content-type": "text/event-stream"}
 _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:")
+#: How many pieces are read ahead.
+_AHEAD: Final = 16
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
@@ -52,12 +56,47 @@ def open_response(response: object) -> Opened:
     return _sorted_out(items, in_lines)
 
 
-def close_response(response: object) -> None:
+def until_cancelled(pieces: Iterator[bytes], cancellation: Cancellation) -> Iterator[bytes]:
+    """The pieces until the run is cancelled; they are read in a thread, for a read that waits cannot be ended."""
+    received: queue.SimpleQueue[bytes | BaseException | None] = queue.SimpleQueue()
+    room = threading.Semaphore(_AHEAD)
+
+    def read() -> None:
+        try:
+            for piece in pieces:
+                received.put(piece)
+                room.acquire()
+                if cancellation.is_set:
+                    return
+            received.put(None)
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            received.put(error)
+
+    cancellation.on_cancel(lambda: received.put(None))
+    threading.Thread(target=read, name="multi_llm_chat reply", daemon=True).start()
+    while (piece := received.get()) is not None and not cancellation.is_set:
+        if isinstance(piece, BaseException):
+            raise piece
+        room.release()
+        yield piece
+    room.release()
+
+
+def close_response(response: object, cancellation: Cancellation | None = None) -> None:
     """Let the connection go, where the response holds one."""
     close = getattr(response, "close", None)
-    if callable(close):
+    if not callable(close):
+        return
+
+    def work() -> None:
         with suppress(Exception):  # it is over, whatever it says
             close()
+
+    if cancellation is not None and cancellation.is_set:
+        # A read that waits holds the lock of its stream: to close it would wait as well.
+        threading.Thread(target=work, name="multi_llm_chat close", daemon=True).start()
+    else:
+        work()
 
 
 def _sorted_out(items: Iterator[Any], in_lines: bool) -> Opened:

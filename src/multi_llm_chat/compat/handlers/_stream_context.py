@@ -12,6 +12,7 @@ The review by events is a step mode for applications that know only events:
 """
 
 import logging
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
@@ -20,7 +21,7 @@ from msgspec import Struct
 
 from multi_llm_chat.compat.handlers._event_system import REVIEW, EventSystem
 from multi_llm_chat.errors import MultiLLMChatError, ToolError, UsageError
-from multi_llm_chat.events import StopReason, Usage
+from multi_llm_chat.events import CompressionNote, StopReason, Usage
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.tools.tool_runner import ToolRunner
@@ -122,6 +123,39 @@ def _apply(done: ToolRound, answer: JsonObject) -> bool:
     return ran
 
 
+# Cancelling.
+
+
+class Cancellation:
+    """Ends a run from any thread: the reply is closed, running tools are cancelled, what arrived is kept."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._actions: list[Callable[[], object]] = []
+        self._is_set = False
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the run is cancelled."""
+        return self._is_set
+
+    def cancel(self) -> None:
+        """Cancel the run."""
+        with self._lock:
+            self._is_set = True
+            actions, self._actions = self._actions, []
+        for action in actions:
+            action()
+
+    def on_cancel(self, action: Callable[[], object]) -> None:
+        """Call the function when the run is cancelled; at once if it is already."""
+        with self._lock:
+            if not self._is_set:
+                self._actions.append(action)
+                return
+        action()
+
+
 # Requests and results.
 
 #: Receives while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
@@ -141,28 +175,34 @@ class StreamContext(Struct, frozen=True):
 
     Attributes:
         make_request: Sends a continuation and gives the provider's response: anything that
-            ``process_stream`` takes, or ``{"success": …, "response": …}`` around it.
+            ``process_stream`` takes, or ``{"success": …, "response": …}`` around it. Not needed where the handler has an
+            ``LLMProvider``.
         original_payload: The payload of ``handle_tool_calls``, which gets no request.
         model: Where the payload does not name it, as with Gemini.
         emit_stream_output: Receives text, thinking, starting tools and results as they come.
         review: Called after each round of tools, before the model receives the results: they can be edited, tools run
             again. The run continues when it returns, so a step mode is a review that waits.
         conversation: Where "allow in this conversation" holds.
+        tool_registry: Runs the tools where the handler has none; an object with ``execute_tool(name, input)`` will do.
+        cancellation: Ends the run, also while a reply streams or a tool runs.
     """
 
-    make_request: Callable[[StreamingRequest], Any]
+    make_request: Callable[[StreamingRequest], Any] | None = None
     original_payload: JsonObject | None = None
     model: str | None = None
     emit_stream_output: Output | None = None
     review: Callable[[ToolRound], object] | None = None
     conversation: str | None = None
+    tool_registry: Any = None
+    cancellation: Cancellation | None = None
 
 
 class StreamResult(Struct, frozen=True):
     """How a stream ended, and everything that followed from it.
 
     ``response`` is the last reply in the provider's own form; ``turns`` are all turns that were added, tool
-    results among them; ``iterations`` counts the requests that offered tools.
+    results among them; ``iterations`` counts the requests that offered tools. ``compressions`` say what requests
+    left out because the model's window is too small.
     """
 
     success: bool
@@ -173,3 +213,4 @@ class StreamResult(Struct, frozen=True):
     iterations: int = 1
     usage: Usage = Usage()
     error: MultiLLMChatError | None = None
+    compressions: tuple[CompressionNote, ...] = ()
