@@ -171,3 +171,41 @@ def test_no_store_contradicts_what_names_a_stored_conversation(tmp_path: Path) -
             for command in (("ask", "hello"), ("chat",)):
                 mlc.run(*command, "--no-store", *words, code=2)
                 assert "--no-store begins a new conversation" in mlc.errors
+
+
+def test_one_word_near_a_command_is_a_mistake_and_everything_else_a_question(
+    tmp_path: Path,
+) -> None:
+    questions = ["hello", "tool use in short", "histroy of Rome", "/etc/hosts", "Chaat, please"]
+    with shell(tmp_path, anthropic=[Say("Answered.")] * 5) as (mlc, simulator):
+        for word, meant in {
+            "histroy": "history",
+            "tols": "tools",
+            "/hsitory": "history",
+            "Ask": "ask",
+        }.items():
+            mlc.run(word, code=2)
+            assert f"did you mean {meant!r}" in mlc.errors
+        mlc.run("/reset", code=2)
+        assert "did you mean" in mlc.errors
+        assert not simulator.requests
+        for words in questions:
+            assert mlc.run(*words.split(" ")) == "Answered.\n"
+
+
+def test_the_first_systems_words_mean_what_they_meant(tmp_path: Path) -> None:
+    lines = [
+        "/system Be kind.", "@claude one", "@claude two", "/copy 0", "/copy 1", "/copy 7", "/copy x", "/copy -1",
+        "/reset", "/system", "/system clear", "/system", "/hepl", "EXIT", "@claude never asked",
+    ]  # fmt: skip
+    with shell(tmp_path, anthropic=[Say("First."), Say("Second.")]) as (mlc, simulator):
+        printed = mlc.run("chat", input="\n".join(lines) + "\n")
+        assert len(simulator.requests) == 2
+        assert all("Be kind." in request.content.decode() for request in simulator.requests)
+    assert printed.count("Second.") == printed.count("First.") == 2
+    assert "There is no answer 7" in mlc.errors
+    assert mlc.errors.count("/copy takes a number") == 2
+    assert "The system prompt stays." in mlc.errors
+    assert mlc.errors.index("The system prompt stays.") < mlc.errors.index("Be kind.")
+    assert "There is no system prompt" in mlc.errors
+    assert "did you mean /help?" in mlc.errors

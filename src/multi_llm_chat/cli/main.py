@@ -6,7 +6,6 @@ Rules:
 3. Errors of this package are one sentence on standard error; a closed pipe is no error.
 """
 
-import difflib
 import os
 import sys
 from importlib import import_module
@@ -15,6 +14,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import get_completion_class
 
+from multi_llm_chat.cli.messages import nearest
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 
 #: Where each command lives, and what the list of commands says about it.
@@ -103,14 +103,20 @@ class LazyGroup(click.Group):
 
 
 def _refuse_misspelt(args: list[str]) -> None:
-    """One word that nearly is a command is more likely a mistake than a question."""
+    """One word that nearly is a command, or a slash command, is more likely a mistake than a question."""
     word = args[0]
-    if " " in word or word.startswith("-"):
+    if len(args) > 1 or " " in word or word.startswith("-"):
         return
-    close = difflib.get_close_matches(word, _COMMANDS, 1, 0.75)
-    if close:
+    is_slash = word.startswith("/") and word[1:].isalpha()
+    near = nearest(word.removeprefix("/") if is_slash else word, _COMMANDS)
+    if near:
         raise WrongUse(
-            f"There is no command {word!r}; did you mean {close[0]!r}? To ask it all the same: mlc ask {word}"
+            f"There is no command {word!r}; did you mean {near!r}? To ask it all the same: mlc ask {word}"
+        )
+    if is_slash:
+        raise WrongUse(
+            f"{word} looks like a command of a conversation: did you mean to start one with mlc, and type it there? "
+            f"To ask it all the same: mlc ask {word}"
         )
 
 

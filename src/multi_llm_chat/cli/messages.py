@@ -8,6 +8,7 @@ Rules for text of models, tools and servers:
 """
 
 import sys
+from collections.abc import Iterable
 from typing import Final
 
 import click
@@ -50,3 +51,23 @@ def sanitize(text: str) -> str:
 def one_line(text: str) -> str:
     """The sanitized text in one line: every run of white space is one space."""
     return " ".join(sanitize(text).split())
+
+
+def nearest(word: str, names: Iterable[str], edits: int = 2) -> str | None:
+    """The name that is at most this many edits from the word, and fewer than the word has letters; None if none is."""
+    found = min(((_distance(word.lower(), name.lower()), name) for name in names), default=(99, ""))
+    return found[1] if found[0] <= min(edits, len(word) - 1) else None
+
+
+def _distance(one: str, other: str) -> int:
+    """How many letters to insert, to leave out, to change or to swap with the next one make one word the other."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        earlier, before, row = before, row, [i]
+        for j, wanted in enumerate(other, 1):
+            cost = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                cost = min(cost, earlier[j - 2] + 1)
+            row.append(cost)
+    return row[-1]

@@ -1,7 +1,7 @@
 """A conversation at the terminal: lines in, answers shown.
 
 Rules:
-1. A line that begins with ``/`` and a known word is a command; everything else is a message.
+1. A line that begins with ``/`` and a known word is a command, ``exit`` or ``quit`` alone leaves; everything else is a message.
 2. Ctrl-C stops the answers and keeps what has arrived; a second one leaves. No message of the user is ever lost.
 3. Tools start while the first message is typed; no model is asked before they are ready. Ctrl-C while a
    server is slow gives the message back to the prompt.
@@ -21,7 +21,7 @@ from typing import Self
 from msgspec import Struct
 
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.messages import one_line, print_message
+from multi_llm_chat.cli.messages import nearest, one_line, print_message
 from multi_llm_chat.cli.slash_commands import COMMANDS, LeaveChat, Session, run_command
 from multi_llm_chat.cli.terminal import (
     Board,
@@ -69,6 +69,9 @@ class DeferredApprovals:
                 return
             decided.set_result(approve(request))
 
+
+#: Words that leave, as in the first system.
+_LEAVING = frozenset({"exit", "quit"})
 
 #: The commands that need the tools; the others do not wait for slow servers.
 _USING_TOOLS = frozenset({"tools", "mcp", "retry", "continue", "edit"})
@@ -141,6 +144,8 @@ class ChatRepl:
                 self._later.ask(TerminalQuestions(board).approve)
         if not line.strip():
             return True
+        if line.strip().lower() in _LEAVING:
+            return False
         if not self._wait_for_tools(line):
             return True
         while self.workspace.problems:
@@ -208,9 +213,9 @@ class ChatRepl:
         if word.startswith("/") and word[1:] in COMMANDS:
             return run_command(self.session, word[1:], rest.strip())
         if word.startswith("/") and word[1:].isalpha() and not line.startswith(" "):
-            print_message(
-                f"There is no command {word}; /help lists them. Begin with a space to send it."
-            )
+            near = nearest(word[1:], COMMANDS)
+            meant = f"did you mean /{near}?" if near else "/help lists them."
+            print_message(f"There is no command {word}; {meant} Begin with a space to send it.")
             return None
         return self.session.say(line.strip())
 

@@ -105,7 +105,7 @@ def _system(session: Session, rest: str) -> None:
     if not rest:
         print_message(session.service.own_settings.get("system_prompt") or "There is no system prompt of this conversation.")  # fmt: skip
         return
-    prompt = None if rest in ("-", "none") else rest
+    prompt = None if rest in ("-", "none", "clear") else rest
     session.service.configure(system_prompt=prompt)
     print_message("The system prompt is set." if prompt else "The system prompt is taken back.")
 
@@ -145,6 +145,16 @@ def _load(session: Session, words: str) -> None:
 def _new(session: Session, _words: str) -> None:
     session.service.open()
     print_message("A new conversation begins.")
+
+
+def _reset(session: Session, _words: str) -> None:
+    """A new conversation with the system prompt of this one, as the first system's ``/reset``."""
+    prompt = session.service.own_settings.get("system_prompt")
+    session.service.open()
+    if prompt:
+        session.service.configure(system_prompt=prompt)
+    kept = " The system prompt stays." if prompt else ""
+    print_message(f"A new conversation begins.{kept}")
 
 
 def _search(session: Session, words: str) -> None:
@@ -214,22 +224,31 @@ def _import(session: Session, rest: str) -> None:
         print_message(f"  {identifier}")
 
 
-def _copy(session: Session, _rest: str) -> None:
+def _copy(session: Session, rest: str) -> None:
     answers = [
-        turn for turn in session.service.turns if turn.role not in ("user", "tool", "system")
+        words
+        for turn in reversed(session.service.turns)
+        if turn.role not in ("user", "tool", "system")
+        and (words := "".join(part.content for part in turn.parts if isinstance(part, Text)))
     ]
-    words = "".join(
-        part.content for turn in answers[-1:] for part in turn.parts if isinstance(part, Text)
-    )
-    if not words:
+    if not answers:
         raise UsageError("There is no answer to copy yet")
+    if rest and not rest.isdecimal():
+        raise UsageError(f"/copy takes a number, 0 for the last answer; not {one_line(rest)!r}")
+    number = int(rest or 0)
+    if number >= len(answers):
+        raise UsageError(
+            f"There is no answer {number}: 0 is the last one, {len(answers) - 1} the first"
+        )
+    words = answers[number]
     if not sys.stdout.isatty():
         click.echo(words)
         return
     # The terminal itself has the clipboard, also on another machine (OSC 52).
     coded = base64.b64encode(words.encode()).decode()
     click.echo(f"\x1b]52;c;{coded}\x07", nl=False)
-    print_message("The last answer is in the clipboard, if the terminal allows it.")
+    which = f"Answer {number}" if number else "The last answer"
+    print_message(f"{which} is in the clipboard, if the terminal allows it.")
 
 
 def _retry(session: Session, _rest: str) -> EventStream:
@@ -307,15 +326,15 @@ def _leave(_session: Session, _rest: str) -> None:
 COMMANDS: Final[dict[str, Command]] = {
     "help": Command("list the commands", _help),
     "model": Command("[SPEAKER [MODEL]] show or change who speaks with what", _model),
-    "system": Command("[PROMPT|-] show, set or take back the system prompt", _system),
+    "system": Command("[PROMPT|clear] show, set or take back the system prompt", _system),
     "history": Command("list | save TITLE | load NAME | new | search WORDS", _history),
     "tools": Command("[on|off NAME] list, enable or disable tools", _tools),
     "mcp": Command("how the MCP servers are doing", _mcp),
     "attach": Command("PATH send a file with the next message", _attach),
     "export": Command("[FILE] write this conversation (.json, .md, .txt)", _export),
     "import": Command("FILE take in conversations", _import),
-    "copy": Command("put the last answer into the clipboard", _copy),
-    "reset": Command("begin a new conversation", _new),
+    "copy": Command("[N] put an answer into the clipboard; 0 is the last one", _copy),
+    "reset": Command("begin a new conversation with the same system prompt", _reset),
     "retry": Command("ask again those who failed, or all", _retry),
     "continue": Command("[SPEAKER] let the last speaker continue", _continue),
     "edit": Command("[TEXT] change the last message and ask again", _edit),
