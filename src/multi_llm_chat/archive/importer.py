@@ -1,7 +1,8 @@
 """Any file that holds conversations.
 
 Rules:
-1. The content decides what a file is, not its name; a zip is opened (ChatGPT and Claude send one).
+1. The content decides what a file is, not its name; a zip is opened: ChatGPT and Claude send one, and a folder of the first
+   system's may be in one.
 2. What can be read is given, and a line about each thing that cannot; one broken conversation spoils no other.
 3. A file of no known form is a ``UsageError`` that says what would be right.
 
@@ -14,7 +15,8 @@ A history alone (the first system's files, and lists of messages as many program
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import PurePosixPath
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -22,6 +24,14 @@ from msgspec.structs import replace
 
 from multi_llm_chat.archive._chatgpt import looks_like_chatgpt, read_chatgpt
 from multi_llm_chat.archive._claude import looks_like_claude, read_claude
+from multi_llm_chat.archive._first_system import (
+    created_at,
+    entries_of,
+    looks_like_first_system,
+    settings_of,
+    settle,
+    title_of,
+)
 from multi_llm_chat.archive._native import FORMAT, read_native
 from multi_llm_chat.archive._turn_tree import Node, grow
 from multi_llm_chat.archive.document import (
@@ -51,15 +61,24 @@ def looks_like_history(document: object) -> bool:
     return bool(turns) and any(isinstance(member(turn, "role"), str) for turn in turns)
 
 
-def read_plain(document: object) -> tuple[ConversationDocument, list[str]]:
+def read_plain(
+    document: object, user: str = "", file: str = ""
+) -> tuple[ConversationDocument, list[str]]:
     """The conversation, and what was odd about it.
+
+    Args:
+        document: The list of turns, or what it stands in.
+        user: The folder of the file.
+        file: Its name, without its ending.
 
     Raises:
         UnreadableError: Nothing of it could be read.
     """
     problems: list[str] = []
     turns: list[Turn] = []
-    for number, entry in enumerate(_turns_of(document), 1):
+    is_first = looks_like_first_system(document)
+    entries = entries_of(document) if is_first else _turns_of(document)
+    for number, entry in enumerate(entries, 1):
         try:
             turn = read_turn(entry, None, strict=True)
         except UsageError as error:
@@ -69,16 +88,19 @@ def read_plain(document: object) -> tuple[ConversationDocument, list[str]]:
             problems.append(f"turn {number} is left out: it is no turn")
             continue
         turns.append(replace(turn, created_at=read_ms(turn.created_at)))
-    if not turns:
+    settings = settings_of(document, user, file) if is_first else _settings(document)
+    if not turns and (problems or "system_prompt" not in settings):
         raise UnreadableError("; ".join(problems[:3]) or "it has no turns")
-    tree = grow(_in_a_row(read_history(turns)))
+    read: Sequence[Turn] = read_history(turns)
+    tree = grow(_in_a_row(settle(read) if is_first else read))
+    title = next((title for key in _TITLES if (title := text(member(document, key)))), "")
     conversation = ConversationDocument(
         identifier(member(document, "id")),
-        next((title for key in _TITLES if (title := text(member(document, key)))), ""),
-        read_ms(member(document, "created_at")) or 0,
+        title_of(document, user, file) if is_first else title,
+        created_at(document) if is_first else read_ms(member(document, "created_at")) or 0,
         turns=tree.turns,
-        heads={MAIN: tree.turns[-1].turn.id or ""},
-        settings=_settings(document),
+        heads={MAIN: tree.turns[-1].turn.id or ""} if tree.turns else {},
+        settings=settings,
     )
     return conversation, problems
 
@@ -88,7 +110,7 @@ def _turns_of(document: object) -> list[Any]:
     return next((found for found in candidates if found), list[Any]())
 
 
-def _in_a_row(turns: tuple[Turn, ...]) -> list[Node]:
+def _in_a_row(turns: Sequence[Turn]) -> list[Node]:
     nodes: list[Node] = []
     taken: set[str] = set()
     for number, turn in enumerate(turns, 1):
@@ -119,18 +141,42 @@ _KINDS: Final[tuple[tuple[Callable[[object], bool], Reader], ...]] = (
 )
 
 
-def read_conversations(data: bytes) -> Imported:
+def read_conversations(data: bytes, path: str = "") -> Imported:
     """The conversations in a file.
+
+    Args:
+        data: The file.
+        path: Where it was: the first system's files are named by their conversation, their folder by its user.
 
     Raises:
         UsageError: It is no file of conversations.
     """
     if data.startswith(b"PK"):
-        return _together(_read_document(content) for content in _unpacked(data))
-    return _read_document(data)
+        return read_files(_unpacked(data))
+    return _read_document(data, path)
 
 
-def _read_document(data: bytes) -> Imported:
+def read_files(files: Iterable[tuple[str, bytes]]) -> Imported:
+    """The conversations in several files, by path; a file that holds none is a problem.
+
+    Raises:
+        UsageError: None of them holds any.
+    """
+    found: list[Imported] = []
+    refusal: UsageError | None = None
+    for path, data in files:
+        try:
+            found.append(read_conversations(data, path))
+        except UsageError as error:
+            refusal = error
+            found.append(Imported(problems=(f"{path}: {error}",)))
+    together = _together(found)
+    if refusal is not None and len(found) == 1:
+        raise refusal
+    return together
+
+
+def _read_document(data: bytes, path: str = "") -> Imported:
     try:
         document: Any = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
@@ -140,8 +186,14 @@ def _read_document(data: bytes) -> Imported:
         ) from None
     if member(document, "format") == FORMAT:
         return read_native(document)
-    if looks_like_history(document):
-        return _together([_read_one(document, "")])
+    if looks_like_history(document) or looks_like_first_system(document):
+        parts = PurePosixPath(path.replace("\\", "/"))
+        try:
+            conversation, odd = read_plain(document, parts.parent.name, parts.stem)
+        except UnreadableError as error:
+            return Imported(problems=(f"{path}: {error}" if path else str(error),))
+        place = f"{path}: " if path else ""
+        return Imported((conversation,), tuple(f"{place}{problem}" for problem in odd))
     entries = listed(document) or listed(member(document, "conversations")) or [document]
     if not any(recognises(entry) for entry in entries for recognises, _ in _KINDS):
         raise UsageError(
@@ -172,22 +224,24 @@ def _together(found: Iterable[Imported]) -> Imported:
     )
 
 
-def _unpacked(data: bytes) -> list[bytes]:
+def _unpacked(data: bytes) -> list[tuple[str, bytes]]:
+    """The files of a zip that hold conversations: an export's, or all of the first system's."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            wanted = [
-                entry
-                for entry in archive.infolist()
-                if entry.filename.rpartition("/")[2].startswith("conversations")
-                and entry.filename.endswith(".json")
+            files = [each for each in archive.infolist() if each.filename.endswith(".json")]
+            exported = [
+                each
+                for each in files
+                if each.filename.rpartition("/")[2].startswith("conversations")
             ]
+            wanted = exported or files
             if sum(entry.file_size for entry in wanted) > MAX_UNPACKED:
                 raise UsageError("The conversations in this zip are too large; unpack it yourself")
-            contents = [archive.read(entry) for entry in wanted]
+            contents = [(entry.filename, archive.read(entry)) for entry in wanted]
     except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as error:
         raise UsageError(f"The zip cannot be read: {error}") from None
     if not contents:
         raise UsageError(
-            "The zip holds no conversations.json; is it an export of ChatGPT or Claude?"
+            "The zip holds no conversations: no conversations.json of ChatGPT or Claude, and no file of the first system"
         )
     return contents

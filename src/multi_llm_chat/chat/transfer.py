@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from multi_llm_chat.archive.importer import read_conversations
+from multi_llm_chat.archive.importer import read_conversations, read_files
 from multi_llm_chat.archive.text_export import Format, write_conversations
 from multi_llm_chat.store import Transaction, list_conversations, read_document, write_document
 from multi_llm_chat.store.transaction import reading
@@ -40,13 +40,19 @@ def export_conversations(
     return write_conversations((read_document(transaction, each) for each in wanted), form)
 
 
-def import_conversations(transaction: Transaction, data: bytes) -> ImportReport:
-    """Import a file: our own, ChatGPT's or Claude's export, or a list of messages.
+def import_conversations(
+    transaction: Transaction, data: bytes | Sequence[tuple[str, bytes]]
+) -> ImportReport:
+    """Import a file: our own, ChatGPT's or Claude's export, the first system's, or a list of messages.
+
+    Args:
+        transaction: Within which it happens.
+        data: The file, or several by their paths.
 
     Raises:
         UsageError: The file does not contain conversations.
     """
-    imported = read_conversations(data)
+    imported = read_conversations(data) if isinstance(data, bytes) else read_files(data)
     written = tuple(write_document(transaction, each) for each in imported.conversations)
     return ImportReport(written, imported.problems)
 

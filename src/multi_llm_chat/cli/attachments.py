@@ -1,4 +1,4 @@
-"""Files that go with a message.
+"""Files that go with a message, and files of conversations.
 
 Rules:
 1. Pictures, sounds and PDFs go as they are; text goes as text under the file's name.
@@ -7,6 +7,8 @@ Rules:
 
 import base64
 import mimetypes
+import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -51,3 +53,34 @@ def attach(paths: tuple[str, ...]) -> Attached:
         except UnicodeDecodeError:
             raise UsageError(f"{name} is neither text nor a picture, sound or PDF") from None
     return Attached("\n\n".join(texts), tuple(media))
+
+
+# Files of conversations.
+
+_FILES: Final = (".json", ".zip")
+#: Bytes of all files together, and how many files.
+_MOST_BYTES: Final = 2**30
+_MOST_FILES: Final = 100_000
+
+
+def read_files_at(path: Path) -> Iterable[tuple[str, bytes]]:
+    """The files at a path, each with its place below it."""
+    try:
+        if str(path) == "-":
+            yield "", sys.stdin.buffer.read()
+        elif path.is_dir():
+            yield from _below(path)
+        else:
+            yield f"{path.absolute().parent.name}/{path.name}", path.read_bytes()
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _below(folder: Path) -> Iterable[tuple[str, bytes]]:
+    files = sorted(each for each in folder.rglob("*") if each.suffix in _FILES and each.is_file())
+    if len(files) > _MOST_FILES or sum(each.stat().st_size for each in files) > _MOST_BYTES:
+        raise UsageError(
+            f"{folder} holds too much to import at once; import its folders one by one"
+        )
+    for file in files:
+        yield f"{folder.absolute().name}/{file.relative_to(folder)}", file.read_bytes()

@@ -1,7 +1,6 @@
-"""``mlc history``, ``mlc export`` and ``mlc import``: the saved conversations."""
+"""``mlc history`` and ``mlc export``: the saved conversations."""
 
 import json
-import sys
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -10,7 +9,7 @@ import click
 
 from multi_llm_chat import store as operations
 from multi_llm_chat.archive.text_export import Format, write_conversations
-from multi_llm_chat.chat.transfer import export_conversations, import_conversations
+from multi_llm_chat.chat.transfer import export_conversations
 from multi_llm_chat.cli.messages import one_line, print_message, sanitize
 from multi_llm_chat.cli.workspace_option import find_conversation, open_workspace, store_option
 from multi_llm_chat.errors import UsageError
@@ -136,7 +135,7 @@ def _flat(text: str) -> str:
     return sanitize(text).replace("\n", " ")
 
 
-# Export and import.
+# Export.
 
 
 @click.command()
@@ -158,24 +157,3 @@ def export(conversations: tuple[str, ...], form: str, output: Path | None, db: s
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
     print_message(f"Written to {output}")
-
-
-@click.command("import")
-@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
-@store_option
-def import_command(file: Path, db: str | None) -> None:
-    """Take in the conversations of FILE: ours, ChatGPT's or Claude's export (also as zip), or a list of messages."""
-    try:
-        data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
-    except OSError as error:
-        raise UsageError(f"{file} cannot be read: {error.strerror}") from None
-    with open_workspace(db) as workspace:
-        report = workspace.store.run(import_conversations, data)
-    for problem in report.problems:
-        print_message(problem)
-    for identifier in report.conversations:
-        click.echo(identifier)
-    count = len(report.conversations)
-    print_message(f"{count} conversation{'' if count == 1 else 's'} imported.")
-    if report.problems and not count:
-        raise click.exceptions.Exit(1)

@@ -29,7 +29,7 @@ _COMMANDS: Final = {
     "doctor": ("config:doctor", "Show what is configured, what is missing and what works."),
     "export": ("history:export", "Write conversations as JSON, Markdown or text."),
     "history": ("history:history", "List, search, show, rename and delete conversations."),
-    "import": ("history:import_command", "Take in conversations, also ChatGPT's and Claude's."),
+    "import": ("imports:import_command", "Take in conversations, also ChatGPT's and Claude's."),
     "keys": ("config:keys", "Set, list and remove the keys of providers."),
     "local": ("local:local", "Install, choose and list embedded models."),
     "mcp": ("mcp:mcp", "List, add, remove and test MCP servers."),

@@ -21,7 +21,7 @@ from multi_llm_chat.chat.branch import typed
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.attachments import attach
+from multi_llm_chat.cli.attachments import attach, read_files_at
 from multi_llm_chat.cli.messages import one_line, print_message
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import find_conversation
@@ -212,11 +212,9 @@ def _export(session: Session, rest: str) -> None:
 
 
 def _import(session: Session, rest: str) -> None:
-    try:
-        data = Path(rest).expanduser().read_bytes()
-    except OSError as error:
-        raise UsageError(f"{rest or 'The file'} cannot be read: {error.strerror}") from None
-    report = session.service.store.run(import_conversations, data)
+    report = session.service.store.run(
+        import_conversations, list(read_files_at(Path(rest).expanduser()))
+    )
     for problem in report.problems:
         print_message(problem)
     print_message(f"{len(report.conversations)} imported; /history load ID goes to one:")
@@ -332,7 +330,7 @@ COMMANDS: Final[dict[str, Command]] = {
     "mcp": Command("how the MCP servers are doing", _mcp),
     "attach": Command("PATH send a file with the next message", _attach),
     "export": Command("[FILE] write this conversation (.json, .md, .txt)", _export),
-    "import": Command("FILE take in conversations", _import),
+    "import": Command("PATH take in conversations of a file or a folder", _import),
     "copy": Command("[N] put an answer into the clipboard; 0 is the last one", _copy),
     "reset": Command("begin a new conversation with the same system prompt", _reset),
     "retry": Command("ask again those who failed, or all", _retry),
