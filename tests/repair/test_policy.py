@@ -1,13 +1,20 @@
 """What happens to what cannot be sent as it is, is the caller's choice."""
 
+import copy
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.repair.test_pairing import bot, call, outline, repaired, result, rules, tool, user
 
-from multi_llm_chat import RepairPolicy
+from multi_llm_chat import RepairPolicy, Text, Turn, UsageError, render
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.repair.policy import PAIRS_ONLY
+from multi_llm_chat.testing import validate
 
 WORDS = {"type": "text", "content": "ciao"}
 
@@ -98,3 +105,49 @@ def test_foreign_thinking_is_never_sent():
 def test_own_turns_are_the_speakers_and_the_anonymous_ones(role: str):
     made = repaired(bot(WORDS, role=role), foreign="drop")
     assert [turn.role for turn in made.turns] == ["bot"]
+
+
+@pytest.mark.parametrize("provider", sorted(ROWS))
+def test_a_step_of_ones_own_changes_what_is_sent_and_the_rest_is_repaired(provider: str):
+    history: list[dict[str, Any]] = [
+        {"role": "user", "content": "My number is 555-1234."},
+        {"role": "claude", "content": [{"type": "tool_call", "content": {"name": "f", "arguments": {}, "tool_call_id": "a"}}]},
+        {"role": "user", "content": "And now?"},
+    ]  # fmt: skip
+
+    def redact(turns: Sequence[Turn]) -> list[Turn]:
+        return [
+            replace(turn, parts=tuple(Text(part.content.replace("555-1234", "[number]")) if isinstance(part, Text) else part for part in turn.parts))
+            for turn in turns
+        ]  # fmt: skip
+
+    before = copy.deepcopy(history)
+    rendered = render(history, provider, policy=RepairPolicy(steps=(redact,)))
+    assert "555" not in str(rendered.body)
+    assert "[number]" in str(rendered.body)
+    assert history == before
+    assert any("redact" in note.message for note in rendered.notes)
+    assert any(
+        "unanswered" in note.message or "wrote a turn" in note.message for note in rendered.notes
+    )
+    assert validate(provider, rendered.body, model=rendered.model) == []
+
+
+def test_a_step_that_fails_or_is_none_is_named():
+    def broken(_: Sequence[Turn]) -> list[Turn]:
+        raise KeyError("x")
+
+    with pytest.raises(UsageError, match="step broken failed: KeyError"):
+        render([{"role": "user", "content": "x"}], "openai", policy=RepairPolicy(steps=(broken,)))
+    wrong: Any = "redact"
+    with pytest.raises(UsageError, match="functions"):
+        RepairPolicy(steps=(wrong,))
+
+
+@pytest.mark.parametrize("name", ["unanswered", "orphans", "foreign"])
+@given(word=st.text(max_size=8) | st.none() | st.integers())
+def test_a_word_that_is_no_policy_is_a_usage_error(name: str, word: Any):
+    words = {"unanswered": ["answer", "drop"], "orphans": ["note", "drop"], "foreign": ["label", "adopt", "drop"]}[name]  # fmt: skip
+    assume(word not in words)
+    with pytest.raises(UsageError, match=name):
+        RepairPolicy(**{name: word})

@@ -15,6 +15,7 @@ Rules:
 from typing import Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from multi_llm_chat.errors import (
     BadRequest,
@@ -140,4 +141,4 @@ def handed_over(
 ) -> RepairPolicy:
     """How the next provider of a chain reads the history that it takes over."""
     wanted = policy or RepairPolicy()
-    return RepairPolicy(unanswered=wanted.unanswered, orphans=wanted.orphans, foreign=way)
+    return replace(wanted, foreign=way)

@@ -18,10 +18,11 @@ from itertools import islice
 from msgspec import Struct
 from msgspec.structs import replace
 
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.native_text import native_text
-from multi_llm_chat.history.reader import split_result
+from multi_llm_chat.history.reader import read_history, split_result
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
     Media,
@@ -70,12 +71,32 @@ def repair(
 ) -> Repaired:
     """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike."""
     notes: list[Note] = []
+    if policy is not None and policy.steps:
+        turns = _stepped(turns, policy, notes)
     found = find_untouched(turns, target)
     if found is None:
         found = Untouched(rebuild(turns, target, policy or RepairPolicy(), notes), False, None)
     names, ids = rekey(found.placed, target, tool_names, notes)
     placed = tuple(found.placed)
     return Repaired(placed, tuple(notes), names, ids, found.is_plain, found.characters)
+
+
+def _stepped(turns: Sequence[Turn], policy: RepairPolicy, notes: list[Note]) -> Sequence[Turn]:
+    """The turns that the caller's own steps make of these."""
+    for step in policy.steps:
+        name = getattr(step, "__name__", type(step).__name__)
+        try:
+            changed = read_history(list(step(turns)))
+        except UsageError:
+            raise
+        except Exception as error:
+            raise UsageError(
+                f"The repair step {name} failed: {type(error).__name__}: {error}"
+            ) from error
+        if changed != tuple(turns):
+            notes.append(Note("", None, f"changed the history by the caller's own step {name}"))
+        turns = changed
+    return turns
 
 
 def rebuild(

@@ -1,11 +1,16 @@
 """How a history is to be repaired, for whom, and what was done."""
 
 import re
-from typing import Literal, TypeAlias
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import ANONYMOUS_SPEAKERS, NOWHERE, Media, Origin, Thinking, Turn
+
+#: Takes the turns of a history and returns those to send.
+RepairStep: TypeAlias = Callable[[Sequence[Turn]], Iterable[Any]]
 
 
 class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
@@ -15,11 +20,32 @@ class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     ``orphans``, results without a call, become user text (``note``) or go (``drop``).
     ``foreign`` speakers' words become user text with their name (``label``), become the model's
     own turns (``adopt``, for a handover), or go (``drop``).
+    ``steps`` are functions of one's own, ``turns -> turns``: each gets the history and returns the one to send. They run
+    before the repair, so that what they return is made legal; they do not change the history itself.
+
+    Raises:
+        UsageError: A word is none of these, or a step cannot be called.
     """
 
     unanswered: Literal["answer", "drop"] = "answer"
     orphans: Literal["note", "drop"] = "note"
     foreign: Literal["label", "adopt", "drop"] = "label"
+    steps: tuple[RepairStep, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, words in _WORDS.items():
+            word = getattr(self, name)
+            if word not in words:
+                raise UsageError(f"RepairPolicy: {name} is one of {', '.join(words)}; not {word!r}")
+        if not all(callable(step) for step in self.steps):
+            raise UsageError("RepairPolicy: steps are functions that take turns and return turns")
+
+
+_WORDS: Final = {
+    "unanswered": ("answer", "drop"),
+    "orphans": ("note", "drop"),
+    "foreign": ("label", "adopt", "drop"),
+}
 
 
 #: Seed 001's behaviour: what has no partner is removed; every assistant is this one.
