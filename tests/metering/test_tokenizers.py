@@ -114,3 +114,17 @@ def test_a_variable_that_is_no_number_is_ignored(value: str, monkeypatch: pytest
         monkeypatch.setenv(name, value)
     assert get_buffer_factor() == 1.2
     assert configured_window("gemini-3").tokens == 1_000_000
+
+
+def test_threads_that_end_may_count():
+    """The extension crashed the process where the thread that had imported it was gone."""
+    program = (
+        "import threading\n"
+        "from multi_llm_chat.metering.tokenizers import get_token_info\n"
+        "for _ in range(60):\n"
+        "    one = threading.Thread(target=get_token_info, args=('Hello ' * 50,), kwargs={'model_name': 'gpt-5'})\n"
+        "    one.start()\n"
+        "    one.join()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], check=False, capture_output=True)
+    assert done.returncode == 0, done.stderr

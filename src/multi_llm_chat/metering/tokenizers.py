@@ -3,7 +3,7 @@
 Rules:
 1. Nothing is ever fetched: the tables come with the extra ``tokens``.
 2. Without the extra, and for models whose tokenizer is not public, counts are estimates and say so.
-3. The tokenizer is loaded when the first text is counted, once for all.
+3. The tokenizer is loaded when the first text is counted, once for all, by a thread that ends with the process.
 4. The first system's variables are read: ``TOKEN_BUFFER_FACTOR`` and ``TOKEN_BUFFER_FACTOR_WITH_TOOLS`` replace our safety
    factors; ``GEMINI_MAX_CONTEXT_LENGTH`` and ``CHATGPT_MAX_CONTEXT_LENGTH`` the windows of our table,
    ``DEFAULT_MAX_CONTEXT_LENGTH`` that of models which are not in it. A value that is no positive number is ignored, with a warning in the log.
@@ -16,8 +16,10 @@ import gzip
 import logging
 import math
 import os
+import queue
 import re
-from collections.abc import Callable, Iterable, Mapping
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,11 +63,29 @@ def _table_file(name: str) -> Path | None:
 
 @lru_cache(maxsize=4)
 def _tokenizer(name: str) -> Callable[[str], int]:
-    from kitoken import Kitoken  # noqa: PLC0415  an optional extra, 30 ms and 6 MB
-
     file = _table_file(name)
     assert file is not None, "counter_for has looked"
-    encode = Kitoken.from_tiktoken(gzip.decompress(file.read_bytes())).encode
+    table = gzip.decompress(file.read_bytes())
+    made: queue.SimpleQueue[Callable[[str], Sequence[int]] | BaseException] = queue.SimpleQueue()
+
+    def own() -> None:
+        try:
+            from kitoken import Kitoken  # noqa: PLC0415  an optional extra, 30 ms and 6 MB
+
+            encode = Kitoken.from_tiktoken(table).encode
+            encode(" ")
+        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+            made.put(error)
+            return
+        made.put(encode)
+        threading.Event().wait()
+
+    # kitoken 0.11.1 crashes the process when the thread that has imported it ended and two others used it since:
+    # this thread does not end.
+    threading.Thread(target=own, name="multi_llm_chat tokenizer", daemon=True).start()
+    encode = made.get()
+    if isinstance(encode, BaseException):
+        raise encode
     return lambda text: len(encode(text))
 
 
