@@ -1,4 +1,4 @@
-"""Public aids for testing: conformance judges of provider requests, and a simulator of providers.
+"""Public aids for testing: judges of provider requests, a simulator of providers, and the kit for authors of providers.
 
 Names are loaded when they are first used: an import of the judges does not load the server.
 """
@@ -9,23 +9,30 @@ from typing import TYPE_CHECKING, Any
 from multi_llm_chat.testing.validators import PROVIDERS, Violation, error_body, validate
 
 if TYPE_CHECKING:
+    from multi_llm_chat.testing.conformance import ConformanceFailure, conform
     from multi_llm_chat.testing.simulator import Call, Say, Script, Simulator
 
 __all__ = [
     "PROVIDERS",
     "Call",
+    "ConformanceFailure",
     "Say",
     "Script",
     "Simulator",
     "Violation",
+    "conform",
     "error_body",
     "validate",
 ]
 
-_LAZY = frozenset({"Call", "Say", "Script", "Simulator"})
+_LAZY = {
+    "simulator": ("Call", "Say", "Script", "Simulator"),
+    "conformance": ("ConformanceFailure", "conform"),
+}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _LAZY:
-        return getattr(import_module("multi_llm_chat.testing.simulator"), name)
+    for module, names in _LAZY.items():
+        if name in names:
+            return getattr(import_module(f"multi_llm_chat.testing.{module}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
