@@ -272,7 +272,7 @@ CASES = [
         claude(USER, _asked(), _answered(used("call_1", [])), tools=_TOOLS), ("ANT-26",), tools=_OFFER),
     RuleCase("ANT-DOC", "picture-in-a-result", _P, [HI, speaks(wants()), tells(gave(content=[PICTURE, words("here")]))],
         {"messages": [USER, _asked(), _answered(used("call_1", [text("here"), _IMAGE]))]},
-        unseen="this is what is allowed, not what is refused", tools=_OFFER),
+        notes=("ANT-DOC",), unseen="this is what is allowed, not what is refused", tools=_OFFER),
     RuleCase("ANT-DOC", "the-models-own-picture-becomes-text", _P, [HI, speaks(words("here"), PICTURE), says("and?")],
         {"messages": [USER, assistant([text("here"), text("[attachment: map.png, image/png]")]), user("and?")]},
         claude(USER, assistant([text("here"), _IMAGE]), user("and?")), ("ANT-DOC",)),

@@ -35,7 +35,7 @@ class ChatQuirks(Struct, frozen=True):
     ``thinking_field``: the key under which the server wants its own reasoning back;
     ``thinking_always``: it wants the key in every assistant turn, empty if need be.
     ``thinking_details``: it takes its own reasoning blocks back verbatim.
-    ``message_keys``: what messages may say about themselves; ``cache_marks``: content parts bear ``cache_control``;
+    ``message_keys``: what messages may say about themselves; ``cache_mark``: the key under which content parts bear marks for the cache, if any;
     ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
     ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
     ``effort``: how the depth of thinking is said, if at all; ``forced_thinking``: a tool may be forced while it thinks.
@@ -52,7 +52,7 @@ class ChatQuirks(Struct, frozen=True):
     thinking_always: bool = False
     thinking_details: bool = False
     message_keys: tuple[str, ...] = ()
-    cache_marks: bool = False
+    cache_mark: Literal["cache_control", "prompt_cache_breakpoint", ""] = ""
     refusals: bool = False
     custom_tools: bool = False
     chunks: bool = False
@@ -120,6 +120,7 @@ class ProviderRow(Struct, frozen=True):
     opens: Opens = "any"
     ends: Ends = "any"
     pauses: frozenset[str] = frozenset()
+    blank_texts: bool = False
     media: MediaLimits | None = None
     chat: ChatQuirks = ChatQuirks()
 
@@ -175,6 +176,7 @@ _OPENAI_MEDIA = _PICTURES | {"audio", "pdf"}
 _OPENAI_CHAT = ChatQuirks(
     media=_OPENAI_MEDIA,
     message_keys=("name", "role"),
+    cache_mark="prompt_cache_breakpoint",
     refusals=True,  # OAI-11
     custom_tools=True,  # OAI-32
     effort="reasoning_effort",
@@ -248,6 +250,7 @@ _ROWS = (
         alternates=True,  # GEM-01
         opens="words",  # GEM-01
         ends="spoken",  # GEM-09
+        blank_texts=True,  # GEM-08: AI Studio takes them, Vertex does not
         media=MediaLimits(images=3600),  # GEM-29
     ),
     _compatible(
@@ -348,10 +351,12 @@ _ROWS = (
             media=frozenset({"image", "image_url", "pdf_url"}),  # ORT-05
             thinking_details=True,  # ORT-03, ORT-09
             message_keys=("name", "role", "annotations"),  # ORT-05
-            cache_marks=True,  # ORT-07
+            cache_mark="cache_control",  # ORT-07
             web_search="openrouter",  # ORT-07
         ),
-        id_pattern=_NINE,  # ORT-02: the strictest upstream decides
+        id_pattern=re.compile(
+            r"[A-Za-z0-9_-]{1,64}"
+        ),  # ORT-02: every upstream takes these but Mistral (MIS-01)
         name_pattern=_STRICT_NAMES,
     ),
     _compatible(

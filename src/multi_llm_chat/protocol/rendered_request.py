@@ -178,6 +178,7 @@ def target_of(
         ends=row.ends,
         pauses=row.pauses,
         keeps_blanks=row.dialect == "anthropic",
+        blank_texts=row.blank_texts and endpoint == endpoint_of(row.base_url),
     )
 
 

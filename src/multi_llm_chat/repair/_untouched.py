@@ -87,7 +87,7 @@ class _Look:
         for part in parts:
             if type(part) is Text:
                 text = part.content
-                if not text or text.isspace():
+                if (not text or text.isspace()) and not self._target.blank_texts:
                     return False
                 if part.extras is not None and not self._target.issued(part.extras.origin):
                     return False

@@ -72,6 +72,7 @@ class Target(Struct, frozen=True):
     ``ends`` what may stand last: anything, anything once the user spoke, or only the user, a tool or the system.
     ``pauses`` are the kinds of native items with which the provider pauses a turn that it continues itself.
     ``keeps_blanks``: blank texts beside native items of the model's turn go back as they came (ANT-06).
+    ``blank_texts``: a text may be empty, so an otherwise legal history keeps those it has.
     """
 
     speaker: str
@@ -88,6 +89,7 @@ class Target(Struct, frozen=True):
     ends: Ends = "any"
     pauses: frozenset[str] = frozenset()
     keeps_blanks: bool = False
+    blank_texts: bool = False
 
     def owns(self, turn: Turn) -> bool:
         """Whether the turn is this model's own."""

@@ -231,6 +231,8 @@ class MessageWriter:
             carried = [each for each in blocks if "text" not in each]
             words = [{"type": "text", "text": text}] if text else []
             block["content"] = [*words, *carried] if carried else text
+            if carried and _has_text_behind_media(part.content):
+                self._draft.note("ANT-DOC", "put the texts of a tool result before its media")
         if part.is_error:
             block["is_error"] = True
         if part.extras is None:
@@ -422,3 +424,8 @@ def _media_block(part: Media) -> JsonObject:
 
 def _title(media: Media) -> JsonObject:
     return {"title": media.name} if media.name else {}
+
+
+def _has_text_behind_media(content: object) -> bool:
+    kinds = [(as_object(each) or {}).get("type") for each in as_list(content) or ()]
+    return "media" in kinds and "text" in kinds[kinds.index("media") :]

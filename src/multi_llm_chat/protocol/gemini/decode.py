@@ -218,8 +218,14 @@ class GeminiDecoder(ReplyDecoder):
 
     def _feed_odd(self, data: bytes) -> list[Event]:
         value = read_json(data)
-        if listed := as_list(value):  # an error outside the stream comes in a list
-            return self._fail(read_error_details(listed))
+        if listed := as_list(
+            value
+        ):  # a stream without server-sent events is a list of frames, or of one error
+            if "error" in (as_object(listed[0]) or {}):
+                return self._fail(read_error_details(listed))
+            return [
+                event for each in listed for event in self.feed(None, msgspec.json.encode(each))
+            ]
         entry = as_object(value)
         if entry is None:
             return self._unreadable()

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
+from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject, Media
 from multi_llm_chat.protocol.attachments import PICTURES, settle_media
 from multi_llm_chat.protocol.providers import ChatQuirks
@@ -20,6 +21,16 @@ def mark_part(part: JsonObject, mark: JsonObject) -> JsonObject:
     if "detail" in mark and "image_url" in part:
         own["image_url"] = part["image_url"] | {"detail": mark["detail"]}
     return part | own
+
+
+def marked_text(text: str, content: object, key: str) -> str | list[JsonObject]:
+    """The text of a result; as a part with the mark for the cache that one of its parts bears, where the server has a key for it."""
+    for item in (as_list(content) or ()) if key else ():
+        extras = as_object((as_object(item) or {}).get("extras")) or {}
+        fields = as_object(extras.get("fields")) or {}
+        if key in fields:
+            return [{"type": "text", "text": text, key: fields[key]}]
+    return text
 
 
 def write_media(media: Media, quirks: ChatQuirks) -> JsonObject | None:

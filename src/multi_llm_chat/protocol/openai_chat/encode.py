@@ -30,6 +30,7 @@ from multi_llm_chat.protocol._string_limits import cut_long_texts
 from multi_llm_chat.protocol.openai_chat.content import (
     as_parts,
     mark_part,
+    marked_text,
     merge_messages,
     write_media,
 )
@@ -147,11 +148,14 @@ class _MessageWriter:
 
     def _fields(self, parts: Iterable[Part]) -> JsonObject:
         """What the message says about itself, as far as the server takes it."""
+        keys = self._quirks.message_keys
         for part in parts:
-            stated = self._extra(part).get("message")
+            extra = self._extra(part)
+            stated = extra.get("message")
             if stated:
-                keys = ("extra_content", *self._quirks.message_keys)
-                return {key: stated[key] for key in keys if key in stated}
+                return {key: stated[key] for key in ("extra_content", *keys) if key in stated}
+            if "annotations" in keys and "annotations" in extra:  # of an answer (ORT-05)
+                return {"annotations": extra["annotations"]}
         return {}
 
     def _user(self, parts: Sequence[Part]) -> JsonObject:
@@ -173,11 +177,11 @@ class _MessageWriter:
         return message
 
     def _mark(self, part: Part) -> JsonObject:
-        """The fields of a content part; only OpenRouter takes cache marks."""
+        """The fields of a content part; cache marks where the server takes them."""
         extra = self._extra(part)
         if not extra:
             return {}
-        keys = ("detail", "cache_control") if self._quirks.cache_marks else ("detail",)
+        keys = ("detail", self._quirks.cache_mark)
         return {key: extra[key] for key in keys if key in extra}
 
     def _assistant(self, turn: Turn) -> Sequence[JsonObject]:
@@ -310,7 +314,7 @@ def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> list[JsonObj
         message: JsonObject = {
             "role": "tool",
             "tool_call_id": part.tool_call_id,
-            "content": text,
+            "content": marked_text(text, part.content, quirks.cache_mark),
         }
         if quirks.result_names:
             message["name"] = part.name
