@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check judges cover fix rules bench compare soak faults fuzz
+.PHONY: run demo test check judges cover fix rules recordings bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -49,6 +49,10 @@ fix: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.cli.reference
 	$(BIN)/python -m tests.rules.page
+
+# Recorded exchanges as judges of codecs and kit: make recordings RECORDINGS=folder-of-git-repositories; skipped without it.
+recordings: $(READY)
+	RECORDINGS="$(RECORDINGS)" $(BIN)/pytest -q tests/recordings
 
 # docs/rules.md from the rules as data.
 rules: $(READY)

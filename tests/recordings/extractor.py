@@ -1,10 +1,11 @@
 """Read recorded exchanges from git snapshots of public repositories.
 
-The environment variable ``RECORDINGS`` names a folder of bare or ordinary repositories. Nothing of them is committed.
+The environment variable ``RECORDINGS`` names a folder of bare or ordinary repositories, or a file into which their exchanges
+were written: ``RECORDINGS=folder python -m tests.recordings.extractor FILE``. Nothing of them is committed.
 
 Rules:
-1. Read are: vcrpy's cassettes (``interactions`` or ``requests``/``responses``), Ruby VCR's (``http_interactions``) and
-   HAR files, also gzipped.
+1. Read are: vcrpy's cassettes (``interactions`` or ``requests``/``responses``), Ruby VCR's (``http_interactions``),
+   httpmock's (``when``/``then``, several documents in a file; the folder names the provider) and HAR files, also gzipped.
 2. An exchange counts when its request is JSON with a history that one of the four dialects takes, or its address is
    one of a provider's; everything else in a cassette is skipped.
 3. A file that cannot be read or parsed is skipped.
@@ -15,11 +16,13 @@ import gzip
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
+import msgspec
 import yaml
 from msgspec import Struct
 
@@ -52,9 +55,22 @@ _HOSTS = (
     ("api.z.ai", "zai"),
     ("ollama.com", "ollama"),
     (":11434", "ollama"),
+    ("localhost:8080", "llamacpp"),
+    ("localhost:8000", "vllm"),
     ("bedrock-mantle", "mantle"),
     ("bedrock-runtime", "bedrock"),
 )
+
+
+#: Where the requests of httpmock's cassettes went, by folder.
+_FOLDERS = {
+    "openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com", "azure": "https://x.openai.azure.com",
+    "gemini": "https://generativelanguage.googleapis.com", "groq": "https://api.groq.com", "mistral": "https://api.mistral.ai",
+    "deepseek": "https://api.deepseek.com", "xai": "https://api.x.ai", "openrouter": "https://openrouter.ai",
+    "together": "https://api.together.xyz", "huggingface": "https://router.huggingface.co", "zai": "https://api.z.ai",
+    "moonshot": "https://api.moonshot.ai", "ollama": "http://localhost:11434", "llamacpp": "http://localhost:8080",
+    "vllm": "http://localhost:8000", "doubleword": "https://api.doubleword.ai",
+}  # fmt: skip
 
 
 class Recorded(Struct, frozen=True):
@@ -82,6 +98,14 @@ def repositories() -> list[Path]:
         return []
     heads = [*Path(folder).glob("*/HEAD"), *Path(folder).glob("*/*/HEAD")]
     return sorted({head.parent for head in heads if head.parent.name != "logs"})
+
+
+def all_exchanges() -> list[Recorded]:
+    """The exchanges of all repositories, or those of the file that the environment names."""
+    place = Path(os.environ.get(VARIABLE) or ".")
+    if place.is_file():
+        return msgspec.msgpack.decode(place.read_bytes(), type=list[Recorded])
+    return [each for repository in repositories() for each in exchanges(repository)]
 
 
 def exchanges(repository: Path) -> Iterator[Recorded]:
@@ -115,8 +139,20 @@ def _git(repository: Path, *words: str) -> bytes:
 
 def _interactions(path: str, data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     try:
-        document = as_object(_parse(path, data)) or {}
+        documents = list(_parse(path, data))
     except (yaml.YAMLError, ValueError):
+        return
+    for document in documents:
+        yield from _pairs(path, as_object(document) or {})
+
+
+def _pairs(path: str, document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    when, then = as_object(document.get("when")), as_object(document.get("then"))
+    if when is not None and then is not None:
+        folder = path.partition("cassettes/")[2].split("/")
+        host = _FOLDERS.get(folder[1] if len(folder) > 2 and folder[1] in _FOLDERS else folder[0])
+        if host is not None:
+            yield when | {"uri": f"{host}{as_text(when.get('path'))}"}, then
         return
     log = as_object(document.get("log"))
     if log is not None:
@@ -137,11 +173,11 @@ def _interactions(path: str, data: bytes) -> Iterator[tuple[dict[str, Any], dict
             yield request, response
 
 
-def _parse(path: str, data: bytes) -> object:
+def _parse(path: str, data: bytes) -> Iterator[object]:
     if path.removesuffix(".gz").endswith((".har", ".json")):
-        return json.loads(data)
+        return iter([json.loads(data)])
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load(data, Loader=loader)
+    return yaml.load_all(data, Loader=loader)
 
 
 def _recorded(source: str, request: dict[str, Any], response: dict[str, Any]) -> Recorded | None:
@@ -242,3 +278,7 @@ def _json(data: bytes) -> object:
         return json.loads(data)
     except ValueError:
         return None
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_bytes(msgspec.msgpack.encode(all_exchanges()))

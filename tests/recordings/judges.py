@@ -1,0 +1,594 @@
+"""What recorded exchanges show about the codecs and about the conformance kit.
+
+Rules:
+1. ``lost_words``: every string of a recorded answer's content is in the turn that is read from it.
+2. ``alarms``: what the kit says against a request that its provider accepted; a request that was refused for its body should
+   have one.
+3. ``changes``: a recorded request, read and written again for its provider, has the same messages up to ``normal_form``; where
+   it has not, a note says so.
+4. ``lost_behind``: the answer, sent back in the next request, still has every string that its provider takes back.
+
+The normal form: null is absent; a text stands for a list of one text; neighbours of one role are one message; arguments
+are compared as values; texts next to each other are one, with a blank line between; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
+``thought: false``, ``detail: auto``, the ``index`` of a call and reasoning that is said twice are absent; ``image_url`` is an
+object and ``input_audio`` a text; Gemini's names are in camel case and its call ids left out.
+"""
+
+# Recorded JSON has any shape.
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnknownArgumentType=false
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from itertools import groupby, zip_longest
+from typing import Any, cast
+
+import msgspec
+
+from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.history.values import Native, Text, Turn
+from multi_llm_chat.history.writer import write_history
+from multi_llm_chat.protocol._sse import SseDecoder
+from multi_llm_chat.protocol.conversion import turns_from
+from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.providers import ROWS
+from multi_llm_chat.protocol.rendered_request import Rendered
+from multi_llm_chat.protocol.request_settings import read_request
+from multi_llm_chat.testing.validators import PROVIDERS, Violation, validate
+from tests.recordings.extractor import Recorded
+
+Json = dict[str, Any]
+
+MESSAGES_KEYS = {
+    "openai_chat": "messages",
+    "openai_responses": "input",
+    "anthropic": "messages",
+    "gemini": "contents",
+}
+
+#: Servers without a row of their own, as which row they are asked; none: not judged.
+_ROWS = {"mantle": "openai", "vertex": "gemini", "other": None, "bedrock": None}
+#: A request with one of these leaves a part of its history at the server.
+_STORED = frozenset({"previous_response_id", "conversation"})
+
+
+def row_of(recorded: Recorded) -> str | None:
+    """The row of our table that asks this server; None if there is none, or if a part of the history is at the server."""
+    row = _ROWS.get(recorded.provider, recorded.provider)
+    if row is None or row not in ROWS or recorded.request.keys() & _STORED:
+        return None
+    return row if ROWS[row].dialect == recorded.dialect else None
+
+
+def model_of(recorded: Recorded) -> str:
+    """The model, from the body or the address."""
+    found = re.search(r"models/([^:/?]+)|deployments/([^:/?]+)", recorded.url)
+    named = recorded.request.get("model")
+    if isinstance(named, str) and named:
+        return named.removeprefix("models/")
+    return (found[1] or found[2]) if found else "unknown"
+
+
+def messages_of(recorded: Recorded) -> list[Any]:
+    """The request's history as a list."""
+    value = recorded.request.get(MESSAGES_KEYS[recorded.dialect])
+    if isinstance(value, str):
+        return [{"role": "user", "content": value}]
+    return cast("list[Any]", value) if isinstance(value, list) else [value]
+
+
+# The kit.
+
+_KIT = {"mantle": "openai", "vertex": "gemini"}
+_OWN = {"openai": "openai_responses", "anthropic": "anthropic", "gemini": "gemini"}
+
+#: Refusals that no body shows: keys, lengths, names of models, what the model wrote, addresses that cannot be reached.
+_NOT_THE_BODY = re.compile(
+    rb"api[ _]key|incorrect key|context (length|window|size)|prompt (is )?too long|token count|too_many_prompt_tokens"
+    rb"|does not exist|model_not_found|invalid model|invalid_model|not a valid model|supported api model names"
+    rb"|failed_generation|error while downloading|cannot fetch content|previous_response_not_found|billing|credit",
+    re.IGNORECASE,
+)
+
+
+def is_judged(recorded: Recorded) -> bool:
+    """Whether the kit knows the server."""
+    name = _KIT.get(recorded.provider, recorded.provider)
+    return name in PROVIDERS and _OWN.get(name, "openai_chat") == recorded.dialect
+
+
+def is_refused_for_its_body(recorded: Recorded) -> bool:
+    """Whether the body alone shows why the provider refused."""
+    return recorded.status in (400, 422) and not _NOT_THE_BODY.search(recorded.reply)
+
+
+def alarms(recorded: Recorded) -> list[Violation]:
+    """What the kit says against the request; status 200 is no refusal."""
+    name = _KIT.get(recorded.provider, recorded.provider)
+    found = validate(name, recorded.request, model=model_of(recorded))
+    return [violation for violation in found if violation.status != 200]
+
+
+# Answers.
+
+_NO_WORDS = frozenset(
+    {"type", "object", "role", "status", "format", "finish_reason", "id", "index", "channel"}
+)
+
+
+def lost_words(recorded: Recorded) -> list[str]:
+    """The places of strings in the answer that the turn does not have."""
+    row = row_of(recorded) or {"openai_chat": "openai-chat", "openai_responses": "openai"}.get(
+        recorded.dialect, recorded.dialect
+    )
+    turn = answer_of(recorded, row)
+    kept = write_history([turn])[0] if turn.parts else {}
+    return _missing(answer_items(recorded), kept)
+
+
+def answer_of(recorded: Recorded, row: str) -> Turn:
+    """The recorded answer as a turn."""
+    exchange = Exchange([], row, model=model_of(recorded), stream=recorded.is_stream)
+    exchange.begin(
+        recorded.status, {} if recorded.is_stream else {"content-type": "application/json"}
+    )
+    try:
+        exchange.receive(recorded.reply)
+        exchange.end()
+    except ProviderError as error:
+        if isinstance(error.partial, Turn):
+            return error.partial
+    return exchange.turn
+
+
+def answer_items(recorded: Recorded) -> list[Any]:
+    """The content of an answer: messages, items, blocks or parts; of a stream its joined deltas."""
+    frames = list(_frames(recorded))
+    match recorded.dialect:
+        case "openai_chat":
+            return _chat_items(frames, recorded.is_stream)
+        case "openai_responses":
+            return _response_items(frames, recorded.is_stream)
+        case "anthropic":
+            return _blocks(frames, recorded.is_stream)
+        case _:
+            return _gemini_parts(frames)
+
+
+def _frames(recorded: Recorded) -> Iterator[Json]:
+    if not recorded.is_stream:
+        chunks: Iterable[bytes] = [recorded.reply]
+    else:
+        parser = SseDecoder()
+        chunks = [data for _, data in [*parser.feed(recorded.reply), *parser.end()]]
+    for chunk in chunks:
+        try:
+            value: Any = json.loads(chunk)
+        except ValueError:
+            continue
+        for each in cast("list[Any]", value) if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                yield cast("Json", each)
+
+
+#: Strings of a delta that are not continued by the next one.
+_WHOLE = ("id", "type", "name", "role", "format", "signature")
+
+
+def _first_choice(frame: Json) -> list[Json]:
+    return [choice for choice in frame.get("choices") or [] if not choice.get("index")][:1]
+
+
+def _chat_items(frames: list[Json], streamed: bool) -> list[Any]:
+    if not streamed:
+        return [
+            choice["message"]
+            for frame in frames
+            for choice in _first_choice(frame)
+            if "message" in choice
+        ]
+    joined: dict[tuple[Any, ...], str] = {}
+    is_cut = any("error" in frame for frame in frames)
+    for frame in frames:
+        for choice in _first_choice(frame):
+            delta: Json = choice.get("delta") or {}
+            calls = {call.get("index", 0): call for call in delta.get("tool_calls") or []}
+            for path, text in _leaves({**delta, "tool_calls": calls}):
+                if path[-1].startswith("reasoning") and is_cut:
+                    continue  # STR-16: thinking of an aborted stream is not kept
+                fixed = path[-1] in _WHOLE or path[0] == "executed_tools"
+                joined[path] = text if fixed else joined.get(path, "") + text
+    return [{str(path[-1]): text} for path, text in joined.items()]
+
+
+def _response_items(frames: list[Json], streamed: bool) -> list[Any]:
+    if not streamed:
+        return [item for frame in frames for item in frame.get("output") or []]
+    return [frame["item"] for frame in frames if frame.get("type") == "response.output_item.done"]
+
+
+def _blocks(frames: list[Json], streamed: bool) -> list[Any]:
+    if not streamed:
+        return [block for frame in frames for block in frame.get("content") or []]
+    blocks: dict[int, Json] = {}
+    for frame in frames:
+        delta = frame.get("delta") or {}
+        if frame.get("type") == "content_block_start":
+            blocks[frame["index"]] = dict(frame["content_block"])
+        elif frame.get("type") == "content_block_delta" and frame.get("index") in blocks:
+            block = blocks[frame["index"]]
+            for key in ("text", "thinking", "signature"):
+                if isinstance(delta.get(key), str):
+                    block[key] = (block.get(key) or "") + delta[key]
+            if "citation" in delta:
+                block["citations"] = [*(block.get("citations") or []), delta["citation"]]
+            if isinstance(delta.get("partial_json"), str):
+                block["arguments"] = block.get("arguments", "") + delta["partial_json"]
+    return list(blocks.values())
+
+
+def _gemini_parts(frames: list[Json]) -> list[Any]:
+    parts: list[Any] = []
+    for frame in frames:
+        for candidate in (frame.get("candidates") or [])[:1]:
+            parts += (candidate.get("content") or {}).get("parts") or []
+    return parts
+
+
+def _missing(items: list[Any], kept: object) -> list[str]:
+    strings = {text for _, text in _leaves(kept)}
+    whole = json.dumps(kept, ensure_ascii=False)
+    values = {_canonical(value) for value in _objects(kept)}
+    lost: list[str] = []
+    for item in items:
+        for path, text in _leaves(item):
+            key = str(path[-1])
+            if key == "phase" and not any(name == "text" for (*_, name), _ in _leaves(item)):
+                continue  # of a message that says nothing
+            if key in _NO_WORDS or "logprobs" in path or not text.strip():
+                continue
+            if text in strings or json.dumps(text, ensure_ascii=False)[1:-1] in whole:
+                continue
+            if key in ("arguments", "input") and _is_same_value(text, values, whole):
+                continue
+            if _in_other_alphabet(text, whole):
+                continue
+            kind = str(cast("Json", item).get("type") or "") if isinstance(item, dict) else ""
+            lost.append(
+                f"{kind}:{'.'.join(str(step) for step in path if not isinstance(step, int))}"
+            )
+    return lost
+
+
+def _is_same_value(text: str, values: set[str], whole: str) -> bool:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return json.dumps(text, ensure_ascii=False)[1:-1].replace(" ", "") in whole.replace(" ", "")
+    return value in (None, {}) or _canonical(value) in values
+
+
+def _in_other_alphabet(text: str, whole: str) -> bool:
+    return len(text) > 16 and text.replace("-", "+").replace("_", "/").rstrip("=") in whole
+
+
+def _canonical(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
+
+
+def _objects(value: object) -> Iterator[object]:
+    if isinstance(value, dict):
+        yield cast("object", value)
+        for each in cast("Json", value).values():
+            yield from _objects(each)
+    elif isinstance(value, list):
+        for each in cast("list[Any]", value):
+            yield from _objects(each)
+
+
+def _leaves(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], str]]:
+    if isinstance(value, str):
+        if value and path:
+            yield path, value
+    elif isinstance(value, dict):
+        for key, each in cast("Json", value).items():
+            yield from _leaves(each, (*path, key))
+    elif isinstance(value, list):
+        for index, each in enumerate(cast("list[Any]", value)):
+            yield from _leaves(each, (*path, index))
+
+
+# Requests.
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """Where a request that was written again differs, and whether a note says so."""
+
+    place: str
+    was: Any
+    now: Any
+    notes: tuple[str, ...]
+
+
+def changes(recorded: Recorded) -> Difference | None:
+    """The first difference between the request's messages and what we write for them."""
+    row = row_of(recorded)
+    assert row is not None
+    rendered = write_again(recorded, row)
+    was = normal_form(recorded.dialect, messages_of(recorded))
+    now = normal_form(recorded.dialect, rendered.body[MESSAGES_KEYS[recorded.dialect]])
+    found = _difference(was, now)
+    if found is None:
+        return None
+    return Difference(*found, tuple(note.rule for note in rendered.notes))
+
+
+def write_again(recorded: Recorded, row: str, *more: Turn) -> Rendered:
+    """The request's history, written for the same provider and model."""
+    model = model_of(recorded)
+    turns = turns_from(messages_of(recorded), recorded.dialect, provider=row, model=model)
+    return Exchange(
+        read_request(
+            [*turns, *more],
+            row,
+            model=model,
+            tools=_functions(recorded),
+            options={"thinking": _thinking(recorded), "extra": _extra(recorded)},
+        )
+    ).rendered
+
+
+def _functions(recorded: Recorded) -> list[Any]:
+    found: list[Any] = []
+    for tool in recorded.request.get("tools") or []:
+        if not isinstance(tool, dict):
+            continue
+        tool = cast("Json", tool)
+        if recorded.dialect == "gemini":
+            listed = tool.get("functionDeclarations") or tool.get("function_declarations") or []
+            found += [{"name": each["name"], "inputSchema": {"type": "object"}} for each in listed]
+        elif recorded.dialect == "anthropic":
+            if "input_schema" in tool:
+                found.append({"name": tool["name"], "inputSchema": tool["input_schema"]})
+        elif tool.get("type") == "function":
+            found.append(tool)
+    return found
+
+
+def _extra(recorded: Recorded) -> Json:
+    """Tools that the provider runs itself."""
+    tools = [each for each in recorded.request.get("tools") or [] if isinstance(each, dict)]
+    if recorded.dialect == "anthropic" and any("input_schema" not in each for each in tools):
+        return {"tools": tools}
+    return {}
+
+
+def _thinking(recorded: Recorded) -> int | bool | str | None:
+    body = recorded.request
+    if recorded.dialect == "anthropic":
+        asked = body.get("thinking") or {}
+        kinds = {"enabled": asked.get("budget_tokens") or True, "adaptive": True, "disabled": False}
+        return kinds.get(str(asked.get("type")))
+    if recorded.dialect == "openai_chat":
+        asked = body.get("thinking")
+        if isinstance(asked, dict):
+            return cast("Json", asked).get("type") != "disabled"
+        return body.get("reasoning_effort")
+    return None
+
+
+def _difference(was: Any, now: Any, place: str = "") -> tuple[str, Any, Any] | None:
+    if was == now:
+        return None
+    if isinstance(was, dict) and isinstance(now, dict):
+        before, after = cast("Json", was), cast("Json", now)
+        keys = {**before, **after}
+        key = next(key for key in keys if before.get(key, _GONE) != after.get(key, _GONE))
+        return _difference(before.get(key, _GONE), after.get(key, _GONE), f"{place}.{key}")
+    if isinstance(was, list) and isinstance(now, list):
+        pairs = zip_longest(cast("list[Any]", was), cast("list[Any]", now), fillvalue=_GONE)
+        first = next(each for each in pairs if each[0] != each[1])
+        return _difference(*first, f"{place}[]")
+    return place, was, now
+
+
+_GONE = "(absent)"
+
+
+def normal_form(dialect: str, messages: list[Any]) -> list[Any]:
+    """The messages in the form in which they are compared."""
+    if dialect == "gemini":
+        return _gemini_form(messages)
+    merged: list[Json] = []
+    for item in messages:
+        message = _plain_form(item)
+        content = message.get("content")
+        if isinstance(content, str):
+            message["content"] = [content] if content else []
+        before = merged[-1] if merged else None
+        if before is not None and _joins(dialect, before, message):
+            both = [*before.get("content", []), *message.get("content", [])]
+            before["content"] = list(_joined(both))
+        else:
+            merged.append(message)
+    for message in merged:
+        if not message.get("content"):
+            message.pop("content", None)
+    return [message for message in merged if message.keys() - {"role"}]
+
+
+def _joins(dialect: str, before: Json, message: Json) -> bool:
+    plain = message.keys() <= {"role", "content"} and before.keys() <= {"role", "content"}
+    same = plain and before.get("role") == message.get("role")
+    return same and (
+        dialect == "anthropic" or message.get("role") in ("user", "system", "developer")
+    )
+
+
+_EMPTY_MEANS_ABSENT = ("annotations", "logprobs", "citations", "tool_calls", "reasoning_content")
+
+
+def _plain_form(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_plain_form(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    form: Json = {
+        key: _plain_form(each) for key, each in cast("Json", value).items() if each is not None
+    }
+    for key in _EMPTY_MEANS_ABSENT:
+        if form.get(key) in ([], ""):
+            del form[key]
+    for key, usual in (("detail", "auto"), ("is_error", False), ("type", "message")):
+        if form.get(key) == usual:
+            del form[key]
+    if "reasoning" in form and "reasoning_content" in form:
+        del form[
+            "reasoning_content" if form["reasoning"] == form["reasoning_content"] else "reasoning"
+        ]
+    if "reasoning" in form:
+        form["reasoning_content"] = form.pop("reasoning")
+    if "function" in form:
+        form.pop("index", None)
+    return _content_form(form)
+
+
+def _content_form(form: Json) -> Json:
+    if isinstance(form.get("arguments"), str):
+        form["arguments"] = _value_of(form["arguments"])
+    if form.get("type") == "image_url" and isinstance(form.get("image_url"), str):
+        form["image_url"] = {"url": form["image_url"]}
+    if form.get("type") == "input_audio" and isinstance(form.get("input_audio"), dict):
+        form["input_audio"] = form["input_audio"].get("data")
+    for key in ("content", "output"):
+        if isinstance(form.get(key), list):
+            form[key] = list(_joined(map(_text_form, form[key])))
+            if (key == "output" or form.get("type") == "tool_result") and len(form[key]) == 1:
+                form[key] = form[key][0]
+    for key in ("content", "output"):
+        if (key == "output" or form.get("type") == "tool_result") and isinstance(
+            form.get(key), str
+        ):
+            form[key] = form[key].replace("\n\n", "\n")
+    return form
+
+
+def _joined(parts: Iterable[Any]) -> Iterator[Any]:
+    """The parts with neighbouring texts as one."""
+    for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
+        if is_text:
+            yield "\n\n".join(group)
+        else:
+            yield from group
+
+
+def _text_form(part: Any) -> Any:
+    is_text = isinstance(part, dict) and part.keys() == {"type", "text"}
+    if is_text and part["type"] in ("text", "input_text", "output_text"):
+        return part["text"]
+    return part
+
+
+def _value_of(text: str) -> Any:
+    try:
+        return (json.loads(text) if text.strip() else {}) or {}
+    except ValueError:
+        return text
+
+
+def _gemini_form(messages: list[Any]) -> list[Any]:
+    merged: list[Json] = []
+    for item in messages:
+        content = _camel(item)
+        role = {"function": "user"}.get(content.get("role", "user"), content.get("role", "user"))
+        parts = content.get("parts") or []
+        parts = [parts] if isinstance(parts, dict) else parts
+        written = [_part_form(part) for part in parts if part != {"text": ""}]
+        if merged and merged[-1]["role"] == role:
+            merged[-1]["parts"] += written
+        else:
+            merged.append({"role": role, "parts": written})
+    return merged
+
+
+def _part_form(part: Any) -> Any:
+    if isinstance(part, str):
+        return {"text": part}
+    form = dict(part)
+    if form.get("thought") is False:
+        del form["thought"]
+    for key in ("functionCall", "functionResponse"):
+        if key in form:
+            form[key] = {name: each for name, each in form[key].items() if name != "id"}
+    if "functionCall" in form:
+        form["functionCall"].setdefault("args", {})
+    if "inlineData" in form:
+        form["inlineData"] = form["inlineData"] | {
+            "data": _alphabet(form["inlineData"].get("data", ""))
+        }
+    if "thoughtSignature" in form:
+        form["thoughtSignature"] = _alphabet(form["thoughtSignature"])
+    return form
+
+
+def _alphabet(text: str) -> str:
+    return text.replace("-", "+").replace("_", "/").rstrip("=")
+
+
+def _camel(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_camel(each) for each in cast("list[Any]", value)]
+    if not isinstance(value, dict):
+        return value
+    return {
+        re.sub(r"_([a-z])", lambda found: found[1].upper(), key) if key in _SNAKE else key: _camel(
+            each
+        )
+        for key, each in cast("Json", value).items()
+        if each is not None
+    }
+
+
+_SNAKE = frozenset(
+    {"function_call", "function_response", "inline_data", "file_data", "thought_signature", "mime_type", "file_uri",
+     "executable_code", "code_execution_result", "video_metadata", "media_resolution", "display_name", "tool_type"}
+)  # fmt: skip
+
+
+# Continuations.
+
+#: What a provider does not take back: labels of its own, and what our request says in another place.
+_NOT_SENT = frozenset({"call_id", "tool_call_id", "name", "phase"})
+
+
+#: An answer that the limit of tokens cut off: its unfinished call and its thinking are not kept (STR-14, STR-16).
+_CUT = re.compile(rb'"(?:length|max_tokens|max_output_tokens|MAX_TOKENS|model_length)"')
+
+
+def lost_behind(recorded: Recorded) -> list[str]:
+    """The places of strings in the answer that the next request to the same model does not have."""
+    row = row_of(recorded)
+    assert row is not None
+    turn = answer_of(recorded, row)
+    if not turn.parts or _CUT.search(recorded.reply):
+        return []
+    last = turn.parts[-1]
+    is_paused = isinstance(last, Native) and last.kind == "server_tool_use"  # ANT-47
+    more = () if is_paused else (Turn("user", (Text("Go on."),)),)
+    sent = write_again(recorded, row, turn, *more).body
+    lost = _missing([_sendable(recorded, item) for item in answer_items(recorded)], sent)
+    return [place for place in lost if re.split(r"[.:]", place)[-1] not in _NOT_SENT]
+
+
+def _sendable(recorded: Recorded, item: Any) -> Any:
+    """The item without what its provider does not take back."""
+    if not isinstance(item, dict):
+        return item
+    item = cast("Json", item)
+    if item.get("type") == "reasoning" and not item.get("encrypted_content"):
+        return {}  # RSP-03, RSP-06: without its encrypted form it is not sent
+    if recorded.provider == "openai-chat":
+        return {key: each for key, each in item.items() if key != "annotations"}
+    if recorded.dialect == "gemini" and "inlineData" in item:
+        return {}  # sound that a model made is described
+    return item
