@@ -34,7 +34,8 @@ class Rendered(Struct, frozen=True):
     ``notes`` say every change that was needed, with the id of the provider's rule that asks for
     it. ``names`` leads from tool names as sent to
     the caller's, ``arguments`` does the same for argument keys by tool, ``ids`` for call ids. ``headers`` are those
-    that this body needs besides the provider's usual ones, such as ``anthropic-beta``.
+    that this body needs besides the provider's usual ones, such as ``anthropic-beta``. ``binding`` belongs under
+    ``binding`` in the ``meta`` of the answer's turn, where the model binds its thinking to what precedes it (ANT-28).
     """
 
     provider: str
@@ -46,6 +47,7 @@ class Rendered(Struct, frozen=True):
     arguments: dict[str, dict[str, str]]
     ids: dict[str, str]
     headers: dict[str, str] = {}
+    binding: JsonObject = {}
 
 
 @overload
@@ -140,6 +142,7 @@ def _render(request: ModelRequest) -> Rendered:
         arguments={names.originals[name]: keys for name, keys in draft.arguments.items()},
         ids=repaired.ids,
         headers=encoded.headers,
+        binding=encoded.binding,
     )
 
 

@@ -93,11 +93,15 @@ class RequestDraft(Struct):
 
 
 class Encoded(Struct, frozen=True):
-    """A request in a dialect: the JSON body, the path below the base URL, and headers that the body needs."""
+    """A request in a dialect: the JSON body, the path below the base URL, and headers that the body needs.
+
+    ``binding`` is what the answer's thinking is bound to; it goes into the ``meta`` of the answer's turn.
+    """
 
     body: JsonObject
     path: str
     headers: dict[str, str] = {}
+    binding: JsonObject = {}
 
 
 def _carried(part: Part) -> Sequence[Media | Thinking]:

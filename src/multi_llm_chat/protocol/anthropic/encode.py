@@ -3,7 +3,8 @@
 Rules:
 1. What a model takes is data: ``ClaudeFamily``. Thinking is never turned off, given a budget, or combined with a forced
    tool where the model refuses that (ANT-32, ANT-33, ANT-15, ANT-34).
-2. Thinking is replayed in every turn or in none. It is replayed whenever the model thinks in this request (ANT-28, ANT-29).
+2. Thinking is replayed in every turn or in none. It is replayed whenever the model thinks in this request (ANT-28, ANT-29),
+   from the last change of what precedes it on.
 3. With a budget, thinking is off when the open tool loop does not begin with a thinking block: it cannot be made up (ANT-10).
 4. Blocks and fields of a beta come with its ``anthropic-beta`` value (ANT-53).
 5. The client's cache marks stay; our own take the places that are left, of four (ANT-44).
@@ -59,11 +60,10 @@ def encode(draft: RequestDraft) -> Encoded:
     thinking = _thinking_setting(draft, family, turns)
     kind = family.thinks if thinking is None else thinking["type"] != "disabled"
     writer = MessageWriter(draft, family, replays=bool(kind))
-    messages = writer.write(turns, sources)
     body: JsonObject = {
         "model": draft.model,
         "max_tokens": _max_tokens(draft, thinking),
-        "messages": messages,
+        "messages": [],
     }
     if draft.system_prompt:
         system = [draft.system_prompt, *system]
@@ -72,6 +72,7 @@ def encode(draft: RequestDraft) -> Encoded:
     if thinking is not None:
         body["thinking"] = thinking
     body |= _tools(draft, family, turns, thinking) | _settings(draft, family, thinking)
+    body["messages"] = writer.write(turns, sources, body)
     _ask_for_tool(draft, family, body)
     _ask_for_schema(draft, body)
     _mark_for_cache(draft, body, decorated=writer.decorated)
@@ -81,7 +82,8 @@ def encode(draft: RequestDraft) -> Encoded:
     extra = _extra(draft, thinking)
     may_need = writer.decorated or extra or "mcp_servers" in body
     betas = needed_betas(body | extra) if may_need else []
-    return Encoded(body | extra, PATH, {"anthropic-beta": ",".join(betas)} if betas else {})
+    headers = {"anthropic-beta": ",".join(betas)} if betas else {}
+    return Encoded(body | extra, PATH, headers, writer.binding(body))
 
 
 def _extra(draft: RequestDraft, thinking: JsonObject | None) -> JsonObject:

@@ -30,6 +30,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.protocol._model_families import ClaudeFamily
+from multi_llm_chat.protocol.anthropic.bound_prefix import find_binding, last_cut, prefix_hash
 from multi_llm_chat.protocol.anthropic.native_blocks import (
     SERVER_CALLS,
     is_server_result,
@@ -65,6 +66,8 @@ class MessageWriter:
         self._family = family
         self._replays = replays
         self._from = 0  # the first turn whose thinking is written
+        #: Where each turn begins: the message, and how many of its blocks stand before.
+        self._places: dict[int, tuple[int, int]] = {}
         self._declared = _declared_tools(draft)
         self._described: dict[
             tuple[int, int], str
@@ -74,18 +77,56 @@ class MessageWriter:
         #: Whether any block bears fields of Anthropic's own, cache marks among them.
         self.decorated = False
 
-    def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
-        """The messages."""
+    def write(
+        self, turns: Sequence[Turn], sources: Sequence[int | None], body: JsonObject
+    ) -> list[JsonObject]:
+        """The messages; ``body`` has the rest of what thinking is bound to."""
         if not self._draft.is_plain and any(
             type(part) is Native for turn in turns for part in turn.parts
         ):
             self.decorated = True
             self._judge_natives(turns, sources)
+        bound = find_binding(turns) if self._replays and self._family.binds_thinking else None
         if self._replays and self._family.binds_thinking:
-            self._from = _last_cut(turns) + 1
+            self._from = last_cut(turns) + 1
+        if bound is None:
+            return self._messages(turns, sources)
+        at, binding = bound
+        kept_from = binding.get("from")
+        self._from = max(self._from, kept_from if isinstance(kept_from, int) else 0)
+        noted = len(self._draft.notes)
+        messages = self._messages(turns, sources)
+        if prefix_hash(body, self._before(messages, at)) == binding.get("prefix"):
+            return messages
+        # What precedes the thinking has changed since: none of it is valid any more.
+        self._from = at + 1
+        del self._draft.notes[noted:]
+        self._draft.notes.append(
+            Note(
+                "ANT-28", sources[at], "left out thinking from before a change of what precedes it"
+            )
+        )
+        return self._messages(turns, sources)
+
+    def _before(self, messages: Sequence[JsonObject], at: int) -> list[JsonObject]:
+        """The messages as they were before this turn."""
+        place, blocks = self._places[at]
+        before = list(messages[:place])
+        if blocks:
+            before.append(messages[place] | {"content": messages[place]["content"][:blocks]})
+        return before
+
+    def binding(self, body: JsonObject) -> JsonObject:
+        """What the thinking of the answer to this request is bound to; nothing where the model binds none."""
+        if not (self._replays and self._family.binds_thinking):
+            return {}
+        return {"prefix": prefix_hash(body, body["messages"]), "from": self._from}
+
+    def _messages(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         messages: list[JsonObject] = []
         spoke = ""
         for at, turn in enumerate(turns):
+            self._places[at] = len(messages), 0
             role = "user" if turn.role in ("user", "tool") else "assistant"
             if turn.role == "system":
                 if self._may_say_system(messages, turns, at):
@@ -103,6 +144,7 @@ class MessageWriter:
             if role == spoke:
                 last = messages[-1]
                 last["content"] = blocks = as_blocks(last["content"])
+                self._places[at] = len(messages) - 1, len(blocks)
                 blocks.extend(as_blocks(said))
             else:
                 spoke = role
@@ -370,16 +412,6 @@ def _as_users(turn: Turn) -> Turn:
         for part in turn.parts
     ]
     return Turn("user", tuple(parts))
-
-
-def _last_cut(turns: Sequence[Turn]) -> int:
-    """The last turn that ends with thinking, which no message may; -1 if there is none."""
-    ends = (
-        at
-        for at in range(len(turns) - 1, -1, -1)
-        if turns[at].parts and type(turns[at].parts[-1]) is Thinking
-    )
-    return next(ends, -1)
 
 
 def as_blocks(said: str | list[JsonObject]) -> list[JsonObject]:

@@ -1,0 +1,63 @@
+"""What Claude's thinking is bound to, so that it is replayed only where it is still valid (ANT-28, ANT-29).
+
+Rules:
+1. The turn of an answer records in ``meta["binding"]`` a hash of everything that its request sent before it, and from which
+   turn on that request replayed thinking.
+2. If the next request sends the same before that turn, all thinking that was replayed then is valid again, and so is
+   the turn's own. Otherwise none of it is replayed: leaving out all thinking is always accepted.
+3. Thinking of which nothing is recorded, such as that of an imported history, goes back as it came.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+
+from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.values import JsonObject, Thinking, Turn
+
+
+def find_binding(turns: Sequence[Turn]) -> tuple[int, JsonObject] | None:
+    """The last turn with thinking, and what the request that it answered recorded about its prefix, if that is known."""
+    for at in range(len(turns) - 1, -1, -1):
+        if any(type(part) is Thinking for part in turns[at].parts):
+            binding = as_object(turns[at].meta.get("binding"))
+            return (at, binding) if binding is not None and "prefix" in binding else None
+    return None
+
+
+def prefix_hash(body: JsonObject, messages: Sequence[JsonObject]) -> str:
+    """A short form of everything that thinking behind these messages is bound to; cache marks do not count (ANT-29)."""
+    content = [(message["role"], _plain_blocks(message["content"])) for message in messages]
+    bound = [_plain_blocks(body.get("system", "")), _unmarked(body.get("tools")), content]
+    return sha256(msgspec.json.encode(bound, order="sorted")).hexdigest()[:32]
+
+
+def _plain_blocks(said: str | list[JsonObject]) -> Any:
+    return [{"type": "text", "text": said}] if isinstance(said, str) else _unmarked(said)
+
+
+def _unmarked(value: Any) -> Any:
+    """The blocks without cache marks."""
+    blocks: list[JsonObject] | None = as_list(value)
+    if blocks is None:
+        return value
+    return [
+        {
+            key: _unmarked(inner) if key == "content" else inner
+            for key, inner in block.items()
+            if key != "cache_control"
+        }
+        for block in blocks
+    ]
+
+
+def last_cut(turns: Sequence[Turn]) -> int:
+    """The last turn that ends with thinking, which no message may; -1 if there is none."""
+    ends = (
+        at
+        for at in range(len(turns) - 1, -1, -1)
+        if turns[at].parts and type(turns[at].parts[-1]) is Thinking
+    )
+    return next(ends, -1)
