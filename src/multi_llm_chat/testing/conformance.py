@@ -24,7 +24,9 @@ from multi_llm_chat.errors import BadRequest, ProviderError
 from multi_llm_chat.events import Event, Finish, TextDelta, ToolCallEnd, ToolCallStart, Usage
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 
-_HELLO: Final = [{"role": "user", "content": "Say hello."}]
+_HELLO: Final[list[JsonObject]] = [
+    {"role": "user", "content": [{"type": "text", "content": "Say hello."}]}
+]
 _TOOL: Final = {
     "name": "get_weather",
     "description": "The weather in a city",
