@@ -29,7 +29,11 @@ class Events:
         yield Finish("stop")
 
 
-@pytest.mark.parametrize("provider", [Good, Good(), Events, Events(), "simulated"], ids=str)
+@pytest.mark.parametrize(
+    "provider",
+    [Good, Good(), Events, Events(), "simulated"],
+    ids=["class", "object", "events class", "events", "name"],
+)
 def test_what_is_right_passes(provider: object):
     assert conform(provider) == []
 

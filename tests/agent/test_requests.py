@@ -9,7 +9,7 @@ from tests.agent.replies import whole_of
 from tests.asking import HISTORY
 from tests.servers import Reset, serving
 
-from multi_llm_chat import ModelRequest, Options
+from multi_llm_chat import ModelRequest, Options, ToolRegistry, create_provider
 from multi_llm_chat.agent.providers import ClaudeProvider, FallbackProvider, LLMProvider
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history
@@ -137,3 +137,41 @@ def test_a_keyword_that_no_call_has_is_named() -> None:
             call(HISTORY, **wrong)
     with pytest.raises(UsageError, match="Unknown options: colour"):
         provider.request(HISTORY, options={"colour": "red"})
+
+
+def test_tools_are_functions_registries_definitions_or_a_mixture():
+    def add(first: int, second: int) -> int:
+        """Add two numbers."""
+        return first + second
+
+    registry = ToolRegistry()
+    registry.tool(name="subtract")(add)
+    given: list[Any] = [
+        add,
+        registry,
+        {"name": "look", "description": "", "inputSchema": {"type": "object"}},
+    ]
+    provider = create_provider("openai", api_key="k")
+    assert [tool.name for tool in provider.request("hi", tools=given).tools] == [
+        "add",
+        "subtract",
+        "look",
+    ]
+    assert [tool.name for tool in provider.request("hi", tools=registry).tools] == ["subtract"]
+    assert [tool.name for tool in provider.request("hi", tools=add).tools] == ["add"]
+
+
+def test_a_misplaced_setting_is_told_where_it_belongs():
+    provider: Any = create_provider("openai", api_key="k")
+    with pytest.raises(TypeError, match="'temperature' is an option"):
+        provider.complete("hi", temperature=0.5)
+    with pytest.raises(TypeError, match="unknown argument 'temprature'"):
+        provider.complete("hi", temprature=0.5)
+
+
+def test_a_provider_speaks_under_another_name():
+    provider = create_provider("openai", api_key="k")
+    assert provider.with_speaker("gpt").request("hi").speaker == "gpt"
+    assert provider.speaker == "chatgpt"
+    chain = FallbackProvider([provider, create_provider("anthropic", api_key="k")])
+    assert [each.speaker for each in chain.with_speaker("both").chain] == ["both", "both"]

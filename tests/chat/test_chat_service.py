@@ -348,9 +348,15 @@ def test_what_the_user_typed_is_kept_beside_what_is_sent(read: Read) -> None:
         assert turn.meta == {"addressed": ["claude"], "typed": "@Claude, hello"}
 
 
-def test_speakers_must_be_called_as_they_speak() -> None:
-    with create_provider("claude", api_key="k") as provider, pytest.raises(UsageError, match="speaker='bob'"):  # fmt: skip
-        ChatService({"bob": provider})
+def test_a_provider_speaks_under_the_name_it_is_given() -> None:
+    with Simulator([Say("Here.")]) as simulator:
+        base = simulator.base_url("anthropic")
+        with (
+            create_provider("claude", api_key="k", base_url=base) as provider,
+            ChatService({"bob": provider}) as service,
+        ):
+            list(service.process_message("@bob hello"))
+            assert service.turns[-1].role == "bob"
 
 
 def test_a_simulation_costs_nothing() -> None:

@@ -8,7 +8,7 @@ Rules:
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from multi_llm_chat.agent._reply_stream import Inquiry
 from multi_llm_chat.agent.model_list import ModelInfo
@@ -41,6 +41,12 @@ class FallbackProvider(LLMProvider):
             options=first.options,
             speaker=first.speaker,
         )
+
+    def with_speaker(self, name: str) -> Self:
+        """The same chain, speaking under another name."""
+        twin = super().with_speaker(name)
+        twin.members = tuple(member.with_speaker(name) for member in self.members)
+        return twin
 
     def __repr__(self) -> str:
         return f"FallbackProvider({', '.join(member.name for member in self.members)})"

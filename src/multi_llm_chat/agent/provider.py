@@ -16,6 +16,7 @@ Rules:
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
+from copy import copy
 from hashlib import sha256
 from typing import Any, Final, Self, TypeAlias, TypedDict, Unpack
 
@@ -53,12 +54,15 @@ from multi_llm_chat.repair.policy import Note, RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 from multi_llm_chat.schema.python_types import schema_of
 from multi_llm_chat.schema.tool_definitions import find_tools
+from multi_llm_chat.tools.registry import definitions_of
+from multi_llm_chat.tools.tool_runner import ToolRunner
 
 #: How the messages of a provider look that has no dialect.
 _PLAIN_DIALECT: Final = "openai-chat"
 
 #: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
-Tools: TypeAlias = Iterable[Any] | ToolDefinition | None
+#: What a model is offered: functions, a ``ToolRegistry``, definitions, or a list with any of them.
+Tools: TypeAlias = Iterable[Any] | ToolDefinition | ToolRunner | Callable[..., Any] | None
 
 
 class AskSettings(TypedDict, total=False):
@@ -70,6 +74,14 @@ class AskSettings(TypedDict, total=False):
     schema: JsonObject | type[Any] | None
     #: How the history is repaired this time.
     policy: RepairPolicy | None
+
+
+def _misplaced(name: str) -> str:
+    """Where an unknown keyword argument belongs."""
+    if name in Options.__struct_fields__:
+        return f"{name!r} is an option: pass options={{{name!r}: …}}"
+    known = ", ".join(AskSettings.__annotations__)
+    return f"unknown argument {name!r}; known are: history, system_prompt, tools, {known}"
 
 
 class _OnClassToo:
@@ -141,6 +153,12 @@ class LLMProvider:
             timeouts=timeouts, connections_per_host=connections_per_host, breaker=breaker
         )
 
+    def with_speaker(self, name: str) -> Self:
+        """The same provider, speaking under another name; both use the same connections."""
+        twin = copy(self)
+        twin.speaker = twin._own_speaker = name
+        return twin
+
     def set_up(self, **settings: Unpack[ProviderSettings]) -> None:
         """Change settings of a provider that a factory made: ``model``, ``speaker``, ``options``, ``policy``, ``retry``."""
         self.model = settings.get("model") or self.model
@@ -179,18 +197,22 @@ class LLMProvider:
         schema: JsonObject | type[Any] | None = None,
         policy: RepairPolicy | None = None,
         stream: bool = True,
+        **unknown: Any,
     ) -> ModelRequest:
         """A request to this provider, ready for ``ask`` and ``ask_sync``; nothing is sent.
 
         Args:
             history: The conversation; not changed.
             system_prompt: Sent before everything else.
-            tools: Definitions in MCP, OpenAI, Anthropic or Gemini form.
+            tools: Functions, a ``ToolRegistry``, definitions in MCP, OpenAI, Anthropic or Gemini form, or a mixture.
             options: Settings of this call; those it does not name are the provider object's.
             schema: What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model.
             policy: How the history is repaired this time.
             stream: Whether the answer is streamed.
+            unknown: Nothing else: a ``TypeError`` says where the setting belongs.
         """
+        if unknown:
+            raise TypeError(_misplaced(next(iter(unknown))))
         settled = self._settled(options)
         if schema is not None:
             settled = replace(settled, schema=schema_of(schema))
@@ -199,7 +221,7 @@ class LLMProvider:
                 history,
                 self.name,
                 system_prompt=system_prompt,
-                tools=tools,
+                tools=definitions_of(tools),
                 policy=policy or self._policy,
                 options=settled,
                 stream=stream,

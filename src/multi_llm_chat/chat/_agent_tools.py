@@ -14,7 +14,7 @@ from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.background_loop import submit
 from multi_llm_chat.tools.mcp import ElicitationCallback, McpServers
 from multi_llm_chat.tools.tool import DEPS, Resume, Tool
-from multi_llm_chat.tools.tool_runner import ToolRunner, may_repeat, resume_policy
+from multi_llm_chat.tools.tool_runner import ToolRunner, is_runner, may_repeat, resume_policy
 
 #: The deps of the run whose tools are called; an agent sets them for each of its runs.
 RUN_DEPS: ContextVar[Any] = ContextVar("RUN_DEPS")
@@ -53,7 +53,7 @@ class AgentTools:
         self._runners: list[ToolRunner] = [self._own]
         self._servers: list[McpServers] = []
         self._started = False
-        given = [tools] if _is_runner(tools) else _as_list(tools)
+        given = [tools] if is_runner(tools) else _as_list(tools)
         for each in given:
             self._take(each)
         self._require_distinct()
@@ -62,7 +62,7 @@ class AgentTools:
         if isinstance(given, McpServers):
             self._servers.append(given)
             given = given.registry
-        if _is_runner(given):
+        if is_runner(given):
             if given not in self._runners:
                 self._runners.append(cast("ToolRunner", given))
         elif isinstance(given, Mapping):
@@ -146,12 +146,6 @@ class AgentTools:
             if any(each.name == name for each in runner.definitions()):
                 return runner
         return self._own
-
-
-def _is_runner(value: object) -> bool:
-    return all(
-        callable(getattr(value, name, None)) for name in ("definitions", "execute", "submit")
-    )
 
 
 def _as_list(value: Any) -> list[Any]:

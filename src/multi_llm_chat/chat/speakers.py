@@ -93,18 +93,12 @@ class Speakers(Mapping[str, Speaker]):
 
 
 def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
-    """Speakers from providers that exist already, or from objects that have ``ask`` or ``call_api``.
-
-    Raises:
-        UsageError: A provider has another speaker name than the one it is addressed by.
-    """
+    """Speakers from providers that exist already, or from objects that have ``ask`` or ``call_api``."""
     speakers: dict[str, Speaker] = {}
     for name, given in providers.items():
         provider = as_provider(given, name)
         if provider.speaker != name:
-            raise UsageError(
-                f"The provider of {name!r} speaks as {provider.speaker!r}; make it with speaker={name!r}"
-            )
+            provider = provider.with_speaker(name)
         speakers[name] = Speaker(name, provider, SpeakerSettings(provider.name))
     return Speakers({name: (lambda speaker=speaker: speaker) for name, speaker in speakers.items()})
 

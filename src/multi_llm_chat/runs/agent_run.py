@@ -26,9 +26,9 @@ from multi_llm_chat.events import (
     ToolFinished,
     Usage,
 )
-from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject, ToolResult, Turn
 from multi_llm_chat.history.writer import write_call, write_part
+from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.channel import EventSink
@@ -36,6 +36,7 @@ from multi_llm_chat.runs.driver import RunDriver
 from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.tools.background_loop import portal_loop, wait_for
+from multi_llm_chat.tools.registry import tools_from
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
@@ -78,7 +79,7 @@ class _Run:
         self,
         provider: LLMProvider,
         history: Iterable[Any],
-        tools: ToolRunner,
+        tools: ToolRunner | Iterable[Any],
         *,
         system_prompt: str | None = None,
         options: Options | None = None,
@@ -93,8 +94,8 @@ class _Run:
 
         Args:
             provider: The provider that answers.
-            history: The conversation so far; not changed.
-            tools: Runs the tools: a ``ToolRegistry``, or any ``ToolRunner``.
+            history: The conversation so far, in any form that ``render`` reads; not changed. A string is a message.
+            tools: A ``ToolRegistry`` or another ``ToolRunner``, or a list of functions.
             system_prompt: Sent before the history.
             options: Settings of every request; the provider's own if not given.
             limits: How far the run may go.
@@ -106,8 +107,8 @@ class _Run:
         """
         self._spec = RunSpec(
             provider,
-            read_history(history),
-            tools,
+            read_any(history),
+            tools_from(tools),
             provider.speaker,
             conversation=conversation,
             system_prompt=system_prompt,

@@ -39,7 +39,7 @@ def _limits(
 async def execute_with_tools_stream(
     provider: LLMProvider,
     history: Iterable[Any],
-    tools: ToolRunner,
+    tools: ToolRunner | Iterable[Any],
     *,
     system_prompt: str | None = None,
     max_iterations: int | None = None,
@@ -51,8 +51,8 @@ async def execute_with_tools_stream(
 
     Args:
         provider: The provider that answers.
-        history: The conversation so far; not changed.
-        tools: Runs the tools: a ``ToolRegistry``, or any ``ToolRunner``.
+        history: The conversation so far, in any form that ``render`` reads; not changed. A string is a message.
+        tools: A ``ToolRegistry`` or another ``ToolRunner``, or a list of functions.
         system_prompt: Sent before the history.
         max_iterations: How often the model may ask for tools; 10 if not given.
         timeout: Seconds after which the run ends with what was said, also while the model speaks or a tool runs.
@@ -78,7 +78,7 @@ async def execute_with_tools_stream(
 async def execute_with_tools(
     provider: LLMProvider,
     history: Iterable[Any],
-    tools: ToolRunner,
+    tools: ToolRunner | Iterable[Any],
     *,
     system_prompt: str | None = None,
     max_iterations: int | None = None,
@@ -104,7 +104,7 @@ async def execute_with_tools(
 def execute_with_tools_sync(
     provider: LLMProvider,
     history: Iterable[Any],
-    tools: ToolRunner,
+    tools: ToolRunner | Iterable[Any],
     *,
     system_prompt: str | None = None,
     max_iterations: int | None = None,

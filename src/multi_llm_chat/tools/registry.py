@@ -16,7 +16,7 @@ import fnmatch
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, overload
+from typing import Any, Final, TypeVar, cast, overload
 
 from msgspec import Struct, structs
 
@@ -40,6 +40,7 @@ from multi_llm_chat.tools.tool import (
     ToolContext,
     ToolOutput,
 )
+from multi_llm_chat.tools.tool_runner import ToolRunner, is_runner
 
 #: Seconds a tool may take.
 DEFAULT_TIMEOUT: Final = 30.0
@@ -394,6 +395,55 @@ class ToolRegistry:
                 f"{call.error}. Call it again with one JSON object that fits its schema."
             )
         return entry
+
+
+def tools_from(given: object) -> ToolRunner:
+    """A runner of tools: itself, or a registry of the functions and ``Tool`` values in a list.
+
+    Raises:
+        UsageError: It is neither, or something in the list is no tool that could run.
+    """
+    if is_runner(given):
+        return cast("ToolRunner", given)
+    registry = ToolRegistry()
+    for each in _members(given):
+        if isinstance(each, Tool):
+            registry.add(each)
+        elif callable(each):
+            registry.tool(each)
+        else:
+            raise UsageError(
+                f"{each!r} is no tool that could run: give functions, or a ToolRegistry with them"
+            )
+    return registry
+
+
+def definitions_of(given: object) -> object:
+    """What a model can be offered of functions, ``Tool`` values, registries and definitions in any mixture."""
+    if given is None or isinstance(given, ToolDefinition | Mapping):
+        return cast("object", given)
+    if is_runner(given):
+        return list(cast("ToolRunner", given).definitions())
+    offered: list[object] = []
+    for each in _members(given):
+        if is_runner(each):
+            offered += cast("ToolRunner", each).definitions()
+        elif isinstance(each, Tool) or callable(each):
+            tool = each if isinstance(each, Tool) else function_tool(each)
+            offered.append(ToolDefinition(tool.name, tool.description, tool.schema))
+        else:
+            offered.append(each)
+    return offered
+
+
+def _members(given: object) -> Iterable[Any]:
+    if callable(given) or isinstance(given, Tool):
+        return (given,)
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes):
+        return cast("Iterable[Any]", given)
+    raise UsageError(
+        f"tools must be functions, a ToolRegistry or a list of definitions (actual type: {type(given).__name__})"
+    )
 
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:

@@ -45,6 +45,11 @@ class AskingRunner(Protocol):
         ...
 
 
+def is_runner(value: object) -> bool:
+    """Whether it is a ``ToolRunner``."""
+    return all(callable(getattr(value, name, None)) for name in ("definitions", "execute"))
+
+
 async def may_repeat(tools: ToolRunner, call: ToolCall, conversation: str | None) -> bool:
     """Whether a call that was interrupted is to be made again; not where no user can be asked."""
     return isinstance(tools, AskingRunner) and await tools.may_repeat(
