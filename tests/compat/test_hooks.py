@@ -347,3 +347,27 @@ def test_a_handler_asks_a_provider_with_code_of_its_own(registry: ToolRegistry):
     result = handler.process_stream(None, StreamingRequest("r", payload), response, StreamContext())
     assert (result.text, result.error) == ("I read: Sunny in Paris", None)
     assert response["choices"][0]["message"]["content"] == "I read: Sunny in Paris"
+
+
+def test_the_seeds_private_names_work(registry: ToolRegistry):
+    """Seed 004, "verifiche": each method that it lists can be called."""
+    bus: Any = Bus("emit_event")
+    serve_tools(registry, bus)
+    handler: Any = GptHandler(bus, logging.getLogger("mine"))
+    assert handler.supports_tools() == True  # noqa: E712 - as the seed writes it
+    assert (handler.logger.name, handler.event_system is not None) == ("mine", True)
+    [definition] = handler._request_tool_definitions()
+    assert handler._convert_tool_definition(definition)["function"]["parameters"] == definition["input_schema"]  # fmt: skip
+    assert handler._execute_tool_via_event("get_weather", {"location": "Paris"}) == "Sunny in Paris"
+    call = {"id": "call_123", "function": {"name": "get_weather", "arguments": '{"location": "Rome"}'}}  # fmt: skip
+    results = handler._execute_tools([call], StreamContext())
+    assert results == [
+        {"tool_call_id": "call_123", "role": "tool", "name": "get_weather", "content": "Sunny in Rome"}
+    ]  # fmt: skip
+    payload: dict[str, Any] = {"model": "gpt-4", "messages": [{"role": "user", "content": "Weather?"}]}  # fmt: skip
+    reply = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [call | {"type": "function"}]}}]}  # fmt: skip
+    continued = handler._build_continuation_payload(payload, reply, results)
+    assert [message["role"] for message in continued["messages"]] == ["user", "assistant", "tool"]
+    assert len(payload["messages"]) == 1
+    handler._on_tool_execution_response({"result": "late"})
+    handler._on_enabled_tools_response({"tool_definitions": []})

@@ -21,9 +21,10 @@ from msgspec.structs import replace
 from multi_llm_chat.agent.effects import CallModel, Outcome
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.provider import LLMProvider
-from multi_llm_chat.compat.handlers._event_system import event_system_of
+from multi_llm_chat.compat.handlers._event_system import EventSystem, event_system_of
 from multi_llm_chat.compat.handlers._event_tools import EventTools, tools_of
-from multi_llm_chat.compat.handlers._handler_run import HandlerRun, failed
+from multi_llm_chat.compat.handlers._forms import FORMS
+from multi_llm_chat.compat.handlers._handler_run import HandlerRun, failed, written_results
 from multi_llm_chat.compat.handlers._payloads import joined_tools, payload_of
 from multi_llm_chat.compat.handlers._processor import Listeners, StreamingProcessor
 from multi_llm_chat.compat.handlers._response_bytes import close_response
@@ -36,6 +37,7 @@ from multi_llm_chat.compat.handlers._stream_context import (
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject, Text, ToolCall, ToolResult, Turn
+from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.providers import is_known, provider_row
 from multi_llm_chat.protocol.rendered_request import render
 from multi_llm_chat.request import Options, ToolDefinition
@@ -82,6 +84,16 @@ class StreamHandler:
         if tools is None and self._events is not None:
             self._tools = EventTools(self._events)
         self._running: set[Cancellation] = set()
+
+    @property
+    def event_system(self) -> EventSystem | None:
+        """The event system, if there is one."""
+        return self._events
+
+    @property
+    def logger(self) -> logging.Logger:
+        """Where failures of listeners are noted."""
+        return self._logger or logging.getLogger(__name__)
 
     def supports_tools(self) -> bool:
         """Whether tools can be used: yes."""
@@ -291,6 +303,29 @@ class StreamHandler:
         if self._tools is None:
             raise UsageError("The handler has no tools")
         return self._tools.submit(ToolCall(tool_name, tool_input, "")).result().content
+
+    def _execute_tools(self, tool_calls: Sequence[Any], context: StreamContext) -> list[JsonObject]:
+        """Run calls in the provider's own form; their results as messages."""
+        tools = self._tools or tools_of(context.tool_registry)
+        if tools is None:
+            raise UsageError("The handler has no tools")
+        row = provider_row(self.provider)
+        turns = turns_from(FORMS[row.dialect].calls(list(tool_calls)), row.dialect)
+        calls = [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
+        running = [tools.submit(call, conversation=context.conversation) for call in calls]
+        return written_results([future.result() for future in running])
+
+    def _on_tool_execution_response(self, data: JsonObject) -> None:
+        """Take an answer that the application has received itself."""
+        self._take_answer("tool_execution_response", data)
+
+    def _on_enabled_tools_response(self, data: JsonObject) -> None:
+        """Take an answer that the application has received itself."""
+        self._take_answer("enabled_tools_response", data)
+
+    def _take_answer(self, name: str, data: JsonObject) -> None:
+        if self._events is not None:
+            self._events.emit(name, data)
 
     def _replaced(self, hook: str) -> bool:
         own, base = type(self), StreamHandler

@@ -39,7 +39,7 @@ from multi_llm_chat.compat.handlers._stream_context import (
 )
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, UsageError
 from multi_llm_chat.events import CompressionNote, Usage
-from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import JsonObject, Part, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.conversion import turns_from
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.request import Options, ToolDefinition
@@ -150,7 +150,9 @@ class HandlerRun:
                 note.tokens_after,
             )
         if self._build is not None:
-            body = self._build(self._last_payload, self._response, _written(effect.history[-1]))
+            body = self._build(
+                self._last_payload, self._response, written_results(effect.history[-1].parts)
+            )
         self._last_payload = body
         self._sent += 1
         request = msgspec.structs.replace(
@@ -256,8 +258,8 @@ class HandlerRun:
 BuildPayload: TypeAlias = Callable[[JsonObject, JsonObject, list[JsonObject]], JsonObject]
 
 
-def _written(turn: Turn) -> list[JsonObject]:
-    """The results of a round as the seeds write them."""
+def written_results(parts: Sequence[Part]) -> list[JsonObject]:
+    """The results among the parts as the seeds write them."""
     return [
         {
             "tool_call_id": part.tool_call_id,
@@ -265,7 +267,7 @@ def _written(turn: Turn) -> list[JsonObject]:
             "name": part.name,
             "content": part.content,
         }
-        for part in turn.parts
+        for part in parts
         if isinstance(part, ToolResult)
     ]
 
