@@ -21,6 +21,7 @@ from typing import Self
 from msgspec import Struct
 
 from multi_llm_chat.chat.workspace import Workspace
+from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import nearest, one_line, print_message
 from multi_llm_chat.cli.slash_commands import COMMANDS, LeaveChat, Session, run_command
 from multi_llm_chat.cli.terminal import (
@@ -56,7 +57,10 @@ class DeferredApprovals:
         decided: Future[Decision] = Future()
         self._waiting.put((request, decided))
         self._announce(
-            f"{one_line(request.tool)} waits for your decision: press Enter to be asked."
+            tr(
+                "{tool} waits for your decision: press Enter to be asked.",
+                tool=one_line(request.tool),
+            )
         )
         return decided.result()
 
@@ -89,7 +93,7 @@ class ChatOptions(Struct, frozen=True):
 
 
 def _report_interrupted(info: RunInfo) -> None:
-    print_message(f"Continuing an interrupted answer of @{info.speaker}.")
+    print_message(tr("Continuing an interrupted answer of @{speaker}.", speaker=info.speaker))
 
 
 class ChatRepl:
@@ -106,7 +110,7 @@ class ChatRepl:
         service.load()
         self.session = Session(self.workspace, service)
         if service.turns:
-            print_message(f"Continuing after {len(service.turns)} turns.")
+            print_message(tr("Continuing after {count} turns.", count=len(service.turns)))
         if waiting := service.outbox():
             wait = "message waits" if len(waiting) == 1 else "messages wait"
             print_message(f"{len(waiting)} {wait} to be sent; /outbox lists them.")
@@ -178,7 +182,7 @@ class ChatRepl:
             if not sys.stdin.isatty():
                 raise
             self.session.restore_draft(line)
-            print_message("Not sent.")
+            print_message(tr("Not sent."))
             return False
         return True
 
@@ -188,7 +192,7 @@ class ChatRepl:
         return Vocabulary(
             {name: service.speakers.model_of(name) for name in service.names},
             self.workspace.settings.groups,
-            {f"/{name}": command.usage for name, command in COMMANDS.items()},
+            {f"/{name}": tr(command.usage) for name, command in COMMANDS.items()},
         )
 
     def toolbar(self) -> str:
@@ -214,8 +218,17 @@ class ChatRepl:
             return run_command(self.session, word[1:], rest.strip())
         if word.startswith("/") and word[1:].isalpha() and not line.startswith(" "):
             near = nearest(word[1:], COMMANDS)
-            meant = f"did you mean /{near}?" if near else "/help lists them."
-            print_message(f"There is no command {word}; {meant} Begin with a space to send it.")
+            text = tr(
+                "There is no command {word}; /help lists them. Begin with a space to send it.",
+                word=word,
+            )
+            if near:
+                text = tr(
+                    "There is no command {word}; did you mean /{near}? Begin with a space to send it.",
+                    word=word,
+                    near=near,
+                )
+            print_message(text)
             return None
         return self.session.say(line.strip())
 
@@ -239,5 +252,5 @@ class ChatRepl:
 def _show(board: Board, event: Event, names: tuple[str, ...]) -> None:
     if isinstance(event, MessageSaved) and not event.addressed:
         known = ", ".join(f"@{name}" for name in names)
-        board.notice(f"(noted; address a speaker to get an answer: {known}, @all)")
+        board.notice(tr("(noted; address a speaker to get an answer: {known}, @all)", known=known))
     show(board, event)

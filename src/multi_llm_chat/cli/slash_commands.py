@@ -22,6 +22,7 @@ from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach, read_files_at
+from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import one_line, print_message
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import find_conversation
@@ -82,7 +83,7 @@ def run_command(session: Session, name: str, rest: str) -> EventStream | None:
 
 def _help(_session: Session, _rest: str) -> None:
     for name, command in COMMANDS.items():
-        print_message(f"/{name:10} {command.usage}")
+        print_message(f"/{name:10} {tr(command.usage)}")
 
 
 def _model(session: Session, rest: str) -> None:
@@ -103,11 +104,13 @@ def _model(session: Session, rest: str) -> None:
 
 def _system(session: Session, rest: str) -> None:
     if not rest:
-        print_message(session.service.own_settings.get("system_prompt") or "There is no system prompt of this conversation.")  # fmt: skip
+        print_message(session.service.own_settings.get("system_prompt") or tr("There is no system prompt of this conversation."))  # fmt: skip
         return
     prompt = None if rest in ("-", "none", "clear") else rest
     session.service.configure(system_prompt=prompt)
-    print_message("The system prompt is set." if prompt else "The system prompt is taken back.")
+    print_message(
+        tr("The system prompt is set.") if prompt else tr("The system prompt is taken back.")
+    )
 
 
 def _history(session: Session, rest: str) -> None:
@@ -144,7 +147,7 @@ def _load(session: Session, words: str) -> None:
 
 def _new(session: Session, _words: str) -> None:
     session.service.open()
-    print_message("A new conversation begins.")
+    print_message(tr("A new conversation begins."))
 
 
 def _reset(session: Session, _words: str) -> None:
@@ -153,8 +156,8 @@ def _reset(session: Session, _words: str) -> None:
     session.service.open()
     if prompt:
         session.service.configure(system_prompt=prompt)
-    kept = " The system prompt stays." if prompt else ""
-    print_message(f"A new conversation begins.{kept}")
+    kept = tr("A new conversation begins. The system prompt stays.")
+    print_message(kept if prompt else tr("A new conversation begins."))
 
 
 def _search(session: Session, words: str) -> None:
@@ -164,7 +167,7 @@ def _search(session: Session, words: str) -> None:
             f"{hit.conversation}  {one_line(hit.title)}\n    {one_line(hit.author)}: {one_line(hit.snippet)}"
         )
     if not hits:
-        print_message("Nothing was found.")
+        print_message(tr("Nothing was found."))
 
 
 _HISTORY: Final[dict[str, Callable[[Session, str], None]]] = {
@@ -185,7 +188,7 @@ def _tools(session: Session, rest: str) -> None:
     for tool in tools.listing():
         print_message(f"{tool.name:32} {tool.approval if tool.enabled else 'off':7} {tool.source}")
     if not tools.listing():
-        print_message("There are no tools; see: mlc mcp add")
+        print_message(tr("There are no tools; see: mlc mcp add"))
 
 
 def _mcp(session: Session, _rest: str) -> None:
@@ -193,7 +196,7 @@ def _mcp(session: Session, _rest: str) -> None:
     for state in servers.states() if servers else ():
         print_message(f"{state.server:16} {state.state:10} {one_line(state.message)}")
     if not servers:
-        print_message("There are no MCP servers; see: mlc mcp add")
+        print_message(tr("There are no MCP servers; see: mlc mcp add"))
 
 
 def _export(session: Session, rest: str) -> None:
@@ -208,7 +211,7 @@ def _export(session: Session, rest: str) -> None:
         place.write_text(written, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{place} cannot be written: {error.strerror}") from None
-    print_message(f"Written to {place}")
+    print_message(tr("Written to {place}", place=place))
 
 
 def _import(session: Session, rest: str) -> None:
@@ -230,13 +233,19 @@ def _copy(session: Session, rest: str) -> None:
         and (words := "".join(part.content for part in turn.parts if isinstance(part, Text)))
     ]
     if not answers:
-        raise UsageError("There is no answer to copy yet")
+        raise UsageError(tr("There is no answer to copy yet"))
     if rest and not rest.isdecimal():
-        raise UsageError(f"/copy takes a number, 0 for the last answer; not {one_line(rest)!r}")
+        raise UsageError(
+            tr("/copy takes a number, 0 for the last answer; not {rest}", rest=repr(one_line(rest)))
+        )
     number = int(rest or 0)
     if number >= len(answers):
         raise UsageError(
-            f"There is no answer {number}: 0 is the last one, {len(answers) - 1} the first"
+            tr(
+                "There is no answer {number}: 0 is the last one, {first} the first",
+                number=number,
+                first=len(answers) - 1,
+            )
         )
     words = answers[number]
     if not sys.stdout.isatty():
@@ -245,8 +254,10 @@ def _copy(session: Session, rest: str) -> None:
     # The terminal itself has the clipboard, also on another machine (OSC 52).
     coded = base64.b64encode(words.encode()).decode()
     click.echo(f"\x1b]52;c;{coded}\x07", nl=False)
-    which = f"Answer {number}" if number else "The last answer"
-    print_message(f"{which} is in the clipboard, if the terminal allows it.")
+    other = tr("Answer {number} is in the clipboard, if the terminal allows it.", number=number)
+    print_message(
+        other if number else tr("The last answer is in the clipboard, if the terminal allows it.")
+    )
 
 
 def _retry(session: Session, _rest: str) -> EventStream:
@@ -260,7 +271,7 @@ def _continue(session: Session, rest: str) -> EventStream:
 def _edit(session: Session, rest: str) -> EventStream | None:
     last = next((turn for turn in reversed(session.service.turns) if turn.role == "user"), None)
     if last is None:
-        raise UsageError("There is no message to edit yet")
+        raise UsageError(tr("There is no message to edit yet"))
     if rest:
         return session.service.edit(last.id or "", rest)
     session.edit(last.id or "", typed(last))
@@ -270,7 +281,7 @@ def _edit(session: Session, rest: str) -> EventStream | None:
 def _cost(session: Session, _rest: str) -> None:
     store, conversation = session.service.store, session.service.conversation
     if not session.service.turns:
-        print_message("Nothing was spent yet.")
+        print_message(tr("Nothing was spent yet."))
         return
     for name, total in store.run(operations.totals, conversation, "speaker").items():
         costs = " + ".join(cost_text(amount) for amount in total.costs.values())
@@ -284,7 +295,7 @@ def _attach(session: Session, rest: str) -> None:
         raise UsageError("Name a file: /attach PATH")
     attach((rest,))  # what cannot be sent is reported now
     session.attached.append(rest)
-    print_message(f"{rest} goes with the next message.")
+    print_message(tr("{file} goes with the next message.", file=rest))
 
 
 def _outbox(session: Session, rest: str) -> EventStream | None:
@@ -294,7 +305,7 @@ def _outbox(session: Session, rest: str) -> EventStream | None:
         for number, message in enumerate(waiting, 1):
             print_message(f"{number:3} {one_line(message.text)}")
         if not waiting:
-            print_message("No message waits.")
+            print_message(tr("No message waits."))
         return None
     number, _, text = rest.strip().partition(" ")
     if word not in ("send", "edit", "withdraw") or not number.isdecimal():
@@ -308,13 +319,15 @@ def _outbox(session: Session, rest: str) -> EventStream | None:
         session.service.edit_queued(message.id, text)
     else:
         session.service.withdraw(message.id)
-    print_message("The message is changed." if word == "edit" else "The message is withdrawn.")
+    print_message(
+        tr("The message is changed.") if word == "edit" else tr("The message is withdrawn.")
+    )
     return None
 
 
 def _queue(session: Session, rest: str) -> None:
     session.service.queue(rest)
-    print_message("The message waits; /outbox send 1 sends the first one.")
+    print_message(tr("The message waits; /outbox send 1 sends the first one."))
 
 
 def _leave(_session: Session, _rest: str) -> None:

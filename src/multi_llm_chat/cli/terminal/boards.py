@@ -20,6 +20,7 @@ from typing import Protocol, Self, TextIO
 from msgspec import Struct
 
 from multi_llm_chat import errors
+from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.cli.terminal.screen import capabilities_of
 from multi_llm_chat.cli.terminal.words import (
@@ -207,7 +208,7 @@ class PlainBoard:
 
     def resume(self, speaker: str) -> None:
         """The speaker's answer was interrupted and begins anew."""
-        self._take(speaker, _Note((RESUMED,)))
+        self._take(speaker, _Note((tr(RESUMED),)))
 
     def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
         """The speaker cannot answer."""
@@ -264,7 +265,9 @@ class PlainBoard:
                 text = sanitize(item.text)
                 self._write_text(text)
                 answer.open_line = not text.endswith("\n") if text else answer.open_line
+                answer.has_words = answer.has_words or not text.isspace()
             case ToolFinished():
+                answer.has_words = False  # the answer comes behind its tools
                 self._tool(answer, item)
             case Usage():
                 answer.usage += item
@@ -292,7 +295,7 @@ class PlainBoard:
 
     def _end(self, answer: "_Answer", summary: AnswerSummary) -> None:
         if summary.stop not in {"length", "refusal"}:
-            self._note(stop_text(summary.stop), answer)
+            self._note(stop_text(summary.stop, is_empty=not answer.has_words), answer)
         seconds = time.monotonic() - answer.begun
         words = usage_text(summary.usage or answer.usage, summary.cost, seconds)
         self._note(f"{one_line(answer.speaker)}: {words}", answer)
@@ -323,3 +326,4 @@ class _Answer:
         self.named = False
         self.over = False
         self.open_line = False
+        self.has_words = False

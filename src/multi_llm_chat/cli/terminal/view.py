@@ -16,6 +16,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 
 from rich.console import RenderableType
 
+from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.terminal.cards import (
     card,
     failure,
@@ -218,6 +219,7 @@ class TerminalAnswer:
         self._doing = "waiting"
         self._tokens = 0
         self._usage = Usage()
+        self._has_words = False
         self._kind = ""
         self._sections: deque[Section] = deque(
             [RemarkSection(renderer, header(speaker, model), "header")]
@@ -235,6 +237,7 @@ class TerminalAnswer:
                 self._doing = "running tools"
                 self._tool(event.call).start()
             case ToolFinished():
+                self._has_words = False  # the answer comes behind its tools
                 self._doing = "waiting"
                 self._tool(event.call).finish(event.result, event.seconds)
             case TurnFinished():
@@ -254,6 +257,7 @@ class TerminalAnswer:
                 | ToolCallEnd()
                 | NativeItem()
             ):
+                self._has_words |= isinstance(event, TextDelta) and not event.text.isspace()
                 self._take_delta(event)
             case _:
                 pass  # nothing to be shown
@@ -290,7 +294,7 @@ class TerminalAnswer:
         end = summary or AnswerSummary()
         self._close_all()
         if end.stop not in {"length", "refusal"}:  # the reply's own ending was shown
-            self._notice(stop_text(end.stop))
+            self._notice(stop_text(end.stop, is_empty=not self._has_words))
         words = usage_text(end.usage or self._usage, end.cost, self._seconds())
         self._end_with(RemarkSection(self._renderer, usage(words), "usage"))
 
@@ -304,7 +308,7 @@ class TerminalAnswer:
         while self._sections and not self._sections[-1].closed:
             self._sections.pop()
         self._doing = "waiting"
-        self._sections.append(RemarkSection(self._renderer, usage(RESUMED), "resumed"))
+        self._sections.append(RemarkSection(self._renderer, usage(tr(RESUMED)), "resumed"))
 
     def settled(self, width: int) -> list[str]:
         """The lines that stay, since the last time."""

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.errors import (
     AuthError,
@@ -65,6 +66,8 @@ _HINTS: Final[dict[type[BaseException], tuple[str, ...]]] = {
 
 #: The notice of an answer that was interrupted and is resumed.
 RESUMED: Final = "The answer was interrupted and begins anew."
+#: The notice of an answer without any words.
+EMPTY: Final = "The answer is empty."
 
 _FINISHES: Final[dict[FinishReason, str]] = {
     "length": "The answer was cut off: it reached the limit of its length.",
@@ -149,12 +152,12 @@ def usage_text(usage: Usage | None, cost: Decimal | None, seconds: float | None)
 
 def finish_text(reason: FinishReason) -> str:
     """What to say about how a reply ended; nothing where it ended well."""
-    return _FINISHES.get(reason, "")
+    return tr(_FINISHES.get(reason, ""))
 
 
-def stop_text(reason: StopReason) -> str:
-    """What to say about why a run ended; nothing where it ended well."""
-    return _STOPS.get(reason, "")
+def stop_text(reason: StopReason, *, is_empty: bool = False) -> str:
+    """What to say about why a run ended; nothing where it ended well, with words."""
+    return tr(EMPTY if is_empty and reason == "answered" else _STOPS.get(reason, ""))
 
 
 def error_lines(error: BaseException, *, once: bool = False) -> list[str]:
@@ -167,7 +170,7 @@ def error_lines(error: BaseException, *, once: bool = False) -> list[str]:
             "ask again, or ask another speaker: -m" if once else "/retry, or ask another speaker"
         )
         hints = [f"Wait {seconds_text(wait)}, then {again}."]
-    return [*(lines or [type(error).__name__]), *hints[:1]]
+    return [*(lines or [type(error).__name__]), *(tr(hint) for hint in hints[:1])]
 
 
 def _usage_parts(usage: Usage | None, cost: Decimal | None, seconds: float | None) -> Iterator[str]:
