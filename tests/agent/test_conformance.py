@@ -32,7 +32,7 @@ class Events:
 @pytest.mark.parametrize(
     "provider",
     [Good, Good(), Events, Events(), "simulated"],
-    ids=["class", "object", "events class", "events", "name"],
+    ids=["a subclass", "its object", "a class", "an object", "a name"],
 )
 def test_what_is_right_passes(provider: object):
     assert conform(provider) == []
