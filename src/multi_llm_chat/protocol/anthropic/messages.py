@@ -55,6 +55,9 @@ if TYPE_CHECKING:
 _USERS_BLOCKS = frozenset({"search_result", "document", "image", "tool_reference"})
 _MODELS_BLOCKS = frozenset({"compaction", *SERVER_CALLS})
 
+#: What a system message may hold besides text (ANT-46).
+_SYSTEM_BLOCKS = frozenset({"tool_addition", "tool_removal"})
+
 _SYSTEM_MARK = "[system] "
 
 
@@ -338,6 +341,11 @@ class MessageWriter:
         self, messages: Sequence[JsonObject], turns: Sequence[Turn], at: int
     ) -> bool:
         if not self._family.later_system or not messages or any(map(_is_media, turns[at].parts)):
+            return False
+        if not all(
+            type(part) is Text or (type(part) is Native and part.kind in _SYSTEM_BLOCKS)
+            for part in turns[at].parts
+        ):
             return False
         if messages[-1]["role"] == "assistant":
             return False
