@@ -216,12 +216,63 @@ def _result(name: str, content: Any, identifier: str, form: int) -> dict[str, An
     return part | ({"is_error": True} if form == 3 else {})
 
 
+#: Origins that no target of these tests has: items from there are described, whatever they hold.
+_OTHER_PLACES: Anything = st.sampled_from(
+    [
+        {},
+        {"provider": "acme", "endpoint": "acme.test", "model": "acme-1"},
+        {"provider": "anthropic", "endpoint": "vertex", "model": "claude-sonnet-5"},
+        {"provider": "openai", "endpoint": "old.example", "model": "gpt-5.6-terra"},
+        "nowhere",
+    ]
+)
+
+
+def _native(kind: Any, text: Any, origin: Any, raw: Any) -> dict[str, Any]:
+    return {"type": "native", "kind": kind, "text": text, "origin": origin, "raw": raw}
+
+
+NATIVES: Anything = st.builds(
+    _native,
+    st.sampled_from(["server_tool_use", "web_search_call", "compaction", "", "\ud800", None]),
+    WORDS,
+    _OTHER_PLACES,
+    st.dictionaries(st.text(max_size=4), VALUES, max_size=3),
+)
+
+
+def _extended(part: dict[str, Any], origin: Any, fields: Any) -> dict[str, Any]:
+    return part | {"extras": {"origin": origin, "fields": fields}}
+
+
+#: Texts and calls with fields that another provider put there.
+EXTENDED: Anything = st.builds(
+    _extended,
+    st.one_of(st.builds(_text, WORDS), CALLS),
+    _OTHER_PLACES,
+    st.one_of(
+        st.dictionaries(st.text(max_size=4), VALUES, max_size=2),
+        st.sampled_from(
+            [
+                {"citations": [{"title": "Rain", "url": "https://w.test"}]},
+                {"annotations": [{"type": "url_citation", "url_citation": {"url": "\ud800"}}]},
+                {"message": {"prefix": True, "id": "msg_1"}},
+                {"cache_control": {"type": "ephemeral"}},
+            ]
+        ),
+    ),
+)
+
 RESULT_PARTS: Anything = st.builds(_result, NAMES, RESULTS, IDS, st.integers(0, 3))
 TEXTS: Anything = st.one_of(WORDS, st.builds(_text, WORDS))
 
-_SPOKEN: Anything = st.lists(st.one_of(TEXTS, CALLS, CALLS, THINKING, MEDIA), max_size=5)
+_SPOKEN: Anything = st.lists(
+    st.one_of(TEXTS, CALLS, CALLS, THINKING, MEDIA, NATIVES, EXTENDED), max_size=5
+)
 _TEXT_OR_MEDIA: Anything = st.lists(st.one_of(TEXTS, MEDIA), max_size=3)
-_ODD: Anything = st.lists(st.one_of(TEXTS, CALLS, RESULT_PARTS, THINKING, MEDIA), max_size=4)
+_ODD: Anything = st.lists(
+    st.one_of(TEXTS, CALLS, RESULT_PARTS, THINKING, MEDIA, NATIVES, EXTENDED), max_size=4
+)
 
 
 def _turn(role: str, content: Any) -> dict[str, Any]:
