@@ -33,7 +33,10 @@ from multi_llm_chat.protocol._model_families import ClaudeFamily
 from multi_llm_chat.protocol.anthropic.bound_prefix import find_binding, last_cut, prefix_hash
 from multi_llm_chat.protocol.anthropic.native_blocks import (
     SERVER_CALLS,
+    ServerPairs,
+    is_server_block,
     is_server_result,
+    may_stay_open,
     referenced_tool,
 )
 from multi_llm_chat.protocol.anthropic.read import read_result_content
@@ -223,7 +226,7 @@ class MessageWriter:
                 blocks.append(words if (at, position) in self._described else part.raw)
             elif type(part) is Thinking and replays:
                 blocks.extend(thinking_block(part))
-        if self.decorated and not any(map(_is_server_block, blocks)):
+        if self.decorated and not any(map(is_server_block, blocks)):
             # Blank texts are accepted only beside the steps of server tools (ANT-06).
             return [block for block in blocks if block.get("text", "x").strip()]
         return blocks
@@ -300,7 +303,7 @@ class MessageWriter:
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
         """Find the native blocks that cannot stand where they are."""
-        pairs = _ServerPairs()
+        pairs = ServerPairs()
         described = self._described
         for at, turn in enumerate(turns):
             if turn.role == "user":
@@ -311,7 +314,7 @@ class MessageWriter:
                     if why:
                         described[at, position] = why
         for identifier, place in pairs.open_calls():
-            if not _may_stay_open(turns, place[0]):
+            if not may_stay_open(turns, place[0]):
                 described[place] = "a call of a server tool without its result"
                 pairs.ids.discard(identifier)
         self._calls = pairs.ids
@@ -351,53 +354,6 @@ class MessageWriter:
             return False
         following = next((turn.role for turn in turns[at:] if turn.role != "system"), None)
         return following not in ("user", "tool")
-
-
-class _ServerPairs:
-    """Calls of server tools and their results, in the order of the turns; a place is a turn and a part of it."""
-
-    def __init__(self) -> None:
-        self.ids: set[str] = set()
-        self._open: dict[str, tuple[int, int]] = {}
-        self._left: list[tuple[str, tuple[int, int]]] = []
-
-    def interrupt(self) -> None:
-        """Take note that the user spoke: no result behind it belongs to a call before it."""
-        self._left += self._open.items()
-        self._open = {}
-
-    def add(self, part: Native, place: tuple[int, int]) -> str:
-        """Take the next block; returns why it cannot stand there, if it cannot."""
-        kind = as_text(part.raw.get("type"))
-        if kind in SERVER_CALLS:
-            identifier = as_text(part.raw.get("id"))
-            if not identifier or identifier in self.ids:
-                return "a call of a server tool without an id of its own"
-            self.ids.add(identifier)
-            self._open[identifier] = place
-        elif is_server_result(kind) and (
-            self._open.pop(as_text(part.raw.get("tool_use_id")), None) is None
-        ):
-            return "a result of a server tool without its call"
-        return ""
-
-    def open_calls(self) -> list[tuple[str, tuple[int, int]]]:
-        """The calls without a result, and where they stand."""
-        return [*self._left, *self._open.items()]
-
-
-def _is_server_block(block: JsonObject) -> bool:
-    kind = as_text(block.get("type"))
-    return kind in SERVER_CALLS or is_server_result(kind)
-
-
-def _may_stay_open(turns: Sequence[Turn], at: int) -> bool:
-    """Whether a server call of this turn needs no result yet."""
-    following = [turn.role for turn in turns[at + 1 :]]
-    if not following:
-        return True
-    calls = any(type(part) is ToolCall for part in turns[at].parts)
-    return calls and following[0] == "tool" and set(following) <= {"tool", "user", "system"}
 
 
 def _declared_tools(draft: "RequestDraft") -> frozenset[str]:

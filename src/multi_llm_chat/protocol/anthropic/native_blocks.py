@@ -9,11 +9,12 @@ Rules:
    assistant message, and in a message whose client calls are answered next (ANT-24).
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.native_text import plain_words, remaining_fields
-from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin
+from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin, ToolCall, Turn
 
 #: Blocks that a result answers.
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
@@ -143,3 +144,54 @@ def referenced_tool(block: JsonObject) -> str:
     if kind in ("tool_addition", "tool_removal"):
         return _tool_name(block.get("tool"))
     return as_text(block.get("tool_name")) if kind == "tool_reference" else ""
+
+
+# Calls of server tools and their results.
+
+
+class ServerPairs:
+    """Calls of server tools and their results, in the order of the turns; a place is a turn and a part of it."""
+
+    def __init__(self) -> None:
+        self.ids: set[str] = set()
+        self._open: dict[str, tuple[int, int]] = {}
+        self._left: list[tuple[str, tuple[int, int]]] = []
+
+    def interrupt(self) -> None:
+        """Take note that the user spoke: no result behind it belongs to a call before it."""
+        self._left += self._open.items()
+        self._open = {}
+
+    def add(self, part: Native, place: tuple[int, int]) -> str:
+        """Take the next block; returns why it cannot stand there, if it cannot."""
+        kind = as_text(part.raw.get("type"))
+        if kind in SERVER_CALLS:
+            identifier = as_text(part.raw.get("id"))
+            if not identifier or identifier in self.ids:
+                return "a call of a server tool without an id of its own"
+            self.ids.add(identifier)
+            self._open[identifier] = place
+        elif is_server_result(kind) and (
+            self._open.pop(as_text(part.raw.get("tool_use_id")), None) is None
+        ):
+            return "a result of a server tool without its call"
+        return ""
+
+    def open_calls(self) -> list[tuple[str, tuple[int, int]]]:
+        """The calls without a result, and where they stand."""
+        return [*self._left, *self._open.items()]
+
+
+def is_server_block(block: JsonObject) -> bool:
+    """Whether the block is a call or a result of a tool that runs on Anthropic's side."""
+    kind = as_text(block.get("type"))
+    return kind in SERVER_CALLS or is_server_result(kind)
+
+
+def may_stay_open(turns: Sequence[Turn], at: int) -> bool:
+    """Whether a server call of this turn needs no result yet."""
+    following = [turn.role for turn in turns[at + 1 :]]
+    if not following:
+        return True
+    calls = any(type(part) is ToolCall for part in turns[at].parts)
+    return calls and following[0] == "tool" and set(following) <= {"tool", "user", "system"}
