@@ -1,16 +1,18 @@
 """What a refusal teaches is remembered: no conversation is refused twice for the same reason (SPEC 2.8, ANT-30)."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.errors import BadRequest
-from multi_llm_chat.events import TextDelta
+from multi_llm_chat.events import RunFailed, TextDelta
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.values import Origin, Turn
+from multi_llm_chat.history.values import Media, Origin, Turn
 from multi_llm_chat.history.writer import write_turn
 from multi_llm_chat.protocol._repair_ladder import recall_repairs, repair_mark
 from multi_llm_chat.protocol.request_settings import read_request
@@ -170,6 +172,20 @@ def test_unknown_marks_are_passed_over() -> None:
     turns = [Turn("user", read_history(["hi"])[0].parts, meta=mark) for mark in marks]
     request = read_request(turns, "openai-chat", model="gpt-4.1")
     assert recall_repairs(request, origin).request == request
+
+
+def test_a_stored_conversation_remembers(tmp_path: Path) -> None:
+    rule = refusing("image input is not supported", b"image_url")
+    picture = Media("image/png", data=PNG)
+    conversation: str | None = None
+    with Simulator(rule) as simulator:
+        for media in ((picture,), ()):  # another program each time
+            providers, place = [chat(simulator)], tmp_path / "chats.db"
+            with ChatService(providers, store=place, conversation=conversation) as service:
+                events = list(service.process_message("Where is it?", media=media))
+                conversation = service.conversation
+            assert not any(isinstance(event, RunFailed) for event in events)
+        assert [request.status for request in simulator.requests] == [400, 200, 200]
 
 
 MODEL = "claude-opus-5-5"
