@@ -3,6 +3,7 @@
 from typing import Any
 
 from hypothesis import given, settings
+from tests.strategies.histories import nasty_histories
 from tests.strategies.native import (
     anthropic_messages,
     chat_messages,
@@ -60,3 +61,34 @@ def test_a_legal_history_passes_to_another_dialect_with_nothing_lost(messages: l
         rendered = render(history, provider, tools=TOOLS)
         assert validate(provider, rendered.body, model=rendered.model) == []
         assert len(rendered.ids) == sum(len(message.get("tool_calls", ())) for message in messages)
+
+
+#: Rows whose first and last turns are known, and the key of their messages.
+SHAPES = [
+    ("openai", "gpt-5.6-terra", "input"),
+    ("openai-chat", "gpt-4.1", "messages"),
+    ("anthropic", "claude-sonnet-4-5", "messages"),
+    ("anthropic", "claude-sonnet-5", "messages"),
+    ("anthropic", "claude-opus-4-1", "messages"),
+    ("gemini", "gemini-3.7-flash", "contents"),
+    ("mistral", "mistral-medium-latest", "messages"),
+]
+
+
+@given(history=nasty_histories)
+def test_a_turn_is_added_only_where_the_request_is_refused_without_it(history: list[Any]):
+    for provider, model, key in SHAPES:
+        rendered = render(history, provider, model=model)
+        messages: list[Any] = rendered.body[key]
+        said = [note.message for note in rendered.notes]
+        without: list[list[Any]] = []
+        if "put a user turn at the end" in said:
+            without.append(messages[:-1])
+        if "put a user turn before the model's first turn" in said:
+            head = next(at for at, each in enumerate(messages) if each.get("role") != "system")
+            without.append([*messages[:head], *messages[head + 1 :]])
+        for rest in without:
+            if rest and all(each.get("role") == "system" for each in rest):
+                continue  # instructions alone: what servers make of them is not known
+            body = rendered.body | {key: rest}
+            assert validate(provider, body, model=model) != [], (provider, model, rest)
