@@ -32,3 +32,10 @@ def test_the_pages_that_an_answer_cites_are_listed_once() -> None:
     printed = shown(TextDelta("Warm."), TurnFinished(turn))
     assert printed.count("https://w.test/a") == 1
     assert "[1] Weather" in printed
+
+
+def test_an_answer_to_the_newest_turns_only_says_so() -> None:
+    mark = {"repairs": {"applied": {"newest_turns": ""}}, "compressed": "Only the newest turns."}
+    turn = Turn("claude", (Text("Warm."),), meta=mark)
+    assert "Only the newest turns." in shown(TextDelta("Warm."), TurnFinished(turn))
+    assert "newest" not in shown(TextDelta("Warm."), TurnFinished(Turn("claude", (Text("Warm."),))))

@@ -58,6 +58,7 @@ from multi_llm_chat.events import (
     WaitReason,
 )
 from multi_llm_chat.history.citations import citations_of
+from multi_llm_chat.history.json_values import as_object, as_text
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.token_count import estimate_tokens
 
@@ -388,7 +389,10 @@ class TerminalAnswer:
         self._sections.append(RemarkSection(self._renderer, shown, kind))
 
     def _cite(self, turn: Turn) -> None:
-        """Show the pages that a turn cites, each once."""
+        """Show the pages that a turn cites, each once, and whether the model knew only the newest turns."""
+        applied = as_object((as_object(turn.meta.get("repairs")) or {}).get("applied")) or {}
+        if "newest_turns" in applied:  # no event announces it: the provider refused everything else
+            self._notice(as_text(turn.meta.get("compressed")))
         texts = (part for part in turn.parts if isinstance(part, Text))
         cited = dict.fromkeys(each for text in texts for each in citations_of(text))
         if cited:
