@@ -25,7 +25,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import open_store, path, read_events, runs, totals
-from multi_llm_chat.testing.simulator import Call, Disconnect, Gate, Say, Status
+from multi_llm_chat.testing.simulator import Call, Disconnect, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
 
