@@ -26,7 +26,8 @@ _HOSTED = ("stream", "stream_options", "stop", "response_format")
         (TokenizerVersion.v3, "open-mistral-7b"),
         (TokenizerVersion.v7, "mistral-large-2411"),
         (TokenizerVersion.v11, "mistral-large-latest"),
-        (TokenizerVersion.v13, "mistral-medium-latest"),
+        (TokenizerVersion.v13, "magistral-medium-latest"),
+        (TokenizerVersion.v15, "mistral-medium-latest"),  # the first that knows an effort (MIS-17)
     ],
 )
 @pytest.mark.parametrize("foreign", ["label", "adopt"])

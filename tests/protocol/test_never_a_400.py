@@ -36,6 +36,10 @@ MODELS: dict[str, list[str]] = {
     "azure": ["gpt-4.1", "mistral-large-2512"],
     "vllm": ["default", "meta-llama/Llama-3.1-8B-Instruct", "mistralai/Mistral-7B-Instruct-v0.3"],
     "groq": ["openai/gpt-oss-120b", "llama-3.3-70b-versatile"],
+    "kimi": ["kimi-k2.6", "moonshot-v1-8k"],
+    "dashscope": ["qwen-plus", "qwen3-32b"],
+    "zai": ["glm-5.2", "glm-5.3"],
+    "xai": ["grok-4.5", "grok-4.3"],
 }
 
 POLICIES = st.builds(

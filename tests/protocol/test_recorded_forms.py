@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from multi_llm_chat import history_from, render
+from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import Text, ToolCall, Turn
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.testing.validators import validate
@@ -115,4 +116,18 @@ def test_a_text_behind_a_picture_of_a_result_is_moved_with_a_note() -> None:
     rendered = render(history, "anthropic", model="claude-sonnet-5", tools=TOOLS)
     assert [note.message for note in rendered.notes] == [
         "put the texts of a tool result before its media"
+    ]
+
+
+def test_an_error_behind_the_words_of_a_stream_keeps_the_words() -> None:
+    """STR-22."""
+    exchange = Exchange([Turn("user", (Text("hi"),))], "openrouter")
+    exchange.begin(200, {"content-type": "text/event-stream"})
+    exchange.receive(b'data: {"choices": [{"delta": {"content": "Hel"}}]}\n\n')
+    exchange.receive(b'data: {"error": {"message": "upstream failed", "code": 502}}\n\n')
+    with pytest.raises(ProviderError) as failed:
+        exchange.end()
+    assert isinstance(failed.value.partial, Turn)
+    assert [part.content for part in failed.value.partial.parts if isinstance(part, Text)] == [
+        "Hel"
     ]

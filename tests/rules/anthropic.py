@@ -286,4 +286,6 @@ CASES = [
     RuleCase("ANT-43", "schema-with-a-circle-is-asked-for-in-words", _P, [HI], {"output_config": ABSENT, "messages": [user([text(), text(_asked_for(_LINKED))])]},
         claude(USER, tools=[claude_tool(schema=_LINKED, strict=True)]), ("ANT-42",), options={"schema": _LINKED}),
     RuleCase("ANT-43", "schema-without-a-circle-is-sent", _P, [HI], {"output_config": {"format": {"type": "json_schema", "schema": _PLAIN}}}, unseen="it is legal", options={"schema": _PLAIN}),
+    RuleCase("ANT-31", "thinking-of-another-model-is-left-out", _P, [HI, speaks(_thought("claude-opus-5"), words("x")), says("and?")],
+        {"messages": [USER, assistant("x"), user("and?")]}, notes=("ANT-11",), unseen="it is dropped without an error", model=_BOUND),
 ]  # fmt: skip

@@ -175,4 +175,7 @@ CASES = [
         gemini(_USER, generationConfig={"thinkingConfig": {"thinkingBudget": 30000}}), ("GEM-28",), model="gemini-2.5-flash", options={"thinking": 30000}),
     RuleCase("GEM-28", "flash-can-be-off", _P, [HI], {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}},
         gemini(_USER, generationConfig={"thinkingConfig": {"thinkingBudget": 0, "thinkingLevel": "low"}}), model="gemini-2.5-flash", options={"thinking": False}),
+    RuleCase("GEM-28", "never-both", _P, [HI], {"generationConfig": {"thinkingConfig": {"includeThoughts": True, "thinkingLevel": "high"}}},
+        gemini(_USER, generationConfig={"thinkingConfig": {"thinkingLevel": "high", "thinkingBudget": 9}}), model=_NEW, options={"thinking": "high"}),
+    RuleCase("GEM-32", "temperature-within-its-range", _P, [HI], {"generationConfig": {"temperature": 2.0}}, gemini(_USER, generationConfig={"temperature": 1000}), ("GEM-32",), model=_NEW, options={"temperature": 1000}),
 ]  # fmt: skip

@@ -132,4 +132,9 @@ CASES = [
     RuleCase("VLL-JSON", "strings-are-cleaned", "vllm", *_UNCLEAN, notes=("VLL-JSON",)),
     RuleCase("LCP-JSON", "strings-are-cleaned", "llamacpp", *_UNCLEAN, notes=("LCP-JSON",)),
     RuleCase("VLL-04", "tools-are-offered-nevertheless", "vllm", [HI], {"tools": [tool()]}, unseen=_FLAG, tools=[offer()]),
+    RuleCase("OLL-10", "pictures-follow-the-result", "ollama", [HI, speaks(wants()), tells(gave(content=[words("here"), PICTURE]))],
+        {"messages": [USER, called(), result("call_1", "here\n[attachment: map.png, image/png]"), user([{"type": "text", "text": "[attachments of the tool results above]"}, {"type": "image_url", "image_url": {"url": PNG}}])]},
+        unseen="the list is accepted, and split", notes=("OLL-03",), tools=[offer()]),
+    RuleCase("LCP-10", "numbers-are-numbers", "llamacpp", [HI], {"temperature": 0.5}, chat(USER, temperature="0.5"), options={"temperature": 0.5}),
+    RuleCase("LCP-11", "a-schema-and-no-grammar", "llamacpp", [HI], {"grammar": ABSENT}, chat(USER, grammar="root ::= x", json_schema={"type": "object"}), options={"schema": SCHEMA}),
 ]  # fmt: skip

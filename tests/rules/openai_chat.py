@@ -226,4 +226,6 @@ CASES = [
     RuleCase("AZR-04", "files-are-described", "azure", [speaks(words("hi"), {"type": "media", "mime": "application/pdf", "data": "JVBERi0=", "name": "a.pdf"}, role="user")],
         {"messages": [user("hi\n\n[attachment: a.pdf, application/pdf]")]},
         chat(user([{"type": "text", "text": "hi"}, {"type": "file", "file": {"file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"}}]), model="gpt-4.1"), ("OAI-11",)),
+    RuleCase("OAI-31", "temperature-within-its-range", _P, [HI], {"temperature": 2.0}, chat(USER, temperature=99.0, model="gpt-4.1"), ("OAI-31",), model="gpt-4.1", options={"temperature": 99.0}),
+    RuleCase("OTH-03", "temperature-of-any-server", "together", [HI], {"temperature": 0.0}, notes=("OAI-31",), unseen="the kit has no row for such servers", options={"temperature": -1.0}),
 ]  # fmt: skip

@@ -126,4 +126,9 @@ CASES = [
     RuleCase("OAI-22", "not-strict-unless-rewritten", _P, [HI], {"tools": [_rtool()]},
         responses(USER, tools=[rtool(strict=True)]), tools=[offer()]),
     RuleCase("RSP-DOC", "smallest-limit", _P, [HI], {"max_output_tokens": 16}, responses(USER, max_output_tokens=1), ("RSP-DOC",), options={"max_tokens": 1}),
+    RuleCase("RSP-25", "no-stored-response-is-named", _P, [HI], {"previous_response_id": ABSENT, "input": [USER]}, unseen="whether a response is stored is not seen in a body"),
+    RuleCase("RSP-26", "encrypted-reasoning-only-where-it-reasons", _P, [HI], {"include": ABSENT}, responses(USER, include=["reasoning.encrypted_content"], model="gpt-4.1"), model="gpt-4.1"),
+    RuleCase("RSP-27", "the-choice-is-flat", _P, [HI], {"tool_choice": {"type": "function", "name": "f"}},
+        responses(USER, tools=[rtool()], tool_choice={"type": "function", "function": {"name": "f"}}), breaks="OAI-15", tools=[offer()], options={"tool_choice": "f"}),
+    RuleCase("OAI-31", "temperature-within-its-range", _P, [HI], {"temperature": 2.0}, responses(USER, temperature=99.0, model="gpt-4.1"), ("OAI-31",), breaks="RSP-DOC", model="gpt-4.1", options={"temperature": 99.0}),
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from multi_llm_chat.protocol.capabilities import model_table
 from multi_llm_chat.protocol.rules import GRADES, Evidence, Rule, all_rules
 
 PAGE = Path(__file__).parents[2] / "docs" / "rules.md"
@@ -23,7 +24,8 @@ retry catalogue (`protocol/_rejections.py`: a provider's error text and the repa
 `mlc doctor`. A package adds rows of its own with `multi_llm_chat.protocol.rules.add_rules`.
 
 Paths are below `src/multi_llm_chat/` and `tests/`. The judges of the conformance kit (`multi_llm_chat.testing`) share no code and no table
-with what they judge.
+with what they judge; `tests/protocol/test_capabilities.py` compares the two tables of what models take and lists every
+disagreement.
 `tests/meta/test_rules_manifest.py` keeps this page true both ways.
 
 A note of a request (`Rendered.notes`) bears the id of the target's own rule. Where several providers ask for the same, the table in
@@ -35,7 +37,7 @@ Grades: {grades}.
 
 Schema keywords by dialect are data of their own: `src/multi_llm_chat/schema/dialect_rules.py`, applied by
 `schema/tool_schema.py` and its neighbours, and proved by `tests/schema/test_dialect_rules.py` and `tests/schema/test_projection.py`; what a
-dialect cannot say goes to the description.
+dialect cannot say goes to the description. What models take is data, too: `src/multi_llm_chat/protocol/model_families.json`.
 """
 
 
@@ -60,6 +62,7 @@ def _lines() -> Iterator[str]:
             for rule in rows
         )
         yield ""
+    yield from _models()
     yield "## Not implemented\n"
     yield "| id | rule | why not | source |"
     yield "|---|---|---|---|"
@@ -68,6 +71,21 @@ def _lines() -> Iterator[str]:
         for rule in rules
         if not rule.code
     )
+
+
+def _models() -> Iterator[str]:
+    """What is known of each family of models."""
+    table = model_table()
+    yield "## Models\n"
+    yield f"State of {table.date}. Letters after a value are its grade: R recorded, D documented, S source of a peer, I issue, O observed,"
+    yield "i inferred; ? is unknown and left out of requests. T temperature, P top_p, S stop, F penalties (- refused); input: I image, P PDF,"
+    yield "A audio, V video.\n"
+    columns = list(table.table[0])
+    yield f"| {' | '.join(columns)} |"
+    yield "|" + "---|" * len(columns)
+    for row in table.table:
+        yield f"| {' | '.join(_cell(cell) for cell in row.values())} |"
+    yield ""
 
 
 def _holds(rule: Rule) -> str:

@@ -140,4 +140,12 @@ CASES = [
     Case("DSK-09", "picture", "deepseek", _image({"url": PNG}), chat(user(_TEXT)), text="unknown variant `image_url`, expected `text`"),
     Case("LCP-10", "number-as-text", "llamacpp", chat(USER, temperature="0.5"), chat(USER, temperature=0.5), text="type must be number, but is a string"),
     Case("LCP-11", "schema-and-grammar", "llamacpp", chat(USER, grammar="root ::= x", json_schema={"type": "object"}), chat(USER, json_schema={"type": "object"}), text="Cannot use both json_schema and grammar", status=500),
+    Case("KMI-01", "reasoning-missing", "kimi", chat(USER, asks(), result(), tools=_TOOLS, model="kimi-k2.6"), chat(USER, _REASONED, result(), tools=_TOOLS, model="kimi-k2.6"), text="reasoning_content is missing in assistant tool call message at index 1"),
+    Case("KMI-02", "forced-while-thinking", "kimi", chat(USER, tools=_TOOLS, tool_choice="required", model="kimi-k2.6"), chat(USER, tools=_TOOLS, tool_choice="required", model="kimi-k2.6", thinking={"type": "disabled"})),
+    Case("KMI-03", "effort-none", "kimi", chat(USER, reasoning_effort="none", model="kimi-k2.6"), chat(USER, thinking={"type": "disabled"}, model="kimi-k2.6")),
+    Case("QWN-01", "forced-while-thinking", "dashscope", chat(USER, tools=_TOOLS, tool_choice="required", enable_thinking=True, stream=True, model="qwen-plus"), chat(USER, tools=_TOOLS, tool_choice="required", enable_thinking=False, model="qwen-plus")),
+    Case("QWN-02", "thinking-unstreamed", "dashscope", chat(USER, model="qwen3-8b"), chat(USER, model="qwen3-8b", enable_thinking=False)),
+    Case("QWN-03", "file", "dashscope", chat(user([{"type": "file", "file": {"file_id": "x"}}]), model="qwen-plus"), chat(user(_TEXT), model="qwen-plus")),
+    Case("ZAI-01", "always-thinks", "zai", chat(USER, thinking={"type": "disabled"}, model="glm-5.3"), chat(USER, reasoning_effort="low", model="glm-5.3"), text="please use low, high, or max"),
+    Case("ZAI-03", "too-many-tokens", "zai", chat(USER, max_tokens=200_000, model="glm-5.3"), chat(USER, max_tokens=131_072, model="glm-5.3")),
 ]  # fmt: skip

@@ -38,7 +38,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import claude_family
+from multi_llm_chat.protocol.capabilities import claude_family
 from multi_llm_chat.protocol.providers import provider_row
 from multi_llm_chat.protocol.rendered_request import target_of
 from multi_llm_chat.protocol.request_draft import media_label

@@ -25,6 +25,9 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "fireworks": ("FWK", "OAI"),
     "mistral": ("MIS", "OAI"),
     "deepseek": ("DSK", "OAI"),
+    "kimi": ("KMI", "OAI"),
+    "dashscope": ("QWN", "OAI"),
+    "zai": ("ZAI", "OAI"),
     "xai": ("XAI", "OAI"),
     "openrouter": ("ORT", "OAI"),
     "together": ("OAI",),
@@ -77,7 +80,7 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
         "OAI": "OAI-JSON", "RSP": "RSP-DOC", "GEM": "GEM-JSON", "MIS": "MIS-JSON",
         "OLL": "OLL-JSON", "VLL": "VLL-JSON", "LCP": "LCP-JSON",
     },
-    "OAI-11": {"OLL": "OLL-05", "LCP": "LCP-08", "FWK": "FWK-02"},
+    "OAI-11": {"OLL": "OLL-05", "LCP": "LCP-08", "FWK": "FWK-02", "DSK": "DSK-09", "QWN": "QWN-03"},
     "OAI-17": {"OLL": "OLL-03"},
     # Thinking.
     "ANT-11": {
@@ -120,6 +123,12 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
         "MIS": "MIS-11", "XAI": "XAI-03",
     },
     "OAI-19": {"XAI": "XAI-02"},
+    "OAI-31": {"GEM": "GEM-32"},
+    "OAI-30": {
+        "GRQ": "GRQ-09", "MIS": "MIS-17", "DSK": "DSK-11", "XAI": "XAI-03", "KMI": "KMI-03",
+        "ZAI": "ZAI-01",
+    },
+    "DSK-08": {"KMI": "KMI-02", "QWN": "QWN-01"},
     "FWK-02": {"OAI": "OAI-12"},
     "MIS-11": {"OAI": "OAI-12", "ANT": "ANT-19", "FWK": "FWK-01"},
     "MIS-12": {"OAI": "OAI-15"},

@@ -63,7 +63,7 @@ class ChatQuirks(Struct, frozen=True):
     schema_rules: SchemaRules = OPENAI
     max_tokens_key: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     stream_usage: bool = True
-    effort: Literal["reasoning_effort", "thinking", "none"] = "none"
+    effort: Literal["reasoning_effort", "thinking", "family", "none"] = "none"
     forced_thinking: bool = True
     output_schema: Literal["json_schema", "json_object", "none"] = "json_schema"
     schema_beside_tools: bool = True
@@ -330,6 +330,46 @@ _ROWS = (
         ),
     ),
     _compatible(
+        "kimi",
+        "https://api.moonshot.ai/v1",
+        "kimi-k2.6",
+        "MOONSHOT_API_KEY",
+        ChatQuirks(
+            alternates=True,
+            media=frozenset({"image"}),
+            bare_calls="empty",
+            effort="family",  # KMI-03
+            forced_thinking=False,  # KMI-02
+            output_schema="json_object",
+        ),
+        id_pattern=re.compile(r"[!-~]{1,64}"),  # KMI-04: its own have colons and dots
+    ),
+    _compatible(
+        "dashscope",
+        "https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
+        "qwen-plus",
+        "DASHSCOPE_API_KEY",
+        ChatQuirks(
+            alternates=True,
+            media=frozenset({"image", "image_url"}),  # QWN-03: no files
+            thinking_field="reasoning_content",
+            effort="family",  # QWN-02
+            forced_thinking=False,  # QWN-01
+        ),
+    ),
+    _compatible(
+        "zai",
+        "https://api.z.ai/api/paas/v4",
+        "glm-5.2",
+        "ZAI_API_KEY",
+        ChatQuirks(
+            alternates=True,
+            thinking_field="reasoning_content",  # ZAI-02
+            effort="family",  # ZAI-01
+            output_schema="json_object",
+        ),
+    ),
+    _compatible(
         "xai",
         "https://api.x.ai/v1",
         "grok-4.5",
@@ -452,7 +492,10 @@ ROWS: dict[str, ProviderRow] = {row.name: row for row in _ROWS}
 
 
 #: Names people use for a provider besides its own.
-_ALIASES = {"chatgpt": "openai", "claude": "anthropic", "google": "gemini", "grok": "xai"}
+_ALIASES = {
+    "chatgpt": "openai", "claude": "anthropic", "google": "gemini", "grok": "xai",
+    "moonshot": "kimi", "qwen": "dashscope", "glm": "zai",
+}  # fmt: skip
 
 
 def provider_row(name: object) -> ProviderRow:

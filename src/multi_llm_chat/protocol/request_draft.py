@@ -180,6 +180,20 @@ def effort_of(thinking: int | str | bool | None) -> str | None:
     return "low" if thinking < 4096 else "medium" if thinking < 16384 else "high"
 
 
+#: The hottest that every dialect but Anthropic's takes (OAI-31, GEM-32, OTH-03).
+_HOTTEST = 2.0
+
+
+def temperature_of(draft: RequestDraft) -> float | None:
+    """The wanted temperature, within the published range."""
+    wanted = draft.options.temperature
+    if wanted is None or 0 <= wanted <= _HOTTEST:
+        return wanted
+    fitting = min(max(wanted, 0.0), _HOTTEST)
+    draft.note("OAI-31", f"the temperature lies between 0 and 2 here: sent {fitting}")
+    return fitting
+
+
 def without_nothing(**values: Any) -> JsonObject:
     """The settings that say something."""
     return {key: value for key, value in values.items() if value is not None}

@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.protocol._model_families import gemini_generation
+from multi_llm_chat.protocol.capabilities import gemini_generation
 from multi_llm_chat.protocol.request_draft import RequestDraft, without_nothing
 from multi_llm_chat.request import ServerTool
 

@@ -15,17 +15,17 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from multi_llm_chat.history.json_values import as_list, as_object, compact_json
 from multi_llm_chat.history.values import JsonObject, Thinking, ToolCall, Turn
-from multi_llm_chat.protocol._model_families import (
-    ClaudeFamily,
-    claude_family,
-    nearest_effort,
-)
 from multi_llm_chat.protocol.anthropic.messages import (
     MessageWriter,
     as_blocks,
     thinking_block,
 )
 from multi_llm_chat.protocol.anthropic.native_blocks import needed_betas
+from multi_llm_chat.protocol.capabilities import (
+    ClaudeFamily,
+    claude_family,
+    nearest_effort,
+)
 from multi_llm_chat.protocol.request_draft import (
     Encoded,
     RequestDraft,

@@ -29,7 +29,6 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import ClaudeFamily
 from multi_llm_chat.protocol.anthropic.bound_prefix import find_binding, last_cut, prefix_hash
 from multi_llm_chat.protocol.anthropic.native_blocks import (
     SERVER_CALLS,
@@ -47,6 +46,7 @@ from multi_llm_chat.protocol.attachments import (
     settle_media,
     short_label,
 )
+from multi_llm_chat.protocol.capabilities import ClaudeFamily
 from multi_llm_chat.repair.framing import CONTINUE
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import EMPTY_RESULT

@@ -29,9 +29,9 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import (
+from multi_llm_chat.protocol.capabilities import (
+    gemini_family,
     gemini_generation,
-    gemini_thinking,
     nearest_effort,
     signs_calls,
 )
@@ -47,6 +47,7 @@ from multi_llm_chat.protocol.request_draft import (
     media_label,
     settle_media,
     system_text,
+    temperature_of,
     without_nothing,
     written_as_text,
 )
@@ -368,7 +369,9 @@ def _tools(draft: RequestDraft) -> JsonObject:
 
 def _settings(draft: RequestDraft) -> JsonObject:
     options = draft.options
-    settings = without_nothing(maxOutputTokens=options.max_tokens, temperature=options.temperature)
+    settings = without_nothing(
+        maxOutputTokens=options.max_tokens, temperature=temperature_of(draft)
+    )
     if options.stop:
         settings["stopSequences"] = list(options.stop[:_MOST_STOPS])
         if len(options.stop) > _MOST_STOPS:
@@ -386,12 +389,12 @@ def _settings(draft: RequestDraft) -> JsonObject:
 
 
 def _thinking(draft: RequestDraft) -> JsonObject:
-    """A level from generation 3 on, a budget before."""
+    """A level or a budget, whichever the model takes (GEM-28)."""
     wanted = draft.options.thinking
     shown = {"includeThoughts": True} if wanted else {}
     if wanted is True:
         return shown
-    takes = gemini_thinking(draft.model)
+    takes = gemini_family(draft.model)
     if takes.levels:
         word = "none" if not wanted else effort_of(wanted) or "high"
         level = nearest_effort(word, takes.levels)

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import Any, cast
 
-import msgspec
-
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
     JsonObject,
@@ -25,14 +23,19 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import OpenAICapabilities, openai_model
 from multi_llm_chat.protocol._string_limits import cut_long_texts
+from multi_llm_chat.protocol.capabilities import openai_model
 from multi_llm_chat.protocol.openai_chat.content import (
     as_parts,
     mark_part,
     marked_text,
     merge_messages,
     write_media,
+)
+from multi_llm_chat.protocol.openai_chat.depth import (
+    most_tokens,
+    settle_forced_choice,
+    write_depth,
 )
 from multi_llm_chat.protocol.openai_chat.extra_content import spoken
 from multi_llm_chat.protocol.providers import ChatQuirks
@@ -42,10 +45,10 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     arguments_text,
     choose_tool,
-    effort_of,
     limit_tools,
     media_label,
     plain_text,
+    temperature_of,
     without_nothing,
     written_as_text,
 )
@@ -62,7 +65,7 @@ _MOST_STOPS = 4
 def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     """The request's body and path."""
     draft.turns = cut_long_texts(draft)
-    quirks = _settle_forced_choice(draft, quirks)
+    quirks = settle_forced_choice(draft, quirks)
     writer = _MessageWriter(draft, quirks)
     messages = list(writer.messages())
     body: JsonObject = {"model": draft.model, "messages": messages}
@@ -77,17 +80,6 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
         draft.note("MIS-08", "sent text and calls in separate messages")
     return Encoded(body | draft.options.extra, PATH)
-
-
-def _settle_forced_choice(draft: RequestDraft, quirks: ChatQuirks) -> ChatQuirks:
-    """Where no tool can be forced while the model thinks, thinking is off for this request (DSK-08, KMI-02, QWN-01)."""
-    named = any(tool.name == draft.tool_choice for tool in draft.tools)
-    is_forced = named or (draft.tool_choice == "required" and bool(draft.tools))
-    if quirks.forced_thinking or not is_forced or draft.options.thinking in (False, 0, "none"):
-        return quirks
-    draft.note("DSK-08", "no tool can be forced while the model thinks: turned thinking off")
-    draft.options = msgspec.structs.replace(draft.options, thinking=False)
-    return msgspec.structs.replace(quirks, thinking_field=None, thinking_always=False)
 
 
 def _is_plain(part: Part) -> bool:
@@ -400,16 +392,16 @@ def _choice(choice: str, quirks: ChatQuirks, draft: RequestDraft) -> Any:
 def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     options = draft.options
     model = openai_model(draft.model) if quirks.reasoning_models else None
-    depth = _depth(draft, quirks, model)
+    depth = write_depth(draft, quirks, model)
     is_reasoning = model is not None and model.is_reasoning(depth.get("reasoning_effort"))
     can_reason = model is not None and model.reasons != "never"
     key = "max_completion_tokens" if can_reason else quirks.max_tokens_key
-    settings = without_nothing(**{key: options.max_tokens})
+    settings = without_nothing(**{key: most_tokens(draft)})
     if options.temperature is not None:
         if is_reasoning:
             draft.note("OAI-19", f"{draft.model} takes no temperature: left it out")
         else:
-            settings["temperature"] = options.temperature
+            settings["temperature"] = temperature_of(draft)
     if options.stop:
         if not quirks.stop or (model is not None and not model.stop):
             draft.note("OAI-19", f"{draft.model} takes no stop sequences: left them out")
@@ -418,35 +410,6 @@ def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
             if len(options.stop) > _MOST_STOPS:
                 draft.note("OAI-DOC", f"{_MOST_STOPS} stop sequences at most: left out the others")
     return settings | depth
-
-
-def _depth(draft: RequestDraft, quirks: ChatQuirks, model: OpenAICapabilities | None) -> JsonObject:
-    """How deeply the model is to think."""
-    wanted = draft.options.thinking
-    if model is not None and model.reasons != "never":
-        return _effort(draft, model)
-    if wanted is None:
-        return {}
-    if quirks.effort == "thinking":
-        return {"thinking": {"type": "enabled" if wanted else "disabled"}}
-    if quirks.effort == "reasoning_effort" and model is None:
-        effort = effort_of(wanted)
-        return {"reasoning_effort": effort} if effort else {}
-    draft.note("OAI-12", f"{draft.model} has no setting for thinking here: left it out")
-    return {}
-
-
-def _effort(draft: RequestDraft, model: OpenAICapabilities) -> JsonObject:
-    wanted = draft.options.thinking
-    effort = model.effort(wanted, effort_of(wanted))
-    if draft.tools and not model.chat_tools and model.is_reasoning(effort):
-        draft.note(
-            "OAI-16", f"{draft.model} takes tools here only without reasoning: turned it off"
-        )
-        return {"reasoning_effort": "none"}
-    if isinstance(wanted, str) and effort != wanted:
-        draft.note("OAI-30", f"{draft.model} does not know the effort {wanted!r}: sent {effort!r}")
-    return {"reasoning_effort": effort} if effort else {}
 
 
 def _output(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:

@@ -26,8 +26,8 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._model_families import openai_model
 from multi_llm_chat.protocol._string_limits import cut_long_texts
+from multi_llm_chat.protocol.capabilities import openai_model
 from multi_llm_chat.protocol.openai_responses.client_calls import (
     OUTPUT_TYPES,
     write_call,
@@ -49,6 +49,7 @@ from multi_llm_chat.protocol.request_draft import (
     effort_of,
     limit_tools,
     plain_text,
+    temperature_of,
     written_as_text,
 )
 from multi_llm_chat.protocol.server_tools import write_responses
@@ -421,7 +422,7 @@ def _settings(draft: RequestDraft) -> JsonObject:
         if model.is_reasoning(effort):
             draft.note("OAI-19", f"{draft.model} takes no temperature: left it out")
         else:
-            settings["temperature"] = options.temperature
+            settings["temperature"] = temperature_of(draft)
     if options.stop:
         draft.note("RSP-12", "stop sequences do not exist here: left them out")
     if options.thinking is not None:

@@ -186,6 +186,9 @@ _KEY_MESSAGES: dict[str, str] = {
     "cerebras": "Wrong API Key",
     "mistral": "Unauthorized",
     "deepseek": "Authentication Fails, Your api key is invalid",
+    "kimi": "Invalid Authentication",
+    "dashscope": "Incorrect API key provided.",
+    "zai": "token expired or incorrect",
     "xai": "Incorrect API key provided. You can obtain an API key from https://console.x.ai.",
     "openrouter": "No auth credentials found",
     "together": "Invalid API key provided. You can find your API key at "

@@ -21,10 +21,11 @@ class OpenAIModel(msgspec.Struct, frozen=True):
     takes_stop: bool = True
     takes_system: bool = True
     is_known_deaf: bool = False
+    is_always_on: bool = False
 
     def is_reasoning(self, effort: object) -> bool:
         """Whether a request with this effort makes the model reason."""
-        if effort is None:
+        if effort is None or self.is_always_on:
             return self.reasons_by_default
         return self.can_reason and effort != "none"
 
@@ -41,6 +42,7 @@ def openai_model(name: str) -> OpenAIModel:
             takes_stop="o3-mini" in lowered,
             takes_system=not _WITHOUT_SYSTEM.search(lowered),
             is_known_deaf=deaf,
+            is_always_on=True,
         )
     found = _GENERATION.search(lowered)
     if found is None or "chat" in lowered or "oss" in lowered:
@@ -58,6 +60,7 @@ def openai_model(name: str) -> OpenAIModel:
         efforts=() if variant else _efforts(version),
         takes_stop=False,
         is_known_deaf=deaf,
+        is_always_on=variant or version == (5, 0),
     )
 
 

@@ -85,6 +85,9 @@ CHAT_ROWS: dict[str, ChatReplyRow] = {
         chunk_extra={"system_fingerprint": "fp_ffc7281d48_prod0820_fp8_kvcache"},
         reply_prefix="",
     ),
+    "kimi": ChatReplyRow(thinking="reasoning_content", usage="last"),
+    "dashscope": ChatReplyRow(thinking="reasoning_content", usage="last"),
+    "zai": ChatReplyRow(thinking="reasoning_content", usage="last", reply_prefix=""),
     # STR-06: a reply with calls ends with an empty reason.
     "xai": ChatReplyRow(
         thinking="reasoning_content",

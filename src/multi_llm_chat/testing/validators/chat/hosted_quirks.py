@@ -117,6 +117,54 @@ def check_azure_mistral(call: ChatCall) -> Iterator[Violation]:
         previous = role
 
 
+# Kimi, Qwen and GLM.
+
+_KIMI_THINKS = re.compile(r"kimi-(?:k2\.[5-9]|k[3-9]|k2-thinking|thinking|latest)")
+_GLM_ALWAYS = re.compile(r"glm-5\.3")
+
+
+def _is_forced(call: ChatCall) -> bool:
+    choice = call.body.get("tool_choice")
+    return choice == "required" or isinstance(choice, dict)
+
+
+def check_kimi(call: ChatCall) -> Iterator[Violation]:
+    """KMI-01 to KMI-03: reasoning of tool-call turns comes back, no forced tool while it thinks, no effort ``none``."""
+    if call.body.get("reasoning_effort") == "none":
+        yield from call.say("effort_refused")
+    mode = members(call.body.get("thinking")).get("type")
+    if mode == "disabled" or (mode is None and not _KIMI_THINKS.search(call.model.lower())):
+        return
+    if _is_forced(call):
+        yield from call.say("choice_while_thinking")
+    for index, message in call.messages():
+        if calls_of(message) and not isinstance(message.get("reasoning_content"), str):
+            yield from call.say("reasoning_missing", index=index)
+
+
+def check_qwen(call: ChatCall) -> Iterator[Violation]:
+    """QWN-01, QWN-02: no forced tool while it thinks, and no thinking outside of streams."""
+    thinks = call.body.get("enable_thinking")
+    if thinks is True and _is_forced(call):
+        yield from call.say("choice_while_thinking")
+    is_open = "qwen3" in call.model.lower()
+    if is_open and thinks is not False and call.body.get("stream") is not True:
+        yield from call.say("thinking_unstreamed")
+
+
+def check_glm(call: ChatCall) -> Iterator[Violation]:
+    """ZAI-01, ZAI-03: GLM-5.3 always thinks, knows three words, and has a largest limit of tokens."""
+    if not _GLM_ALWAYS.search(call.model.lower()):
+        return
+    effort = call.body.get("reasoning_effort")
+    is_off = members(call.body.get("thinking")).get("type") == "disabled"
+    if is_off or (effort is not None and effort not in ("low", "high", "max")):
+        yield from call.say("thinking_refused")
+    limit = call.body.get("max_tokens")
+    if isinstance(limit, int) and not 1 <= limit <= 131_072:
+        yield from call.say("tokens_range")
+
+
 # OpenRouter.
 
 _IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")

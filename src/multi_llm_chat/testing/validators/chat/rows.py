@@ -1,7 +1,7 @@
 """The judge of Chat Completions requests, and its rows: each server is data."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from multi_llm_chat.testing.validators.chat import keys, wordings
 from multi_llm_chat.testing.validators.chat.faults import COMPATIBLE, OPENAI
@@ -11,6 +11,9 @@ from multi_llm_chat.testing.validators.chat.hosted_quirks import (
     check_equal_strictness,
     check_fireworks,
     check_forced_choice,
+    check_glm,
+    check_kimi,
+    check_qwen,
     check_reasoner_alternation,
     check_reasoning_content,
     check_upstream,
@@ -43,10 +46,10 @@ from multi_llm_chat.testing.validators.chat.parameters import (
     check_request_keys,
     check_required,
 )
-from multi_llm_chat.testing.validators.chat.row import ChatCall, ChatRow
+from multi_llm_chat.testing.validators.chat.row import ChatCall, ChatRow, Check
 from multi_llm_chat.testing.validators.chat.tools import check_tool_choice, check_tools
 from multi_llm_chat.testing.validators.typed_views import as_object, as_string
-from multi_llm_chat.testing.validators.violation import Violation
+from multi_llm_chat.testing.validators.violation import Violation, Wording
 
 _OPENAI_ROLES: tuple[str, ...] = ("system", "assistant", "user", "function", "tool", "developer")
 _PLAIN_ROLES = ("system", "user", "assistant", "tool")
@@ -114,6 +117,22 @@ def _compatible(name: str, *tolerated: str) -> ChatRow:
         part_types=_OPENAI_PARTS,
         identifier_limit=64,
         name_pattern=_NAME,
+    )
+
+
+def _thinker(
+    name: str, words: Mapping[str, Wording], check: Check, user_parts: set[str]
+) -> ChatRow:
+    """A server whose thinking has a switch of its own."""
+    return ChatRow(
+        name=name,
+        wordings=words,
+        checks=(*_COMPATIBLE_CHECKS, check),
+        roles=_PLAIN_ROLES,
+        part_types=_OPENAI_PARTS | {"user": frozenset(user_parts)},
+        identifier_limit=64,
+        name_pattern=_NAME,
+        nulls_are_absent=True,
     )
 
 
@@ -214,6 +233,11 @@ _TABLE = (
         identifier_limit=64,
         name_pattern=_NAME,
     ),
+    _thinker("kimi", wordings.KIMI, check_kimi, {"text", "image_url", "video_url"}),
+    _thinker(
+        "dashscope", wordings.QWEN, check_qwen, {"text", "image_url", "input_audio", "video_url"}
+    ),
+    _thinker("zai", wordings.GLM, check_glm, {"text", "image_url", "video_url", "file_url"}),
     ChatRow(
         name="xai",
         wordings=wordings.XAI,

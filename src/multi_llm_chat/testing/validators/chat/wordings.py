@@ -256,6 +256,35 @@ DEEPSEEK = COMPATIBLE | {
     "tool_name_pattern": Wording("DSK-07", OPENAI["tool_name_pattern"].message, "{path}"),
 }
 
+KIMI = COMPATIBLE | {
+    "reasoning_missing": Wording(
+        "KMI-01",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at "
+        "index {index}",
+    ),
+    "choice_while_thinking": Wording(
+        "KMI-02", "tool_choice specified is incompatible with thinking enabled"
+    ),
+    "effort_refused": Wording("KMI-03", "invalid reasoning_effort: none"),
+}
+QWEN = COMPATIBLE | {
+    "choice_while_thinking": Wording(
+        "QWN-01",
+        "<400> InternalError.Algo.InvalidParameter: The tool_choice parameter does not support "
+        "being set to required or object in thinking mode",
+    ),
+    "thinking_unstreamed": Wording(
+        "QWN-02", "parameter.enable_thinking must be set to false for non-streaming calls"
+    ),
+    "part_type": Wording("QWN-03", COMPATIBLE["part_type"].message, "{path}", "invalid_value"),
+}
+GLM = COMPATIBLE | {
+    "thinking_refused": Wording(
+        "ZAI-01", "thinking cannot be set so: please use low, high, or max"
+    ),
+    "tokens_range": Wording("ZAI-03", "max_tokens must be in the range [1, 131072]"),
+}
+
 XAI = COMPATIBLE | {
     "content_absent": Wording(
         "XAI-01", "Invalid request content: Each message must have at least one content element."

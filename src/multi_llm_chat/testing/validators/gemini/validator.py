@@ -223,8 +223,7 @@ def _check_numbers(path: str, fields: dict[str, Any]) -> Iterator[Violation]:
             yield say.INVALID.fill(path=f"{path}.{snake(name)}", kind="TYPE_INT32", value=shown)
     temperature = as_number(fields.get("temperature"))
     if temperature is not None and not 0 <= temperature <= 2:
-        reason = "temperature must be in the range [0.0, 2.0]."
-        yield say.FIELD.fill(path=f"{path}.temperature", reason=reason)
+        yield say.TEMPERATURE.fill(value=temperature)
 
 
 def _check_thinking(value: object, model: str) -> Iterator[Violation]:

@@ -123,3 +123,10 @@ def unknown_name(name: str, path: str) -> Violation:
 def shown(value: object) -> str:
     """A value as the error messages quote it, cut to a readable length."""
     return json.dumps(value, ensure_ascii=False, default=str)[:200]
+
+
+TEMPERATURE = Wording(
+    "GEM-32",
+    "Unable to submit request because it has a temperature value of {value} but the supported range is "
+    "from 0 (inclusive) to 2.0001 (exclusive). Update the value and try again.",
+)

@@ -70,7 +70,7 @@ LOGPROBS = Wording(
     "unsupported_parameter",
 )
 ENCRYPTED_UNSUPPORTED = Wording(
-    "OAI-19", "Encrypted content is not supported with this model.", "include"
+    "RSP-26", "Encrypted content is not supported with this model.", "include"
 )
 
 

@@ -1,0 +1,217 @@
+"""What models take, by family.
+
+Rules:
+1. ``model_families.json`` is the only table: rows by a pattern or a prefix of a model's name; the first that fits counts.
+   Its part ``table`` has every cell that is known (state of November 2026) with its grade; the other parts are what requests are
+   written by.
+2. The file is read with the first request. What is found for a name is kept.
+3. What is not known of a model is not sent. A Claude or GPT whose name is not in the table is taken for a newest one.
+4. A package brings its own rows with ``add_families``; they come before ours.
+5. The conformance kit has its own table and imports none of this; ``tests/protocol/test_capabilities.py`` compares the two.
+"""
+
+import re
+from collections.abc import Sequence
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+#: Words for how deep a model thinks, from the lowest.
+_EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
+
+
+def nearest_effort(wanted: str, accepted: Sequence[str]) -> str | None:
+    """The accepted word for the wanted effort, else the nearest lower one, else the lowest (ANT-36, OAI-30)."""
+    if wanted in accepted or not accepted:
+        return wanted if accepted else None
+    reach = _reach(wanted)
+    lower = [word for word in accepted if _reach(word) <= reach]
+    return lower[-1] if lower else accepted[0]
+
+
+def _reach(word: str) -> int:
+    return _EFFORTS.index(word if word in _EFFORTS else "high")
+
+
+class OpenAICapabilities(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a model of OpenAI's takes, by a pattern of its name.
+
+    ``reasons``: never, always, only when an effort is asked for, or unless the effort is ``none``. ``efforts`` are the
+    words it knows, from the lowest. ``chat_tools``: function tools stand beside reasoning on Chat Completions, too.
+    """
+
+    match: str = ""
+    reasons: Literal["never", "always", "asked", "default"] = "never"
+    efforts: tuple[str, ...] = ()
+    chat_tools: bool = True
+    stop: bool = False
+    system: bool = True
+
+    def is_reasoning(self, effort: str | None) -> bool:
+        """Whether it reasons in a request with this effort; sampling parameters are refused then (OAI-19)."""
+        if self.reasons in ("never", "always"):
+            return self.reasons == "always"
+        return self.reasons == "default" if effort is None else effort != "none"
+
+    def effort(self, wanted: int | str | bool | None, word: str | None) -> str | None:
+        """The word to send for a wanted depth, ``word`` in general terms: the nearest lower one, else the lowest (OAI-30)."""
+        if wanted is None or not self.efforts:
+            return None
+        if wanted is True:
+            return "medium" if self.reasons == "asked" else None
+        word = "none" if wanted is False or word is None else word
+        return nearest_effort(word, self.efforts)
+
+
+class ClaudeFamily(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the models of one Claude family take; the default is what the newest take.
+
+    ``thinking`` is how it is asked for, ``off`` what turns it off (empty: nothing does), ``thinks`` whether it is on where the
+    request says nothing. ``binds_thinking``: a thinking block is valid only behind the prefix it was made for (ANT-28).
+    ``later_system``: system messages may stand in mid-conversation (ANT-45). ``prefill``: a request may end with the beginning of
+    the answer (ANT-08). ``first_user``: the user must speak first; later models were recorded without it (ANT-21). ``wants_tools``: tool blocks in the history need declared
+    tools (ANT-16).
+    """
+
+    name: str = ""
+    thinking: Literal["adaptive", "budget", ""] = "adaptive"
+    off: Literal["disabled", "between_tools", ""] = ""
+    thinks: bool = True
+    efforts: tuple[str, ...] = ("low", "medium", "high", "xhigh", "max")
+    temperature: bool = False
+    forced_tools: bool = False
+    binds_thinking: bool = True
+    later_system: bool = True
+    prefill: bool = False
+    first_user: bool = False
+    wants_tools: bool = False
+
+
+class GeminiFamily(Struct, frozen=True, forbid_unknown_fields=True):
+    """How the models of one Gemini family take how deep to think: a word of ``levels``, from the lowest, or a budget (GEM-28).
+
+    A budget is ``least`` to ``most`` tokens; ``off`` says that it may be 0 as well.
+    """
+
+    match: str = ""
+    levels: tuple[str, ...] = ()
+    least: int = 0
+    most: int = 24_576
+    off: bool = True
+
+
+class ChatFamily(Struct, frozen=True, forbid_unknown_fields=True):
+    """How deep models on servers of the OpenAI dialect think.
+
+    ``thinks``: never, always, only when asked, or unless it is turned off. ``switch`` is the field that turns it on and off,
+    ``efforts`` the words it knows, ``most_tokens`` the largest limit it takes.
+    """
+
+    providers: tuple[str, ...]
+    match: str = ""
+    thinks: Literal["never", "always", "asked", "default"] = "never"
+    efforts: tuple[str, ...] = ()
+    switch: Literal["thinking", "enable_thinking", ""] = ""
+    most_tokens: int | None = None
+    rules: tuple[str, ...] = ()
+
+
+class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file: rows for requests, and all that is known of each family in words (``table``)."""
+
+    date: str = ""
+    openai: tuple[OpenAICapabilities, ...] = ()
+    claude: tuple[ClaudeFamily, ...] = ()
+    gemini: tuple[GeminiFamily, ...] = ()
+    chat: tuple[ChatFamily, ...] = ()
+    table: tuple[dict[str, str], ...] = ()
+
+
+_brought: list[ModelTable] = []
+
+
+@cache
+def model_table() -> ModelTable:
+    """All rows, those of packages first."""
+    data = Path(__file__).with_name("model_families.json").read_bytes()
+    whole = msgspec.json.decode(data, type=ModelTable)
+    for more in _brought:
+        whole = replace(
+            whole,
+            openai=more.openai + whole.openai,
+            claude=more.claude + whole.claude,
+            gemini=more.gemini + whole.gemini,
+            chat=more.chat + whole.chat,
+            table=more.table + whole.table,
+        )
+    return whole
+
+
+def add_families(table: ModelTable | bytes) -> None:
+    """Add a package's own rows, as a value or as JSON of the form of ``model_families.json``."""
+    _brought.append(
+        msgspec.json.decode(table, type=ModelTable) if isinstance(table, bytes) else table
+    )
+    forget_families()
+
+
+def forget_families(*, added: bool = False) -> None:
+    """Forget what was found for a name; ``added``: also the rows of packages."""
+    if added:
+        _brought.clear()
+    for found in (model_table, openai_model, claude_family, gemini_family, chat_family):
+        found.cache_clear()
+
+
+@lru_cache(maxsize=256)  # the same few names, for every request
+def openai_model(model: str) -> OpenAICapabilities:
+    """What the model takes; a name that is not in the table is one that does not reason."""
+    rows = model_table().openai
+    return next(row for row in rows if re.search(rf"(?:^|/){row.match}", model) or not row.match)
+
+
+_LATER_VERSION = re.compile(r"\d|-\d{1,2}(?!\d)")
+
+
+@lru_cache(maxsize=256)
+def claude_family(model: str) -> ClaudeFamily:
+    """What the model takes. A row covers the name itself and dated or suffixed forms of it, but no later version."""
+    name = model.lower().rpartition("claude-")[2].replace(".", "-").replace("@", "-")
+    for family in model_table().claude:
+        rest = name.removeprefix(family.name)
+        if rest != name and (family.name[0].isdigit() or not _LATER_VERSION.match(rest)):
+            return family
+    return ClaudeFamily()
+
+
+@lru_cache(maxsize=256)
+def gemini_family(model: str) -> GeminiFamily:
+    """How deep the model can think."""
+    return next(row for row in model_table().gemini if re.search(row.match, model))
+
+
+@lru_cache(maxsize=256)
+def chat_family(provider: str, model: str) -> ChatFamily | None:
+    """How deep the model can think on this server; None if nothing is known."""
+    rows = (row for row in model_table().chat if provider in row.providers)
+    return next((row for row in rows if re.search(row.match, model.lower())), None)
+
+
+_GEMINI_VERSION = re.compile(r"gemini-(\d+)")
+
+
+def gemini_generation(model: str) -> int:
+    """The generation in a model's name; an unnumbered alias is taken for a current one."""
+    found = _GEMINI_VERSION.search(model)
+    if found is not None:
+        return int(found[1])
+    return 3 if "gemini" in model else 0
+
+
+def signs_calls(model: str) -> bool:
+    """Whether the first call of each step must bear a thought signature (GEM-04)."""
+    return gemini_generation(model) >= 3
