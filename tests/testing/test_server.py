@@ -31,7 +31,7 @@ from multi_llm_chat.testing.simulator import (
     encode_reply,
 )
 from multi_llm_chat.testing.simulator.__main__ import main
-from multi_llm_chat.testing.simulator.demonstration import arguments_for
+from multi_llm_chat.testing.simulator.demonstration import agent, arguments_for
 
 BODY = json.dumps({"model": "gpt-4.1", "messages": [{"role": "user", "content": "Hi"}]}).encode()
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n"
@@ -345,3 +345,52 @@ def test_the_demo_fills_every_kind_of_parameter() -> None:
         "exact": True,
         "number": 3.0,
     }
+
+
+def test_head_is_answered_without_a_body() -> None:
+    head = b"HEAD / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    with Simulator([Say("Yes.")]) as simulator:
+        received = _talk(simulator, head, CLOSING)
+    first, _, rest = received.partition(b"\r\n\r\n")
+    assert first.startswith(b"HTTP/1.1 200")
+    assert b"content-length: 0" in first.lower()
+    assert rest.startswith(b"HTTP/1.1 200")
+    assert b"Yes." in rest
+
+
+def test_a_gemini_model_is_not_named_twice() -> None:
+    body = json.dumps({"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}).encode()
+    request = b"POST /v1beta/models/%s:generateContent HTTP/1.1\r\nHost: x\r\nConnection: close\r\nx-goog-api-key: k\r\nContent-Length: %d\r\n\r\n%s"  # fmt: skip
+    with Simulator(always(Say("Yes."))) as simulator:
+        assert b"Yes." in _talk(simulator, request % (b"gemini-3.7-flash", len(body), body))
+        refused = _talk(simulator, request % (b"models/gemini-3.7-flash", len(body), body))
+    assert refused.startswith(b"HTTP/1.1 404")
+
+
+@pytest.mark.parametrize(
+    ("beta", "status"), [("context-management-2025-06-27", b"200"), ("effort-2025-11-24", b"400")]
+)
+def test_fields_of_a_beta_need_its_header(beta: str, status: bytes) -> None:
+    """ANT-50, ANT-53."""
+    edits = {"edits": [{"type": "clear_thinking_20251015", "keep": "all"}]}
+    body = json.dumps({"model": "claude-sonnet-5", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}], "context_management": edits}).encode()  # fmt: skip
+    request = b"POST /v1/messages?beta=true HTTP/1.1\r\nHost: x\r\nConnection: close\r\nanthropic-version: 2023-06-01\r\nanthropic-beta: claude-code-20250219,%s\r\nContent-Length: %d\r\n\r\n%s"  # fmt: skip
+    with Simulator(always(Say("Yes."))) as simulator:
+        received = _talk(simulator, request % (beta.encode(), len(body), body))
+    assert received.startswith(b"HTTP/1.1 " + status)
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai", "openai-chat", "gemini"])
+def test_the_agents_model_takes_two_rounds_of_its_shell(provider: str) -> None:
+    schema = {"type": "object", "properties": {"command": {"type": "string"}, "timeout": {"type": "number"}}, "required": ["command", "timeout"]}  # fmt: skip
+    tools = [{"name": "Bash", "inputSchema": schema}]
+    history: list[Any] = [{"role": "user", "content": "Write a note."}]
+    with Simulator(agent) as simulator:
+        for line in ("echo forty-two > note.txt", "cat note.txt"):
+            said = ask(simulator, provider, history=history, tools=tools)
+            call = said.calls[0]
+            assert call.arguments == {"command": line, "timeout": 60_000}
+            result = {"type": "tool_result", "name": "Bash", "content": "forty-two", "tool_call_id": call.tool_call_id}  # fmt: skip
+            history += [said.turn, {"role": "tool", "content": [result]}]
+        last = ask(simulator, provider, history=history, tools=tools)
+    assert last.text == "The note says: forty-two"

@@ -6,12 +6,12 @@ import threading
 from collections.abc import Sequence
 
 from multi_llm_chat.protocol.providers import ROWS
-from multi_llm_chat.testing.simulator.demonstration import demo
+from multi_llm_chat.testing.simulator.demonstration import agent, demo
 from multi_llm_chat.testing.simulator.script import Rule, echo
 from multi_llm_chat.testing.simulator.service import Simulator
 
 #: The rule sets that can be named on the command line.
-RULES: dict[str, Rule] = {"demo": demo, "echo": echo}
+RULES: dict[str, Rule] = {"agent": agent, "demo": demo, "echo": echo}
 
 
 def main(arguments: Sequence[str] | None = None, stop: threading.Event | None = None) -> int:

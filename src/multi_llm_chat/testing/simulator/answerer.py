@@ -56,6 +56,10 @@ class Answerer:
 
     def answer(self, request: RecordedRequest) -> Plan:
         """The plan of the reply."""
+        if (
+            request.method == "HEAD"
+        ):  # clients ask so whether a server is there; no reply to it has a body
+            return Plan(200, {}, [], 0)
         plan = self._refuse(request)
         if plan is not None:
             return plan
@@ -92,7 +96,7 @@ class Answerer:
             return _status_plan(request, Status(400, words))
         if request.route.operation != "generate":
             return None
-        found = validate(request.provider, body, model=request.route.model)
+        found = validate(request.provider, body, model=request.route.model, headers=request.headers)
         request.violations = tuple(found)
         refused = next((violation for violation in found if violation.status >= 400), None)
         if refused is None:

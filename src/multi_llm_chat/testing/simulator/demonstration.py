@@ -7,6 +7,8 @@ Rules:
 3. A tool is called where one is offered whose name, description or parameters fit the question;
    once its result is there, the result is put into words and no tool is called again.
 4. A parameter is filled from the question as far as its name and type show how.
+5. As the model of a coding agent (``agent``) it writes a note with the agent's shell, reads it, and says what it read: two rounds of
+   tools, then words. Requests without a shell (titles, topics) get words.
 """
 
 import re
@@ -174,3 +176,39 @@ def _words_for(name: str, question: str) -> str:
         found = _SUM.search(question)
         return found[0].strip(" .,") if found else "1 + 1"
     return question
+
+
+# The model of a coding agent.
+
+_SHELL = re.compile(r"^(?:bash|shell|exec_command|run_shell_command|shell_command|container\.exec)$", re.IGNORECASE)  # fmt: skip
+_STEPS = ("echo forty-two > note.txt", "cat note.txt")
+
+
+def agent(request: RecordedRequest) -> Say:
+    """Write a note, read it, and say what it says (rule 5)."""
+    conversation = request.conversation
+    shell = next((tool for tool in conversation.tools if _SHELL.match(tool.name)), None)
+    if shell is None:
+        return Say("All right.")
+    done = len(conversation.all_results)
+    if done < len(_STEPS):
+        return Say("", calls=[Call(shell.name, _command(shell, _STEPS[done]))])
+    return Say(f"The note says: {conversation.all_results[-1].strip()[:200]}")
+
+
+def _command(shell: OfferedTool, line: str) -> JsonObject:
+    """The arguments of a shell for one line, as its schema asks for them."""
+    properties = members(shell.schema.get("properties"))
+    wanted = {str(name) for name in as_array(shell.schema.get("required")) or ()}
+    filled: JsonObject = {}
+    for name in ("command", "cmd"):
+        if name in properties:
+            is_list = members(properties[name]).get("type") in ("array", "ARRAY")
+            filled[name] = ["bash", "-lc", line] if is_list else line
+            break
+    for name in sorted(wanted - filled.keys()):
+        kind = members(properties.get(name)).get("type")
+        filled[name] = {"boolean": False, "number": 60_000, "integer": 60_000}.get(
+            str(kind).lower(), "runs a command"
+        )
+    return filled

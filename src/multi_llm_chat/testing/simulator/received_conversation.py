@@ -3,7 +3,7 @@
 Rules:
 1. Anything may be missing or of another type: it then counts as nothing.
 2. ``results`` are the tool results after the last words of the user, in order.
-3. ``question`` is the last text of the user.
+3. ``question`` is the last text of the user; ``all_results`` are those of the whole conversation.
 """
 
 from collections.abc import Callable
@@ -32,6 +32,7 @@ class ReceivedConversation(Struct, frozen=True):
     tools: tuple[OfferedTool, ...] = ()
     results: tuple[str, ...] = ()
     said: tuple[str, ...] = ()
+    all_results: tuple[str, ...] = ()
 
 
 class _Message(Struct, frozen=True):
@@ -49,16 +50,23 @@ def read_conversation(dialect: str, body: JsonObject) -> ReceivedConversation:
     system, question = [read_system(body)], ""
     results: list[str] = []
     said: list[str] = []
+    all_results: list[str] = []
     for message in read_messages(body):
         if message.user:
             question = message.user
             results.clear()
         results += message.results
+        all_results += message.results
         system.append(message.system)
         said += [message.model] if message.model else []
     system_prompt = "\n".join(filter(None, system))
     return ReceivedConversation(
-        system_prompt, question, tuple(read_tools(body)), tuple(results), tuple(said)
+        system_prompt,
+        question,
+        tuple(read_tools(body)),
+        tuple(results),
+        tuple(said),
+        tuple(all_results),
     )
 
 

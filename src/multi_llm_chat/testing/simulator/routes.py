@@ -119,8 +119,8 @@ def _gemini_route(path: str, query: Mapping[str, str]) -> Route | None:
     if rest == "/models":
         return Route("gemini", "gemini", "models")
     match = _GEMINI_MODEL.fullmatch(rest)
-    if match is None or match[2] not in _GEMINI_METHODS:
-        return None
+    if match is None or match[2] not in _GEMINI_METHODS or match[1].startswith("models/"):
+        return None  # a name that begins with models/ makes an address that Google does not have
     operation, streamed = _GEMINI_METHODS[match[2]]
     array = streamed and query.get("alt") != "sse"
     return Route("gemini", "gemini", operation, match[1], streamed, array)
