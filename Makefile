@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: run demo test check judges cover fix rules recordings bench compare soak faults fuzz
+.PHONY: run demo test check judges cover fix rules recordings clients bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -53,6 +53,13 @@ fix: $(READY)
 # Recorded exchanges as judges of codecs and kit: make recordings RECORDINGS=folder-of-git-repositories; skipped without it.
 recordings: $(READY)
 	RECORDINGS="$(RECORDINGS)" $(BIN)/pytest -q tests/recordings
+
+# Real coding agents from npm against mlc simulate, each in a network namespace with loopback only; skipped where npm is missing.
+clients: $(READY)
+	if command -v npm >/dev/null; then \
+		npm install --silent --no-audit --no-fund --prefix .clients @anthropic-ai/claude-code @openai/codex @google/gemini-cli opencode-ai @qwen-code/qwen-code && \
+		CLIENTS=.clients $(BIN)/pytest -q tests/clients; \
+	else echo "npm is missing: the clients are skipped"; fi
 
 # docs/rules.md from the rules as data.
 rules: $(READY)
