@@ -80,7 +80,7 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
         "OAI": "OAI-JSON", "RSP": "RSP-DOC", "GEM": "GEM-JSON", "MIS": "MIS-JSON",
         "OLL": "OLL-JSON", "VLL": "VLL-JSON", "LCP": "LCP-JSON",
     },
-    "OAI-11": {"OLL": "OLL-05", "LCP": "LCP-08", "FWK": "FWK-02", "DSK": "DSK-09", "QWN": "QWN-03"},
+    "OAI-11": {"RSP": "RSP-DOC", "ANT": "ANT-DOC", "GEM": "GEM-DOC", "OLL": "OLL-05", "LCP": "LCP-08", "FWK": "FWK-02", "DSK": "DSK-09", "QWN": "QWN-03"},
     "OAI-17": {"OLL": "OLL-03"},
     # Thinking.
     "ANT-11": {
