@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.tools import ToolRegistry
@@ -321,7 +322,8 @@ def test_an_address_is_shown_and_left_to_the_user(action: str | None, count: int
     with play.servers:
         assert f'"action": "{action or "decline"}"' in play.call().content
     shown = Elicitation("actor", "Pay here.", "url", url="https://pay.example/1")
-    assert play.questions == [shown] * count
+    asked = [replace(each, call=None, conversations=()) for each in play.questions]
+    assert asked == [shown] * count
 
 
 def test_an_address_that_is_no_web_address_is_not_even_shown() -> None:
