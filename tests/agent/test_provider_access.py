@@ -231,3 +231,9 @@ def test_a_model_may_be_named_as_google_lists_it() -> None:
         provider.complete(HISTORY)
     assert "/models/gemini-3.7-flash:" in server.requests[0].target
     assert "models/models" not in server.requests[0].target
+
+
+@pytest.mark.parametrize("given", ["http://here/gate", "http://here/gate/", "http://here/gate/v1"])
+def test_anthropics_address_may_stand_without_its_version(given: str) -> None:
+    access = ProviderAccess(provider_row("anthropic"), environment={"ANTHROPIC_BASE_URL": given})
+    assert access.base_url() == "http://here/gate/v1"

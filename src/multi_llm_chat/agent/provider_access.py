@@ -3,7 +3,8 @@
 Rules:
 1. An argument wins over the environment, the environment over the provider's own address.
 2. Address: ``<NAME>_BASE_URL``, such as ``OPENAI_BASE_URL`` or ``OPENAI_CHAT_BASE_URL``. One without
-   any path gets the path of the provider's own (``http://localhost:8000`` means ``…/v1``).
+   any path gets the path of the provider's own (``http://localhost:8000`` means ``…/v1``). ``ANTHROPIC_BASE_URL`` may
+   stand without ``/v1``, as Anthropic's own SDK has it.
 3. Key: the variables of the provider's row. Model: its ``model_variable``. A provider without one needs no key; where a key is
    missing, or cannot be one, nothing is sent.
 4. The environment is read for each call, so that a key set later is found.
@@ -122,6 +123,8 @@ class ProviderAccess:
         """
         variable = f"{self._row.name.upper().replace('-', '_')}_BASE_URL"
         given = self._base_url or self._environment.get(variable)
+        if given and not self._base_url and self._row.name == "anthropic":
+            given = f"{given.strip().removesuffix('/').removesuffix('/v1')}/v1"
         if given is None and "YOUR-" in self._row.base_url:
             raise UsageError(f"{self._row.name} needs the address of your own: set {variable}")
         return self._row.base_url if given is None else _settled(given.strip(), self._row.base_url)
