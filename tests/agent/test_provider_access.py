@@ -94,7 +94,7 @@ def test_an_argument_wins_over_the_environment() -> None:
 
 @pytest.mark.parametrize(
     ("name", "variable"),
-    [("openai-chat", "OPENAI_CHAT_BASE_URL"), ("anthropic", "ANTHROPIC_BASE_URL"), ("vllm", "VLLM_BASE_URL")],
+    [("openai-chat", "OPENAI_CHAT_BASE_URL"), ("groq", "GROQ_BASE_URL"), ("vllm", "VLLM_BASE_URL")],
 )  # fmt: skip
 def test_every_provider_has_a_variable_for_its_address(name: str, variable: str) -> None:
     access = ProviderAccess(provider_row(name), environment={variable: "http://here/x"})

@@ -162,6 +162,7 @@ def test_many_prompts(tmp_path: Path):
     assert printed == "500 answers, 0 failures; the first: zéro\n"
 
 
+@pytest.mark.judge
 def test_they_pass_mypy(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(EXAMPLES)],

@@ -42,6 +42,7 @@ def findings(page: Page, axe: str) -> list[str]:
     return found
 
 
+@pytest.mark.judge
 def test_axe_finds_nothing_serious(
     server: RunningServer, new_visitor: Callable[..., Visitor], axe: str
 ):

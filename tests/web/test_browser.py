@@ -620,7 +620,9 @@ def test_settings_changed_during_an_answer_apply_to_the_next_message(
     # A chat that remembers no addressees begins with the default speaker.
     page.locator(".entry.current").hover()
     page.locator(".entry.current").get_by_role("button").click()
-    page.get_by_role("menuitem", name="Delete").click()
+    with page.expect_navigation():
+        page.get_by_role("menuitem", name="Delete").click()
+    page.locator("body[data-ready]").wait_for()
     expect(page.locator("#welcome")).to_be_visible()
     send(page, "without a name")
     expect(page.locator(".answer .body").last).to_have_text("Default.")

@@ -27,6 +27,8 @@ from multi_llm_chat.web.hub import Hub
 __all__ = ["postgres", "postgres_server"]
 
 EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
+pytestmark = pytest.mark.judge  # each starts servers and a browser
+
 WORDS = " ".join(f"word{number}" for number in range(120))
 
 

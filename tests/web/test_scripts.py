@@ -11,6 +11,7 @@ import multi_llm_chat.web
 ASSETS = Path(multi_llm_chat.web.__file__ or "").parent / "assets"
 
 
+@pytest.mark.judge
 def test_the_scripts_pass_the_type_checker(pytestconfig: pytest.Config):
     checker = install_npm_package(pytestconfig, "typescript@5") / ".bin" / "tsc"
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext --moduleResolution bundler --lib es2023,dom,dom.iterable"
