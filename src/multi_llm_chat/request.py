@@ -62,6 +62,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     ``thinking`` is a token budget, an effort word (``low``, ``medium``, ``high``), ``True`` for
     the model's own default, or ``False`` for off; ``None`` leaves the choice to the provider.
+    ``parallel_tool_calls=False`` asks for one call at a time, ``service_tier`` is the provider's word for how fast it answers,
+    ``metadata`` are labels for the provider's own records.
     ``server_tools`` are tools that the provider runs itself: a word such as ``web_search``, or a ``ServerTool``.
     """
 
@@ -73,6 +75,11 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     stop: tuple[str, ...] = ()
     cache: bool = False
     server_tools: tuple[ServerTool | ServerToolName, ...] = ()
+    top_p: float | None = None
+    seed: int | None = None
+    parallel_tool_calls: bool | None = None
+    service_tier: str | None = None
+    metadata: dict[str, str] | None = None
     extra: dict[str, Any] = field(default_factory=dict)
 
 

@@ -17,7 +17,7 @@ _REQUEST: Any = getattr(request_module, "ChatCompletionRequest")  # noqa: B009
 _VALIDATOR: Any = getattr(oracle, "get_validator")  # noqa: B009
 
 #: Members of the hosted API that the library does not model.
-_HOSTED = ("stream", "stream_options", "stop", "response_format")
+_HOSTED = ("stream", "stream_options", "stop", "response_format", "metadata", "parallel_tool_calls")
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,11 @@ OPTIONS = st.fixed_dictionaries(
             lambda schema: all(isinstance(key, str) for key in as_object(schema) or [None])
         ),
         "cache": st.booleans(),
+        "top_p": st.floats(0, 1),
+        "seed": st.integers(0, 2**31 - 1),
+        "parallel_tool_calls": st.booleans(),
+        "service_tier": st.just("auto"),
+        "metadata": st.sampled_from([{}, {"user_id": "anna"}, {"team": "search"}]),
     },
 )
 

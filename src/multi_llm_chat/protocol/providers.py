@@ -5,6 +5,7 @@ of the rule catalogue that the value next to them obeys.
 """
 
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -39,6 +40,7 @@ class ChatQuirks(Struct, frozen=True):
     ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
     ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
     ``effort``: how the depth of thinking is said, if at all; ``forced_thinking``: a tool may be forced while it thinks.
+    ``other_keys``: options under another key than their name; an empty one where the server has none.
     ``output_schema``: how structured output is asked for; ``web_search``: how the server's own search is.
     """
 
@@ -69,6 +71,7 @@ class ChatQuirks(Struct, frozen=True):
     schema_beside_tools: bool = True
     stop: bool = True
     web_search: Literal["web_search_options", "openrouter"] | None = None
+    other_keys: Mapping[str, str] = {}
     reasoning_models: bool = False
 
 
@@ -276,6 +279,7 @@ _ROWS = (
             content="string",  # CER-03
             bare_calls="empty",  # CER-03
             thinking_field="reasoning",  # CER-01
+            other_keys={"metadata": ""},
             max_tokens_key="max_completion_tokens",
             effort="reasoning_effort",
         ),
@@ -302,6 +306,7 @@ _ROWS = (
         "MISTRAL_API_KEY",
         ChatQuirks(
             alternates=True,  # MIS-05
+            other_keys={"seed": "random_seed", "service_tier": ""},
             media=frozenset({"image", "image_url", "document_url"}),  # MIS-14
             thinking_field="content",  # MIS-16
             message_keys=("prefix",),  # MIS-11 forbids names

@@ -1,6 +1,6 @@
 """What every encoder is given, and what the dialects share in writing it down."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -178,6 +178,23 @@ def effort_of(thinking: int | str | bool | None) -> str | None:
     if isinstance(thinking, str):
         return thinking
     return "low" if thinking < 4096 else "medium" if thinking < 16384 else "high"
+
+
+def further_options(draft: RequestDraft, keys: Mapping[str, str], rule: str) -> JsonObject:
+    """The less common options under the receiver's ``keys``; one that has none is left out, and noted.
+
+    Whether calls may be made at once is said only where tools are offered: servers refuse it alone.
+    """
+    written: JsonObject = {}
+    for name in ("top_p", "seed", "parallel_tool_calls", "service_tier", "metadata"):
+        value = getattr(draft.options, name)
+        if value is None or (name == "parallel_tool_calls" and not draft.tools):
+            continue
+        if key := keys.get(name):
+            written[key] = value
+        else:
+            draft.note(rule, f"{name} does not exist here: left it out")
+    return written
 
 
 #: The hottest that every dialect but Anthropic's takes (OAI-31, GEM-32, OTH-03).

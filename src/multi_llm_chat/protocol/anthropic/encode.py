@@ -12,6 +12,7 @@ Rules:
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
 
 from multi_llm_chat.history.json_values import as_list, as_object, compact_json
 from multi_llm_chat.history.values import JsonObject, Thinking, ToolCall, Turn
@@ -31,6 +32,7 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     choose_tool,
     effort_of,
+    further_options,
     system_text,
 )
 from multi_llm_chat.protocol.server_tools import write_anthropic
@@ -254,8 +256,12 @@ def _tools(
         written.append(entry)
     written += server_tools
     choice = choose_tool(draft, "OAI-15")
-    if choice is None:
+    single = (
+        {"disable_parallel_tool_use": True} if draft.options.parallel_tool_calls is False else {}
+    )
+    if choice is None and not (single and draft.tools):
         return {"tools": written} | connected
+    choice = choice or "auto"
     has_budget = thinking is not None and thinking["type"] == "enabled"
     if has_budget and choice not in ("auto", "none"):
         draft.note("ANT-15", "no tool can be forced while the model thinks: left it the choice")
@@ -266,7 +272,8 @@ def _tools(
     kind = words.get(choice)
     return {
         "tools": written,
-        "tool_choice": {"type": kind} if kind else {"type": "tool", "name": choice},
+        "tool_choice": ({"type": kind} if kind else {"type": "tool", "name": choice})
+        | ({} if kind == "none" else single),
     } | connected
 
 
@@ -336,6 +343,36 @@ def _append_words(body: JsonObject, sentence: str) -> bool:
     return True
 
 
+_TIERS: Final = ("auto", "standard_only")
+
+
+def _further(
+    draft: RequestDraft, family: ClaudeFamily, *, has_temperature: bool, is_thinking: bool
+) -> JsonObject:
+    """``top_p`` where sampling may be chosen, and not next to a temperature; the other options as Claude knows them."""
+    keys = {
+        "top_p": "top_p",
+        "service_tier": "service_tier",
+        "metadata": "metadata",
+        "parallel_tool_calls": "one",
+    }
+    further = further_options(draft, keys, "ANT-DOC")
+    further.pop("one", None)  # said in the tool choice
+    if "top_p" in further and (is_thinking or has_temperature or not family.temperature):
+        draft.note("ANT-35", "no top_p can be set here: left it out")
+        del further["top_p"]
+    if further.get("service_tier", "auto") not in _TIERS:
+        draft.note("ANT-DOC", f"the service tiers here are {', '.join(_TIERS)}: left it out")
+        del further["service_tier"]
+    if "metadata" in further:
+        user = further.pop("metadata").get("user_id")
+        if user is None:
+            draft.note("ANT-DOC", "metadata is user_id alone here: left it out")
+        else:
+            further["metadata"] = {"user_id": user}
+    return further
+
+
 def _settings(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | None) -> JsonObject:
     options = draft.options
     settings: JsonObject = {}
@@ -347,6 +384,9 @@ def _settings(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | 
             if options.temperature > 1:
                 draft.note("ANT-DOC", "the temperature goes up to 1 here: lowered it")
             settings["temperature"] = min(options.temperature, 1.0)
+    settings |= _further(
+        draft, family, has_temperature="temperature" in settings, is_thinking=is_thinking
+    )
     stops = [stop for stop in options.stop if stop.strip()]
     if len(stops) < len(options.stop):
         draft.note("ANT-DOC", "stop sequences cannot be blank: left those out")

@@ -43,6 +43,7 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     choose_tool,
     effort_of,
+    further_options,
     limit_tools,
     media_label,
     settle_media,
@@ -372,6 +373,7 @@ def _settings(draft: RequestDraft) -> JsonObject:
     settings = without_nothing(
         maxOutputTokens=options.max_tokens, temperature=temperature_of(draft)
     )
+    settings |= further_options(draft, {"top_p": "topP", "seed": "seed"}, "GEM-DOC")
     if options.stop:
         settings["stopSequences"] = list(options.stop[:_MOST_STOPS])
         if len(options.stop) > _MOST_STOPS:

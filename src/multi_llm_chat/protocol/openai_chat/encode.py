@@ -9,7 +9,7 @@ Rules:
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import (
@@ -45,6 +45,7 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     arguments_text,
     choose_tool,
+    further_options,
     limit_tools,
     media_label,
     plain_text,
@@ -402,6 +403,7 @@ def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
             draft.note("OAI-19", f"{draft.model} takes no temperature: left it out")
         else:
             settings["temperature"] = temperature_of(draft)
+    settings |= _further(draft, quirks, is_reasoning=is_reasoning)
     if options.stop:
         if not quirks.stop or (model is not None and not model.stop):
             draft.note("OAI-19", f"{draft.model} takes no stop sequences: left them out")
@@ -410,6 +412,19 @@ def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
             if len(options.stop) > _MOST_STOPS:
                 draft.note("OAI-DOC", f"{_MOST_STOPS} stop sequences at most: left out the others")
     return settings | depth
+
+
+_FURTHER: Final = {
+    name: name for name in ("top_p", "seed", "parallel_tool_calls", "service_tier", "metadata")
+}
+
+
+def _further(draft: RequestDraft, quirks: ChatQuirks, *, is_reasoning: bool) -> JsonObject:
+    further = further_options(draft, _FURTHER | quirks.other_keys, "OAI-12")
+    if is_reasoning and "top_p" in further:
+        draft.note("OAI-19", f"{draft.model} takes no top_p: left it out")
+        del further["top_p"]
+    return further
 
 
 def _output(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:

@@ -11,7 +11,7 @@ Rules:
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from multi_llm_chat.history.json_values import as_list, as_text, compact_json
 from multi_llm_chat.history.reader import read_part, split_result
@@ -47,6 +47,7 @@ from multi_llm_chat.protocol.request_draft import (
     arguments_text,
     choose_tool,
     effort_of,
+    further_options,
     limit_tools,
     plain_text,
     temperature_of,
@@ -406,6 +407,11 @@ def _tools(draft: RequestDraft) -> JsonObject:
     }
 
 
+_FURTHER: Final = {
+    name: name for name in ("top_p", "parallel_tool_calls", "service_tier", "metadata")
+}
+
+
 def _settings(draft: RequestDraft) -> JsonObject:
     options = draft.options
     model = openai_model(draft.model)
@@ -423,6 +429,10 @@ def _settings(draft: RequestDraft) -> JsonObject:
             draft.note("OAI-19", f"{draft.model} takes no temperature: left it out")
         else:
             settings["temperature"] = temperature_of(draft)
+    settings |= further_options(draft, _FURTHER, "RSP-DOC")
+    if "top_p" in settings and model.is_reasoning(effort):
+        draft.note("OAI-19", f"{draft.model} takes no top_p: left it out")
+        del settings["top_p"]
     if options.stop:
         draft.note("RSP-12", "stop sequences do not exist here: left them out")
     if options.thinking is not None:
