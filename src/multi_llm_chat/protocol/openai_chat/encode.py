@@ -420,7 +420,7 @@ _FURTHER: Final = {
 
 
 def _further(draft: RequestDraft, quirks: ChatQuirks, *, is_reasoning: bool) -> JsonObject:
-    further = further_options(draft, _FURTHER | quirks.other_keys, "OAI-12")
+    further = further_options(draft, {**_FURTHER, **quirks.other_keys}, "OAI-12")
     if is_reasoning and "top_p" in further:
         draft.note("OAI-19", f"{draft.model} takes no top_p: left it out")
         del further["top_p"]
