@@ -119,6 +119,7 @@ def test_imported_titles_and_names_run_nothing(
     )
     page.locator(".entry a").first.click()
     expect(page.locator(".message").first).to_be_attached()
+    page.locator("body[data-ready]").wait_for()  # before that no key is listened for
     assert_untouched(page)
     page.keyboard.press("Control+k")
     page.locator("#search").fill("pwned")
