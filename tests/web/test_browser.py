@@ -773,6 +773,7 @@ def test_a_link_opens_a_message_at_any_depth_and_on_any_branch(
     )
     page.locator(".entry a").first.click()
     expect(page.get_by_text("turn 399.")).to_be_in_viewport()
+    page.locator("body[data-ready]").wait_for()
     page.keyboard.press("Control+k")
     page.locator("#search").fill("turn 101.")
     page.locator("#hits a", has_text="turn 101.").click()
