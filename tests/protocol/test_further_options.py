@@ -8,7 +8,11 @@ from multi_llm_chat import render
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing import validate
 
-TOOL: dict[str, Any] = {"name": "f", "description": "", "inputSchema": {"type": "object", "properties": {}}}
+TOOL: dict[str, Any] = {
+    "name": "f",
+    "description": "",
+    "inputSchema": {"type": "object", "properties": {}},
+}
 VALUES: dict[str, Any] = {
     "top_p": 0.5,
     "seed": 7,

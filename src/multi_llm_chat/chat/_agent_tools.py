@@ -3,18 +3,21 @@
 import concurrent.futures
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.runs.hooks import RunHooks
-from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.tools import ToolRegistry, mcp
 from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.background_loop import submit
-from multi_llm_chat.tools.mcp import ElicitationCallback, McpServers
+from multi_llm_chat.tools.mcp.server_messages import ElicitationCallback
 from multi_llm_chat.tools.tool import DEPS, Resume, Tool
 from multi_llm_chat.tools.tool_runner import ToolRunner, is_runner, may_repeat, resume_policy
+
+if TYPE_CHECKING:
+    from multi_llm_chat.tools.mcp import McpServers
 
 #: The deps of the run whose tools are called; an agent sets them for each of its runs.
 RUN_DEPS: ContextVar[Any] = ContextVar("RUN_DEPS")
@@ -59,7 +62,7 @@ class AgentTools:
         self._require_distinct()
 
     def _take(self, given: Any) -> None:
-        if isinstance(given, McpServers):
+        if _is_servers(given):
             self._servers.append(given)
             given = given.registry
         if is_runner(given):
@@ -78,7 +81,7 @@ class AgentTools:
                 f"{given!r} is no tool: give functions, a ToolRegistry, MCP servers or other agents"
             )
 
-    def _connect(self, given: Mapping[str, Any]) -> McpServers:
+    def _connect(self, given: Mapping[str, Any]) -> "McpServers":
         if "mcpServers" in given:
             entries: Any = given
         elif _SERVER_KEYS & given.keys():
@@ -88,7 +91,9 @@ class AgentTools:
                 "A definition alone has no function that could run. Give the function itself, or an MCP server: "
                 '{"command": …} or {"url": …}. To offer mere definitions, use provider.complete(tools=…).'
             )
-        return McpServers(entries, self._own, elicit=self._elicit)
+        return mcp.McpServers(
+            entries, self._own, elicit=self._elicit
+        )  # needs the extra of that name
 
     def _require_distinct(self) -> None:
         seen: set[str] = set()
@@ -146,6 +151,11 @@ class AgentTools:
             if any(each.name == name for each in runner.definitions()):
                 return runner
         return self._own
+
+
+def _is_servers(value: object) -> bool:
+    """Whether these are ``McpServers``; the class itself needs the extra ``mcp``."""
+    return hasattr(value, "registry") and callable(getattr(value, "start_sync", None))
 
 
 def _as_list(value: Any) -> list[Any]:

@@ -61,7 +61,7 @@ from multi_llm_chat.schema.python_types import OutputType
 from multi_llm_chat.store import Store, append, create, open_store
 from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.background_loop import wait_for
-from multi_llm_chat.tools.mcp import ElicitationCallback
+from multi_llm_chat.tools.mcp.server_messages import ElicitationCallback
 from multi_llm_chat.tools.tool import Tool, ToolContext
 
 Output = TypeVar("Output")
