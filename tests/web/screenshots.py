@@ -5,6 +5,7 @@ from pathlib import Path
 
 from playwright.sync_api import Page, sync_playwright
 from tests.web.conftest import CHROMIUM, FLAGS
+from tests.web.page_actions import send
 from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.testing.simulator import Call, Gate, Say
@@ -36,11 +37,6 @@ FORMULA = r"""The sum is $S = \sum_{i=1}^{n} i$, so
 $$\frac{n(n+1)}{2} = \int_0^n x\,dx + \frac{n}{2}$$
 
 which is what we wanted."""
-
-
-def send(page: Page, text: str) -> None:
-    page.locator("#text").fill(text)
-    page.locator("#text").press("Enter")
 
 
 def wait_until_idle(page: Page) -> None:

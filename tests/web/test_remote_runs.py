@@ -12,6 +12,7 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.runs.worker_processes import new_engine
 from tests.store.conftest import postgres, postgres_server
 from tests.web.conftest import Visitor
+from tests.web.page_actions import send
 from tests.web.server_process import (
     RunningServer,
     mlc_process,
@@ -30,11 +31,6 @@ EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 pytestmark = pytest.mark.judge  # each starts servers and a browser
 
 WORDS = " ".join(f"word{number}" for number in range(120))
-
-
-def send(page: Page, text: str) -> None:
-    page.locator("#text").fill(text)
-    page.locator("#text").press("Enter")
 
 
 def ready(page: Page, address: str) -> Page:
