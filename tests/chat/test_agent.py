@@ -316,7 +316,12 @@ def test_a_stored_run_continues_a_conversation(tmp_path: Path):
 def test_a_stored_run_takes_a_history(tmp_path: Path):
     history = [{"role": "user", "content": "I am Anna."}, {"role": "claude", "content": "Hello."}]
     with simulated(Say("Anna."), store=tmp_path / "app.db", output=None) as (agent, simulator):
-        assert agent.run_sync([*history, {"role": "user", "content": "Who am I?"}]).text == "Anna."
+        assert (
+            agent.run_sync(
+                each for each in [*history, {"role": "user", "content": "Who am I?"}]
+            ).text
+            == "Anna."
+        )
     assert len(simulator.requests[0].body["messages"]) == 3
 
 

@@ -365,7 +365,9 @@ class Agent(Generic[Output]):
         hooks = self._observing(notes)
         prompt = await self._system_prompt(RunContext(deps, turns))
         total = RunOutcome([])
-        service = None if self._is_direct else await self._conversation(task, prompt, hooks)
+        service: ChatService | None = None
+        if not self._is_direct:
+            service = await self._conversation(task.conversation, turns[:-1], prompt, hooks)
         for tries_left in range(self._retries, -1, -1):
             if service is None:
                 outcome = await self._drive(turns + tuple(total.turns), prompt, hooks, tee, drivers)
@@ -454,14 +456,13 @@ class Agent(Generic[Output]):
         return outcome
 
     async def _conversation(
-        self, task: "_Task", prompt: str | None, hooks: RunHooks
+        self, name: str | None, earlier: tuple[Turn, ...], prompt: str | None, hooks: RunHooks
     ) -> ChatService:
         """The conversation of a stored run, with the turns before its message."""
-        service = self._service(task.conversation, hooks)
-        earlier = read_any(task.prompt)[:-1]
+        service = self._service(name, hooks)
         if earlier:
             await service.store.arun(_begin, service.conversation, earlier)
-        if earlier or task.conversation is not None:
+        if earlier or name is not None:
             await service.aopen(service.conversation)
         if prompt is not None:
             await service.aconfigure(system_prompt=prompt)
