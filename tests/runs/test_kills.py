@@ -65,6 +65,17 @@ def test_random_kills_in_streams_and_tools_lose_and_double_nothing(
     assert resumed
 
 
+def _stop(pid: int) -> None:
+    """Stop a process; return when all of its threads stand still, which the signal alone does not wait for."""
+    os.kill(pid, signal.SIGSTOP)
+    while not all(map(_is_stopped, Path(f"/proc/{pid}/task").iterdir())):
+        os.sched_yield()
+
+
+def _is_stopped(thread: Path) -> bool:
+    return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+
+
 def _holds_a_lock(place: str) -> bool:
     """Whether somebody is in the middle of a transaction that writes."""
     try:
@@ -98,11 +109,11 @@ def test_a_process_that_slept_past_its_lease_finds_its_run_taken_and_stops(
         sleeper.start()
         gate.wait_reached()
         assert sleeper.pid is not None
-        os.kill(sleeper.pid, signal.SIGSTOP)
+        _stop(sleeper.pid)
         while _holds_a_lock(scene.place):  # in a transaction nobody could take its place
             os.kill(sleeper.pid, signal.SIGCONT)
             sleeper.join(0.01)
-            os.kill(sleeper.pid, signal.SIGSTOP)
+            _stop(sleeper.pid)
         with open_store(scene.place) as store:
             while not store.run(list_runs)[0].is_free:
                 sleeper.join(0.01)
