@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat import Agent, AgentResult, ToolRegistry, create_provider
 from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.chat.agent import RunContext
 from multi_llm_chat.errors import AuthError, LimitReached, OutputError, ProviderError, UsageError
@@ -23,7 +24,7 @@ from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ModelRequest
 from multi_llm_chat.runs.hooks import RunHooks
-from multi_llm_chat.testing.simulator import Call, Say, Simulator, Status
+from multi_llm_chat.testing.simulator import Call, Gate, RecordedRequest, Say, Simulator, Status
 from multi_llm_chat.tools.tool import ToolContext
 
 EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
@@ -433,3 +434,53 @@ else:
     print(stream.result.text)
 agent.close()
 '''
+
+
+def test_runs_that_begin_together_wait_for_the_same_servers():
+    server = {"command": sys.executable, "args": [str(EVERYDAY)], "name": "daily"}
+
+    def answer(request: RecordedRequest) -> Say:
+        last = str(request.body["messages"][-1])
+        if "tool_result" not in last:
+            return Say(calls=[Call("add", {"first": 1, "second": 2})])
+        return Say("three" if "3" in last else last)
+
+    with (
+        Simulator(answer) as simulator,
+        Agent(
+            "anthropic", tools=[server], api_key="k", base_url=simulator.base_url("anthropic")
+        ) as agent,
+    ):
+        results = agent.map_sync(["Add"] * 4)
+    assert [each.text for each in results if not isinstance(each, Exception)] == ["three"] * 4
+
+
+def test_leaving_a_stream_of_several_speakers_stops_them_all():
+    gate = Gate(1)
+    with Simulator([]) as simulator:
+        speakers: dict[str, LLMProvider] = {}
+        for name, provider in (("claude", "anthropic"), ("gemini", "gemini")):
+            simulator.script.add(
+                Say("one two three", delta_size=3, faults=[gate]), provider=provider
+            )
+            base_url = simulator.base_url(provider)
+            speakers[name] = create_provider(provider, api_key="k", base_url=base_url, speaker=name)
+        with Agent(speakers) as agent:
+            events = iter(agent.stream("Who are you?"))
+            while not isinstance(next(events), TextDelta):
+                pass
+            events.close()  # returns although the replies never end
+        gate.open()
+
+
+def test_a_resumed_run_that_fails_raises(tmp_path: Path):
+    script = tmp_path / "program.py"
+    script.write_text(PROGRAM, encoding="utf-8")
+    with Simulator([Say(calls=[Call("work", {})]), Status(401)]) as simulator:
+        arguments = [sys.executable, str(script), simulator.base_url("anthropic"), str(tmp_path)]
+        assert (
+            subprocess.run([*arguments, "run"], check=False, capture_output=True).returncode == -9
+        )
+        failed = subprocess.run([*arguments, "resume"], check=False, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "AuthError" in failed.stderr

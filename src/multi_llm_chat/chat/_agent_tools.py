@@ -1,5 +1,6 @@
 """The tools of an agent: functions, registries, other agents and MCP servers as one ``ToolRunner``."""
 
+import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
@@ -55,7 +56,7 @@ class AgentTools:
         self._deps = deps
         self._runners: list[ToolRunner] = [self._own]
         self._servers: list[McpServers] = []
-        self._started = False
+        self._starting: concurrent.futures.Future[None] | None = None
         given = [tools] if is_runner(tools) else _as_list(tools)
         for each in given:
             self._take(each)
@@ -70,16 +71,9 @@ class AgentTools:
                 self._runners.append(cast("ToolRunner", given))
         elif isinstance(given, Mapping):
             self._servers.append(self._connect(cast("Mapping[str, Any]", given)))
-        elif isinstance(given, Tool):
-            self._own.add(given)
-        elif callable(offer := getattr(given, "as_tool", None)):
-            self._own.add(cast("Callable[[], Tool]", offer)())
-        elif callable(given):
-            self._own.tool(cast("Callable[..., Any]", given))
         else:
-            raise UsageError(
-                f"{given!r} is no tool: give functions, a ToolRegistry, MCP servers or other agents"
-            )
+            offer = getattr(given, "as_tool", None)
+            self._own.add(cast("Callable[[], Tool]", offer)() if callable(offer) else given)
 
     def _connect(self, given: Mapping[str, Any]) -> "McpServers":
         if "mcpServers" in given:
@@ -91,9 +85,8 @@ class AgentTools:
                 "A definition alone has no function that could run. Give the function itself, or an MCP server: "
                 '{"command": …} or {"url": …}. To offer mere definitions, use provider.complete(tools=…).'
             )
-        return mcp.McpServers(
-            entries, self._own, elicit=self._elicit
-        )  # needs the extra of that name
+        # The class needs the extra ``mcp``.
+        return mcp.McpServers(entries, self._own, elicit=self._elicit)
 
     def _require_distinct(self) -> None:
         seen: set[str] = set()
@@ -103,15 +96,20 @@ class AgentTools:
             seen.add(definition.name)
 
     async def start(self) -> None:
-        """Start the MCP servers, once."""
-        if not self._started:
-            self._started = True
-            for servers in self._servers:
-                await servers.start()
+        """Start the MCP servers, once; runs that begin at the same time wait for the same start."""
+        if not self._servers:
+            return
+        if self._starting is None:
+            self._starting = submit(self._start())
+        await asyncio.shield(asyncio.wrap_future(self._starting))
+
+    async def _start(self) -> None:
+        for servers in self._servers:
+            await servers.start()
 
     async def stop(self) -> None:
         """Stop them."""
-        self._started = False
+        self._starting = None
         for servers in self._servers:
             await servers.stop()
 

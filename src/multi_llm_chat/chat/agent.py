@@ -220,24 +220,28 @@ class Agent(Generic[Output]):
             for driver in drivers:
                 driver.cancel()
 
-        return AgentStream(produce, stop if self._place is None else None, self._output)
+        return AgentStream(produce, stop if self._is_direct else None, self._output)
 
     def resume(self, conversation: str | None = None) -> AgentStream[Output]:
         """Finish the runs that were interrupted; read the stream to its end, ``results`` are their answers.
 
         Args:
             conversation: Only the runs of this conversation; all unfinished ones of the store otherwise.
+
+        Reading the stream raises what a run failed with, once all have ended.
         """
 
         async def produce(stream: AgentStream[Output], sink: EventSink) -> None:
             await self.tools.start()
-            service = self._service(None, RunHooks())
+            service = self._service(None, self._hooks)
             by_run: dict[str, RunOutcome] = {}
             async for event in service.resume(conversation):
                 collect_event(by_run.setdefault(event.run, RunOutcome([])), event)
                 sink.put([event])
             for outcome in by_run.values():
-                if outcome.turns and outcome.failure is None:
+                if outcome.failure is not None:
+                    raise outcome.failure
+                if outcome.turns:
                     stream.results.append(self._result(outcome, (), None))
 
         return AgentStream(produce, None, self._output)
@@ -353,7 +357,7 @@ class Agent(Generic[Output]):
     async def _answer(
         self,
         stream: AgentStream[Output],
-        tee: "ObservedSink",
+        sink: ObservedSink,
         task: "_Task",
         drivers: list[RunDriver],
     ) -> None:
@@ -370,9 +374,11 @@ class Agent(Generic[Output]):
             service = await self._conversation(task.conversation, turns[:-1], prompt, hooks)
         for tries_left in range(self._retries, -1, -1):
             if service is None:
-                outcome = await self._drive(turns + tuple(total.turns), prompt, hooks, tee, drivers)
+                outcome = await self._drive(
+                    turns + tuple(total.turns), prompt, hooks, sink, drivers
+                )
             else:
-                outcome = await self._send(service, turns, tee)
+                outcome = await self._send(service, turns, sink)
             add_outcome(total, outcome)
             if outcome.failure is not None:
                 raise outcome.failure
@@ -382,19 +388,13 @@ class Agent(Generic[Output]):
             except OutputError as error:
                 if not tries_left:
                     raise
-                turns, complaint = self._ask_again(turns, error, service is None)
-                total.turns += complaint
+                complaint = _complaint(error)
+                if service is None:
+                    total.turns.append(complaint)
+                else:
+                    turns = (complaint,)  # the conversation has the others
             else:
                 return
-
-    def _ask_again(
-        self, turns: tuple[Turn, ...], error: OutputError, is_direct: bool
-    ) -> tuple[tuple[Turn, ...], list[Turn]]:
-        complaint = Turn(
-            "user",
-            (Text(f"{error}. Answer again with JSON that fits the schema, and nothing else."),),
-        )
-        return (turns, [complaint]) if is_direct else ((complaint,), [])
 
     @property
     def _is_direct(self) -> bool:
@@ -405,7 +405,7 @@ class Agent(Generic[Output]):
         turns: tuple[Turn, ...],
         prompt: str | None,
         hooks: RunHooks,
-        tee: "ObservedSink",
+        sink: ObservedSink,
         drivers: list[RunDriver],
     ) -> RunOutcome:
         """Run without a store."""
@@ -420,7 +420,7 @@ class Agent(Generic[Output]):
             schema=None if self._output is None else self._output.schema,
             hooks=hooks,
         )
-        driver = RunDriver(spec, tee)
+        driver = RunDriver(spec, sink)
         drivers.append(driver)
         await driver.drive()
         end = driver.end
@@ -437,7 +437,7 @@ class Agent(Generic[Output]):
         )
 
     async def _send(
-        self, service: ChatService, turns: tuple[Turn, ...], tee: "ObservedSink"
+        self, service: ChatService, turns: tuple[Turn, ...], sink: ObservedSink
     ) -> RunOutcome:
         """Run as an answer of the conversation."""
         last = turns[-1] if turns else Turn("user")
@@ -451,7 +451,7 @@ class Agent(Generic[Output]):
         schema = None if self._output is None else self._output.schema
         outcome = RunOutcome([])
         async for event in service.process_message(text, media=media, to=to, schema=schema):
-            tee.put([event])
+            sink.put([event])
             collect_event(outcome, event)
         return outcome
 
@@ -538,6 +538,11 @@ class _Pace:
         self._next = max(self._next, now) + self._gap
         if (pause := self._next - self._gap - now) > 0:
             await asyncio.sleep(pause)
+
+
+def _complaint(error: OutputError) -> Turn:
+    words = f"{error}. Answer again with JSON that fits the schema, and nothing else."
+    return Turn("user", (Text(words),))
 
 
 def _begin(transaction: Any, conversation: str, turns: tuple[Turn, ...]) -> None:

@@ -140,12 +140,16 @@ class ToolRegistry:
 
         return register if function is None else register(function)
 
-    def add(self, tool: Tool) -> str:
-        """Add one tool; the name under which it is offered.
+    def add(self, tool: Tool | Callable[..., Any]) -> str:
+        """Add one tool, or a function as one; the name under which it is offered.
 
         Raises:
-            UsageError: There already is one of this name, or its schema cannot be used.
+            UsageError: It is neither, there already is one of this name, or its schema cannot be used.
         """
+        if not isinstance(tool, Tool):
+            if not callable(tool):
+                raise UsageError(f"{tool!r} is no tool that could run: give a function")
+            tool = function_tool(tool)
         with self._lock:
             if not tool.source and tool.name in self._entries:
                 raise UsageError(f"there already is a tool named {tool.name!r}; remove it first")
@@ -407,14 +411,7 @@ def tools_from(given: object) -> ToolRunner:
         return cast("ToolRunner", given)
     registry = ToolRegistry()
     for each in _members(given):
-        if isinstance(each, Tool):
-            registry.add(each)
-        elif callable(each):
-            registry.tool(each)
-        else:
-            raise UsageError(
-                f"{each!r} is no tool that could run: give functions, or a ToolRegistry with them"
-            )
+        registry.add(each)
     return registry
 
 
