@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+# Without compiled files every process compiles what it imports: the tests start hundreds.
+export PYTHONDONTWRITEBYTECODE :=
 
 .PHONY: run demo test check judges cover fix rules recordings clients bench compare soak faults fuzz
 .DEFAULT_GOAL := test
@@ -11,7 +13,7 @@ $(BIN)/uv:
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check "uv>=0.8,<1"
 
 $(READY): pyproject.toml $(BIN)/uv
-	$(BIN)/uv pip install --quiet --python $(BIN)/python --editable ".[all]" --group dev
+	$(BIN)/uv pip install --quiet --compile-bytecode --python $(BIN)/python --editable ".[all]" --group dev
 	touch $@
 
 # Start the product.
@@ -36,8 +38,8 @@ check: $(READY)
 
 # All cases of the validators, the simulator and the component page, of which make test runs a sample; and what judges our requests, with more examples.
 judges: $(READY)
-	$(BIN)/pytest -n auto -q -m judge
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -q tests/oracles tests/protocol/test_never_a_400.py
+	$(BIN)/pytest -n auto -q -m judge
 
 # The tests again, with branch coverage.
 cover: $(READY)

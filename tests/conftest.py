@@ -5,6 +5,7 @@ The promise itself (``test_never_a_400``) is tried five times as often: 500 and 
 
 import os
 import signal
+import time
 from typing import Any, Final
 
 import pytest
@@ -35,6 +36,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # Who runs the tests in the background may have them ignore Ctrl-C, and with them every program they start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+#: CI limits the time of long profiles: what has not begun after so many seconds is skipped, and counted as skipped.
+_END: Final = time.monotonic() + float(os.environ.get("TEST_SECONDS", "inf"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Begin no further test when the time is over."""
+    if time.monotonic() > _END:
+        pytest.skip("no time left: TEST_SECONDS")
+
 
 #: A folder whose tests share something that takes long to start, a model that learns its tools: it is one worker's.
 _TOGETHER: Final = "tests/local/"

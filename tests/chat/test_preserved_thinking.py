@@ -79,7 +79,9 @@ def stage(model: str, settings: Settings | None = None) -> Generator[Stage]:
             service.close()
 
 
-@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    "model", [MODELS[0], *(pytest.param(model, marks=pytest.mark.judge) for model in MODELS[1:])]
+)
 def test_forty_exchanges_with_tools_replay_all_thinking(model: str) -> None:
     with stage(model) as at:
         for number in range(EXCHANGES):

@@ -58,7 +58,13 @@ def offered(simulator: Simulator) -> list[str]:
     return [tool["name"] for tool in simulator.requests[0].body.get("tools", [])]
 
 
-@pytest.mark.parametrize("flag", ["--no-stream", "--json", "--jsonl"])
+@pytest.mark.parametrize(
+    "flag",
+    [
+        "--json",
+        *(pytest.param(flag, marks=pytest.mark.judge) for flag in ("--no-stream", "--jsonl")),
+    ],
+)
 def test_ask_waits_for_a_slow_server_and_says_so(tmp_path: Path, flag: str) -> None:
     configure(tmp_path, slow=slow(tmp_path))
     with shell(tmp_path, anthropic=[Say("Fine.")]) as (mlc, simulator):
@@ -100,6 +106,7 @@ def test_ask_names_the_servers_that_are_missing_and_why_before_it_answers(tmp_pa
         assert "MCP" not in mlc.errors
 
 
+@pytest.mark.judge
 def test_a_slow_server_that_fails_is_named_when_it_fails(tmp_path: Path) -> None:
     configure(tmp_path, slow=slow(tmp_path))
     with shell(tmp_path, anthropic=[Say("Fine.")]) as (mlc, _), mlc.start("hi") as process:
@@ -123,6 +130,7 @@ def test_ctrl_c_leaves_while_a_server_is_slow_and_ends_the_server(tmp_path: Path
     assert not is_waited_at(tmp_path / "pipe")
 
 
+@pytest.mark.judge
 @pytest.mark.parametrize("command", [["hi"], ["chat"]], ids=["ask", "chat"])
 def test_more_ctrl_c_while_leaving_ends_the_server_at_once(
     tmp_path: Path, command: list[str]
@@ -144,6 +152,7 @@ def test_more_ctrl_c_while_leaving_ends_the_server_at_once(
     assert not is_waited_at(tmp_path / "pipe")
 
 
+@pytest.mark.judge
 def test_the_other_commands_wait_and_name_what_is_missing_too(tmp_path: Path) -> None:
     configure(tmp_path, slow=slow(tmp_path), gone={"command": "/no/such/program"})
     mlc = Shell(tmp_path)
@@ -156,6 +165,7 @@ def test_the_other_commands_wait_and_name_what_is_missing_too(tmp_path: Path) ->
         assert b"/no/such/program" in printed + errors
 
 
+@pytest.mark.judge
 def test_a_conversation_waits_and_ctrl_c_gives_the_message_back(tmp_path: Path) -> None:
     configure(tmp_path, slow=slow(tmp_path))
     with talking(tmp_path, anthropic=[Say("Fine.")]) as (terminal, _, simulator):
@@ -175,6 +185,7 @@ def test_a_conversation_waits_and_ctrl_c_gives_the_message_back(tmp_path: Path) 
         terminal.finish()
 
 
+@pytest.mark.judge
 def test_a_conversation_can_be_left_while_a_server_is_slow(tmp_path: Path) -> None:
     configure(tmp_path, slow=slow(tmp_path))
     with talking(tmp_path, anthropic=[]) as (terminal, _, _):

@@ -56,6 +56,7 @@ def test_a_streamed_agent(tmp_path: Path):
     assert "It is sunny." in run("streamed_agent.py", WEATHER, tmp_path)
 
 
+@pytest.mark.judge
 def test_several_models_behind_fastapi(tmp_path: Path):
     program = (
         "import several_models, starlette.testclient\n"
@@ -73,6 +74,7 @@ def test_several_models_behind_fastapi(tmp_path: Path):
     assert '"answered": ["claude", "gemini"]' in done.stdout
 
 
+@pytest.mark.judge
 def test_repair_for_three_sdks(tmp_path: Path):
     printed = run("repair_for_sdks.py", [Say("Hello.")] * 3, tmp_path)
     assert printed.count("Hello.") == 3
@@ -84,6 +86,7 @@ def test_typed_output(tmp_path: Path):
     assert run("typed_output.py", script, tmp_path) == "Tokyo: 14,000,000\n"
 
 
+@pytest.mark.judge
 def test_mcp_with_approval(tmp_path: Path):
     pytest.importorskip("mcp_server_time")
     call = Call("get_current_time", {"timezone": "Europe/Rome"})
@@ -137,6 +140,7 @@ def test_fallback_and_budget(tmp_path: Path):
     assert "gave up (iterations)" in run("fallback_and_budget.py", script, tmp_path)
 
 
+@pytest.mark.judge
 def test_a_cost_report(tmp_path: Path):
     printed = run("cost_report.py", always(Say("Because of the air.")), tmp_path).splitlines()
     assert [line.partition(":")[0] for line in printed] == ["claude", "openai", "gemini"]
@@ -149,6 +153,7 @@ def test_tracing(tmp_path: Path):
     assert printed.count("chat ") == 2
 
 
+@pytest.mark.judge
 def test_the_test_with_the_simulator(tmp_path: Path):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(EXAMPLES / "test_my_agent.py")],
@@ -157,6 +162,7 @@ def test_the_test_with_the_simulator(tmp_path: Path):
     assert "1 passed" in done.stdout, done.stdout
 
 
+@pytest.mark.judge
 def test_many_prompts(tmp_path: Path):
     printed = run("many_prompts.py", always(Say("zéro")), tmp_path)
     assert printed == "500 answers, 0 failures; the first: zéro\n"

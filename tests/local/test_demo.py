@@ -9,6 +9,7 @@ from multi_llm_chat.local.demo import calculate, main
 from multi_llm_chat.local.locations import VARIABLE
 
 
+@pytest.mark.judge
 def test_the_demo_holds_a_conversation(
     models: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

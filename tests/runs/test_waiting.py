@@ -219,6 +219,7 @@ def test_a_run_goes_on_when_the_store_accepts_again(tmp_path: Path, read: Read):
         made.service.close()
 
 
+@pytest.mark.judge
 def test_closing_reports_what_is_not_saved(tmp_path: Path):
     with trouble(tmp_path, request=1) as made:
         made.ask(read_plainly, lambda event: made.service.stop() if _is_wait(event) else None)

@@ -3,6 +3,7 @@
 import re
 from urllib.parse import unquote
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from playwright.sync_api import Page, expect
@@ -26,6 +27,7 @@ def test_every_id_has_an_address_of_one_segment_that_names_it(identifier: str):
     assert id_of(unquote(address)) == identifier
 
 
+@pytest.mark.judge
 def test_conversations_with_odd_ids_are_opened_renamed_and_exported(server: RunningServer):
     with server.signed_in_client() as visitor:
         for identifier in ODD:

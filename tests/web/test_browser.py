@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
 from argon2 import PasswordHasher
 from playwright.sync_api import Browser, FilePayload, Page, expect
 from tests.web.conftest import Visitor
@@ -74,6 +75,7 @@ def test_all_answer_side_by_side(server: RunningServer, page: Page):
     assert sorted(answers(page)) == ["I am chatgpt.", "I am claude.", "I am gemini."]
 
 
+@pytest.mark.judge
 def test_a_failed_speaker_does_not_stop_the_others_and_can_be_retried(
     server: RunningServer, page: Page
 ):
@@ -104,6 +106,7 @@ def test_text_streams_and_a_reload_loses_nothing(server: RunningServer, page: Pa
     assert answers(page) == [WORDS]
 
 
+@pytest.mark.judge
 def test_two_pages_and_another_browser_show_the_same(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
@@ -165,6 +168,7 @@ def test_a_tool_runs_when_it_is_allowed(server: RunningServer, page: Page):
     assert asked == ["Paris"]
 
 
+@pytest.mark.judge
 def test_a_tool_that_is_denied_does_not_run(server: RunningServer, page: Page):
     asked = offer_weather(server)
     server.add_replies(
@@ -179,6 +183,7 @@ def test_a_tool_that_is_denied_does_not_run(server: RunningServer, page: Page):
     assert asked == []
 
 
+@pytest.mark.judge
 def test_an_approval_for_this_chat_does_not_hold_in_another_chat(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
@@ -199,6 +204,7 @@ def test_an_approval_for_this_chat_does_not_hold_in_another_chat(
     assert asked == ["Oslo"] * 3
 
 
+@pytest.mark.judge
 def test_a_tool_that_is_always_allowed_asks_in_no_chat(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
@@ -218,6 +224,7 @@ def test_a_tool_that_is_always_allowed_asks_in_no_chat(
     assert 'get_weather = "always"' in kept
 
 
+@pytest.mark.judge
 def test_a_stopped_answer_waits_for_no_approval(server: RunningServer, page: Page):
     asked = offer_weather(server)
     server.add_replies("gemini", Say(calls=[Call("get_weather", {"city": "Oslo"})]))
@@ -229,6 +236,7 @@ def test_a_stopped_answer_waits_for_no_approval(server: RunningServer, page: Pag
     assert asked == []
 
 
+@pytest.mark.judge
 def test_a_disabled_tool_is_not_offered(server: RunningServer, page: Page):
     offer_weather(server)
     page.reload()
@@ -271,6 +279,7 @@ def test_an_answer_is_regenerated_and_the_old_one_stays(server: RunningServer, p
     expect(page.locator(".answer .body")).to_have_text("First try.")
 
 
+@pytest.mark.judge
 def test_a_conversation_continues_from_an_earlier_answer(server: RunningServer, page: Page):
     server.add_replies("claude", Say("One."), Say("Two."), Say("Another two."))
     send(page, "@claude first")
@@ -286,6 +295,7 @@ def test_a_conversation_continues_from_an_earlier_answer(server: RunningServer, 
     expect(page.locator(".message .switch span")).to_have_text("2 / 2")
 
 
+@pytest.mark.judge
 def test_a_command_lets_the_last_speaker_continue(server: RunningServer, page: Page):
     server.add_replies("gemini", Say("Once upon a time"), Say("there was a mouse."))
     send(page, "@gemini a story")
@@ -296,6 +306,7 @@ def test_a_command_lets_the_last_speaker_continue(server: RunningServer, page: P
     assert answers(page) == ["Once upon a time", "there was a mouse."]
 
 
+@pytest.mark.judge
 def test_earlier_messages_are_shown_on_demand(server: RunningServer, page: Page):
     history = [
         {"role": "user" if number % 2 == 0 else "gemini", "content": f"turn {number}."}
@@ -334,6 +345,7 @@ def test_search_finds_messages_in_all_conversations(
     expect(page.locator(".answer .body")).to_have_text("The aardvark sleeps.")
 
 
+@pytest.mark.judge
 def test_conversations_are_renamed_deleted_restored_and_archived(server: RunningServer, page: Page):
     server.add_replies("gemini", Say("Yes."))
     send(page, "@gemini first")
@@ -359,6 +371,7 @@ def test_conversations_are_renamed_deleted_restored_and_archived(server: Running
     expect(page.locator(".entry a")).to_have_text("名前 & <b>")
 
 
+@pytest.mark.judge
 def test_conversations_of_other_programs_are_imported(server: RunningServer, page: Page):
     history = [
         {"role": "user", "content": "old question"},
@@ -387,6 +400,7 @@ def test_a_picture_is_sent_with_a_message(server: RunningServer, page: Page):
     assert "image/png" in json.dumps(body)
 
 
+@pytest.mark.judge
 def test_pasted_and_dropped_files_are_attached(server: RunningServer, page: Page):
     give = """kind => {
         const data = new DataTransfer();
@@ -420,6 +434,7 @@ def test_a_picture_that_a_tool_returns_is_shown(server: RunningServer, page: Pag
     expect(page.locator(".tool .attached img")).to_have_js_property("naturalWidth", 1)
 
 
+@pytest.mark.judge
 def test_an_unsupported_file_is_refused_and_the_text_stays(server: RunningServer, page: Page):
     page.locator("#file").set_input_files(
         {"name": "x.exe", "mimeType": "image/png", "buffer": b"MZ\x00\x01"}
@@ -447,6 +462,7 @@ def test_copy_gives_the_markdown_that_the_model_wrote(
     assert page.evaluate("navigator.clipboard.readText()") == "@claude *go*"
 
 
+@pytest.mark.judge
 def test_columns_keep_the_order_of_the_addressees(server: RunningServer, page: Page):
     gate = Gate(2)
     server.add_replies("claude", Say("Late.", delta_size=1, faults=[gate]))
@@ -465,6 +481,7 @@ def test_columns_keep_the_order_of_the_addressees(server: RunningServer, page: P
     expect(speakers).to_have_text(wanted)
 
 
+@pytest.mark.judge
 def test_each_answer_switches_between_its_own_versions(server: RunningServer, page: Page):
     server.add_replies("gemini", Say("G1."), Say("G2."))
     server.add_replies("claude", Say("C1."), Say("C2."))
@@ -489,6 +506,7 @@ def test_each_answer_switches_between_its_own_versions(server: RunningServer, pa
     expect(gemini.locator(".switch span")).to_have_text("1 / 2")
 
 
+@pytest.mark.judge
 def test_a_link_opens_a_message_at_any_depth_and_on_any_branch(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):

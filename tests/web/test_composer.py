@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, expect
 from tests.web.conftest import Visitor
 from tests.web.page_actions import answers, send
@@ -97,6 +98,7 @@ def test_a_slash_offers_commands(server: RunningServer, page: Page):
     expect(page.locator("#settings")).to_be_visible()
 
 
+@pytest.mark.judge
 def test_the_page_follows_the_system_colours(server: RunningServer, page: Page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
@@ -105,6 +107,7 @@ def test_the_page_follows_the_system_colours(server: RunningServer, page: Page):
         assert (first < 60) == (scheme == "dark")
 
 
+@pytest.mark.judge
 def test_high_contrast_is_chosen_or_asked_for_by_the_system(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
@@ -151,6 +154,7 @@ def test_on_a_phone_each_answer_has_a_tab_and_nothing_is_wider_than_the_screen(
     expect(page.locator("#sidebar")).to_be_visible()
 
 
+@pytest.mark.judge
 def test_the_page_is_in_the_language_of_the_reader(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
@@ -162,6 +166,7 @@ def test_the_page_is_in_the_language_of_the_reader(
     expect(page.locator(".new")).to_contain_text("Nuova chat")
 
 
+@pytest.mark.judge
 def test_a_speaker_is_added_and_a_key_is_stored_but_never_shown(server: RunningServer, page: Page):
     page.keyboard.press("Control+,")
     page.get_by_text("New speaker").click()
@@ -186,6 +191,7 @@ def test_a_speaker_is_added_and_a_key_is_stored_but_never_shown(server: RunningS
     assert server.simulator.requests[-1].headers["x-api-key"] == "sk-ant-0123456789abcdef"
 
 
+@pytest.mark.judge
 def test_settings_changed_during_an_answer_apply_to_the_next_message(
     server: RunningServer, page: Page
 ):
@@ -243,6 +249,7 @@ def test_a_waiting_message_is_edited_withdrawn_and_sent_now(
     expect(other.locator(".queued")).to_have_count(2)
     page.locator(".queued").nth(0).get_by_role("button", name="Withdraw").click()
     expect(other.locator(".queued .words")).to_have_text(["@gemini third"])
+    expect(page.locator(".queued")).to_have_count(1)
     page.locator(".queued").get_by_role("button", name="Edit").click()
     page.locator(".queued textarea").fill("@gemini third, better")
     page.locator(".queued textarea").press("Enter")
@@ -254,6 +261,7 @@ def test_a_waiting_message_is_edited_withdrawn_and_sent_now(
     expect(other.locator(".queued")).to_have_count(0)
 
 
+@pytest.mark.judge
 def test_a_waiting_message_is_sent_as_it_was_edited_last(server: RunningServer, page: Page):
     gate = Gate(4)
     server.add_replies("gemini", Say("One.", delta_size=1, faults=[gate]), Say("Two."))

@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import httpx2
+import pytest
 from tests.web.server_process import command, environment, form_token
 
 from multi_llm_chat.testing.simulator import Say, Simulator
@@ -38,6 +39,7 @@ def test_it_prints_its_link_serves_and_ends_on_sigint(tmp_path: Path):
                     assert process.wait(20) == 0
 
 
+@pytest.mark.judge
 def test_another_address_needs_a_password(tmp_path: Path):
     settings = environment(tmp_path, OPENAI_API_KEY="key-without-value")
     refused = subprocess.run(

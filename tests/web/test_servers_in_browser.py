@@ -5,6 +5,7 @@ import re
 import sys
 from pathlib import Path
 
+import pytest
 from playwright.sync_api import Page, expect
 from tests.web.server_process import RunningServer
 
@@ -43,12 +44,14 @@ def test_a_pasted_server_is_started_saved_and_shows_its_form(server: RunningServ
     expect(page.locator("#menu li")).to_contain_text("/greet")
 
 
+@pytest.mark.judge
 def test_a_server_that_cannot_start_is_reported(server: RunningServer, page: Page):
     paste(page, '{"mcpServers": {"broken": {"command": "/nonexistent/program"}}}')
     expect(page.locator("#tools .status")).to_have_text(re.compile("restarting|failed"))
     expect(page.locator("#tools .note")).to_contain_text("/nonexistent/program")
 
 
+@pytest.mark.judge
 def test_an_invalid_server_is_refused(server: RunningServer, page: Page):
     paste(page, '{"mcpServers": {"odd": {}}}')
     expect(page.locator("#notices")).to_contain_text("odd")
