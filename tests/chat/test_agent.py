@@ -484,3 +484,16 @@ def test_a_resumed_run_that_fails_raises(tmp_path: Path):
         failed = subprocess.run([*arguments, "resume"], check=False, capture_output=True, text=True)
     assert failed.returncode == 1
     assert "AuthError" in failed.stderr
+
+
+def test_speakers_and_models_are_given_by_name():
+    with Simulator([]) as simulator, pytest.MonkeyPatch.context() as environment:
+        for provider, key in (("anthropic", "ANTHROPIC"), ("gemini", "GEMINI")):
+            simulator.script.add(Say(f"I am {provider}."), provider=provider)
+            environment.setenv(f"{key}_API_KEY", "k")
+            environment.setenv(f"{key}_BASE_URL", simulator.base_url(provider))
+        with Agent({"anna": "claude:claude-haiku-4-5", "bert": ["gemini", "openai"]}) as agent:
+            answers = agent.run_sync("@all Who are you?").answers
+    assert answers == {"anna": "I am anthropic.", "bert": "I am gemini."}
+    asked = {request.provider: request for request in simulator.requests}
+    assert asked["anthropic"].body["model"] == "claude-haiku-4-5"

@@ -1,41 +1,22 @@
 """The programs of ``examples/``, run as they are: the simulator stands for the providers, over real HTTP."""
 
-import os
 import subprocess
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.programs import simulated_providers
 
-from multi_llm_chat.testing.simulator import Call, RecordedRequest, Say, Simulator, Status, always
+from multi_llm_chat.testing.simulator import Call, RecordedRequest, Say, Status, always
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LONGEST = 40
 WEATHER = [Say(calls=[Call("get_weather", {"city": "Tokyo"})]), Say("It is sunny.")]
 
 
-@contextmanager
-def providers(script: Any) -> Generator[tuple[dict[str, str], Simulator]]:
-    """The environment of a program whose providers are a simulator."""
-    with Simulator(script) as simulator:
-        environment = dict(os.environ)
-        for name in ("anthropic", "openai", "gemini"):
-            environment[f"{name.upper()}_API_KEY"] = "none"
-            environment[f"{name.upper()}_BASE_URL"] = simulator.base_url(name)
-        environment["ANTHROPIC_BASE_URL"] = simulator.base_url("anthropic").removesuffix(
-            "/v1"
-        )  # as its SDK has it
-        environment["GOOGLE_GEMINI_BASE_URL"] = simulator.base_url("gemini").removesuffix("/v1beta")
-        environment["GATEWAY_URL"] = simulator.base_url("openai-chat")
-        environment["GATEWAY_KEY"] = "none"
-        yield environment, simulator
-
-
 def run(name: str, script: Any, folder: Path, *arguments: str, typed: str = "") -> str:
-    with providers(script) as (environment, _):
+    with simulated_providers(script) as (environment, _):
         done = subprocess.run(
             [sys.executable, str(EXAMPLES / name), *arguments],
             env=environment, cwd=folder, input=typed, capture_output=True, text=True, check=False,
@@ -64,7 +45,7 @@ def test_several_models_behind_fastapi(tmp_path: Path):
         "print(client.get('/ask', params={'question': 'Who are you?'}).text)\n"
     )
     script = {"anthropic": [Say("Claude.")], "gemini": [Say("Gemini.")]}
-    with providers(script) as (environment, _):
+    with simulated_providers(script) as (environment, _):
         environment["PYTHONPATH"] = str(EXAMPLES)
         done = subprocess.run(
             [sys.executable, "-c", program], env=environment, cwd=tmp_path, capture_output=True, text=True, check=False
@@ -100,7 +81,7 @@ def test_a_durable_run_is_killed_and_resumed(tmp_path: Path):
         Say(calls=[Call("work", {"step": 2})]),
         Say("Done."),
     ]
-    with providers(script) as (environment, simulator):
+    with simulated_providers(script) as (environment, simulator):
         program = [sys.executable, str(EXAMPLES / "durable_run.py")]
         first = subprocess.Popen([*program, "60"], env=environment, cwd=tmp_path)
         log = tmp_path / "work.log"
@@ -116,7 +97,7 @@ def test_a_durable_run_is_killed_and_resumed(tmp_path: Path):
 
 
 def test_headers_and_base_url(tmp_path: Path):
-    with providers([Say("Hello.")]) as (environment, simulator):
+    with simulated_providers([Say("Hello.")]) as (environment, simulator):
         subprocess.run(
             [sys.executable, str(EXAMPLES / "headers_and_base_url.py")], env=environment, cwd=tmp_path, check=True
         )  # fmt: skip

@@ -128,13 +128,15 @@ class PluginProvider(LLMProvider):
 
 
 def as_provider(value: object, name: str) -> LLMProvider:
-    """A provider from an ``LLMProvider``, or from an object with ``ask`` or ``call_api``, under this name.
+    """A provider from an ``LLMProvider``, from what ``create_provider`` takes, or from an object with ``ask`` or ``call_api``, under this name.
 
     Raises:
         UsageError: It is none of these.
     """
     if isinstance(value, LLMProvider):
         return value
+    if isinstance(value, str | list | tuple):
+        return create_provider(cast("str | Sequence[str]", value), speaker=name)
     if any(callable(getattr(value, method, None)) for method in ("ask", "call_api", "acall_api")):
         return PluginProvider(value, name)
     raise UsageError(
@@ -146,8 +148,8 @@ def create_provider(name: str | Sequence[str], **settings: Unpack[ProviderSettin
     """The provider of this name, or a chain of several: ``create_provider(["claude", "gemini"])``.
 
     Args:
-        name: A provider's name, its speaker's, ``package.module:Class``, or a list of them; ``local`` is the model
-            inside this process (or a running Ollama), ``simulated`` a scripted one over real HTTP.
+        name: A provider's name, its speaker's, ``NAME:MODEL``, ``package.module:Class``, or a list of them; ``local`` is
+            the model inside this process (or a running Ollama), ``simulated`` a scripted one over real HTTP.
         settings: See ``ProviderSettings``: ``model``, ``api_key``, ``base_url``, ``options``,
             ``policy``, ``retry``, ``speaker``, ``headers``, ``timeouts``,
             ``connections_per_host``, ``breaker``.
@@ -156,6 +158,9 @@ def create_provider(name: str | Sequence[str], **settings: Unpack[ProviderSettin
         if any(settings.get(setting) for setting in _OF_ONE):
             raise UsageError("In a chain each provider has its own model, key, address and headers")
         return FallbackProvider([create_provider(member, **settings) for member in name])
+    known, colon, model = str(name).partition(":")
+    if colon and (is_known(known) or _key(known) in _FACTORIES):
+        return create_provider(known, **{**settings, "model": settings.get("model") or model})
     factory = find_factory(name)
     if factory is not None:
         return _made(factory, _plugin_name(str(name)), settings)

@@ -72,7 +72,7 @@ Prompt: TypeAlias = str | Iterable[Any]
 #: A name such as ``claude`` or ``claude:MODEL``, or a provider.
 Model: TypeAlias = str | LLMProvider
 #: One model, a chain of them, or several speakers by name.
-Models: TypeAlias = Model | Sequence[Model] | Mapping[str, LLMProvider]
+Models: TypeAlias = Model | Sequence[Model] | Mapping[str, Model | Sequence[str]]
 
 
 class RunContext(Struct, Generic[Deps], frozen=True):
@@ -578,8 +578,4 @@ def _provider(model: Model, settings: ProviderSettings) -> LLMProvider:
                 f"Give {', '.join(given)} to the provider itself: create_provider(…, {given[0]}=…)"
             )
         return as_provider(model, "agent")
-    name, _, wanted = model.partition(":")
-    if "." in name:  # package.module:Class
-        name, wanted = model, ""
-    own: ProviderSettings = {**settings, "model": wanted or None}
-    return create_provider(name, **own)
+    return create_provider(model, **settings)
