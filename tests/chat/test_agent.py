@@ -25,6 +25,7 @@ from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ModelRequest
 from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.testing.simulator import Call, Gate, RecordedRequest, Say, Simulator, Status
+from multi_llm_chat.tools import Allow, ApprovalRequest, Decision
 from multi_llm_chat.tools.tool import ToolContext
 
 EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
@@ -497,3 +498,31 @@ def test_speakers_and_models_are_given_by_name():
     assert answers == {"anna": "I am anthropic.", "bert": "I am gemini."}
     asked = {request.provider: request for request in simulator.requests}
     assert asked["anthropic"].body["model"] == "claude-haiku-4-5"
+
+
+def test_the_agents_approval_also_decides_for_a_registry_without_one():
+    registry = ToolRegistry()
+    asked: list[str] = []
+
+    @registry.tool(approval="ask")
+    def erase(name: str) -> str:
+        """Erase a file."""
+        return f"erased {name}"
+
+    def decide(request: ApprovalRequest) -> Decision:
+        asked.append(request.call.name)
+        return Allow()
+
+    with (
+        Simulator([Say(calls=[Call("erase", {"name": "x"})]), Say("Done.")]) as simulator,
+        Agent(
+            "anthropic",
+            tools=[registry],
+            approve=decide,
+            api_key="k",
+            base_url=simulator.base_url("anthropic"),
+        ) as agent,
+    ):
+        result = agent.run_sync("Erase x")
+    assert asked == ["erase"]
+    assert "erased x" in str(result.turns)

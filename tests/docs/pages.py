@@ -107,4 +107,6 @@ def run_script(script: Script, folder: Path, python: str = sys.executable) -> No
     printed = done.stdout.split(_BORDER)
     for block, output in zip(script.blocks, printed, strict=True):
         if block.output is not None:
-            assert output.splitlines() == block.output.splitlines(), f"line {block.line}"
+            assert output.splitlines() == block.output.splitlines(), (
+                f"line {block.line} prints:\n{output}"
+            )

@@ -11,7 +11,7 @@ from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.tools import ToolRegistry, mcp
-from multi_llm_chat.tools.approval import ApprovalCallback
+from multi_llm_chat.tools.approval import AGENT_APPROVAL, ApprovalCallback
 from multi_llm_chat.tools.background_loop import submit
 from multi_llm_chat.tools.mcp.server_messages import ElicitationCallback
 from multi_llm_chat.tools.tool import DEPS, Resume, Tool
@@ -32,7 +32,7 @@ class AgentTools:
     Args:
         tools: Functions, ``Tool`` values, ``ToolRegistry`` and other ``ToolRunner`` objects, ``McpServers``, MCP
             configurations (``{"mcpServers": {…}}``, ``{"command": …}``, ``{"url": …}``), and agents.
-        approve: Asked before tools with the policy ``ask``.
+        approve: Asked before tools with the policy ``ask``, unless they are in a registry with a callback of its own.
         elicit: Answers the forms of MCP servers.
         hooks: Called around each call.
         deps: The object that tools get as ``ToolContext.deps`` where a run brings none.
@@ -50,7 +50,8 @@ class AgentTools:
         hooks: RunHooks | None = None,
         deps: object = None,
     ) -> None:
-        self._own = ToolRegistry(approve=approve)
+        self._own = ToolRegistry()
+        self._approve = approve
         self._elicit = elicit
         self._hooks = hooks or RunHooks()
         self._deps = deps
@@ -122,6 +123,7 @@ class AgentTools:
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
         """Run a call, with the hooks around it."""
         DEPS.set(RUN_DEPS.get(self._deps))
+        AGENT_APPROVAL.set(self._approve)
         prepared = await self._hooks.prepare_call(call)
         if isinstance(prepared, ToolCall):
             call = prepared
@@ -142,6 +144,7 @@ class AgentTools:
 
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
         """Whether an interrupted call may run again."""
+        AGENT_APPROVAL.set(self._approve)
         return await may_repeat(self._runner(call.name), call, conversation)
 
     def _runner(self, name: str) -> ToolRunner:

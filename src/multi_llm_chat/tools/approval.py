@@ -57,6 +57,8 @@ class ApprovalRequest(Struct, frozen=True):
 #: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.
 ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], Decision | Awaitable[Decision]]
 
+#: The callback of the agent whose run this is, for registries that have none of their own.
+AGENT_APPROVAL: ContextVar[ApprovalCallback | None] = ContextVar("AGENT_APPROVAL", default=None)
 
 #: Observes what is asked and decided about the calls of a run: the request, then the request with its decision.
 APPROVAL_OBSERVER: ContextVar[Callable[[ApprovalRequest, Decision | None], None] | None] = (
@@ -120,7 +122,7 @@ class Approvals:
             self._allowed.add((request.conversation, name))
 
     async def _ask(self, request: ApprovalRequest) -> Decision:
-        callback = self.callback
+        callback = self.callback or AGENT_APPROVAL.get()
         name = request.call.name
         if callback is None:
             raise NotRun(
