@@ -42,13 +42,20 @@ class Hold:
 
 
 @dataclass(frozen=True)
+class Pause:
+    """Say nothing for so many seconds: only for a test about the client's own time limits."""
+
+    seconds: float
+
+
+@dataclass(frozen=True)
 class Tunnel:
     """Be a proxy: connect to this port and pass everything on in both directions."""
 
     port: int
 
 
-Step: TypeAlias = Send | Reset | AwaitEnd | Hold | Tunnel
+Step: TypeAlias = Send | Reset | AwaitEnd | Hold | Pause | Tunnel
 Script: TypeAlias = list[Step]
 
 
@@ -191,6 +198,8 @@ class ScriptedServer:
                 return False
             case Hold():
                 self.release.wait(PATIENCE)
+            case Pause(seconds):
+                self.release.wait(seconds)
             case Tunnel(port):
                 self._tunnel(connection, port)
                 return False

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from multi_llm_chat.data_limits import REPLY_LIMITS
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import (
@@ -103,7 +104,7 @@ def cases() -> tuple[Case, ...]:
 
 def run(dialect: str, chunks: Iterable[bytes], context: DecodeContext = CONTEXT) -> Outcome:
     """Decode a stream that arrives in the given pieces."""
-    stream, decoder = SseDecoder(), DECODERS[dialect](context)
+    stream, decoder = SseDecoder(REPLY_LIMITS), DECODERS[dialect](context)
     events: list[Event] = []
     for chunk in chunks:
         for name, data in stream.feed(chunk):

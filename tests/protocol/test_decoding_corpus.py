@@ -20,6 +20,7 @@ from tests.protocol.corpus import (
     run,
 )
 
+from multi_llm_chat.data_limits import REPLY_LIMITS
 from multi_llm_chat.errors import MultiLLMChatError, StreamBroken
 from multi_llm_chat.events import (
     Event,
@@ -171,7 +172,7 @@ def test_interleaved_decoders_share_nothing(case: Case) -> None:
 
 
 def split_events(stream: bytes) -> list[ServerSentEvent]:
-    parser = SseDecoder()
+    parser = SseDecoder(REPLY_LIMITS)
     return parser.feed(stream) + parser.end()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from tests.protocol.corpus import CONTEXT, ORIGIN, WHOLE, cases
 
+from multi_llm_chat.data_limits import REPLY_LIMITS
 from multi_llm_chat.errors import AuthError, Overloaded, ProviderError, Refused, StreamBroken
 from multi_llm_chat.events import (
     Event,
@@ -138,7 +139,7 @@ responses = [
 
 @pytest.mark.parametrize("case", responses, ids=lambda case: case.id)
 def test_a_whole_response_is_the_same_as_its_stream(case: Any) -> None:
-    last = json.loads(SseDecoder().feed(case.stream)[-1][1])
+    last = json.loads(SseDecoder(REPLY_LIMITS).feed(case.stream)[-1][1])
     parts, events = decode(case.dialect, last["response"])
     assert [part for part in parts if isinstance(part, Thinking)] == [
         Thinking(part["content"], ORIGIN, part["opaque"])

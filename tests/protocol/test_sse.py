@@ -4,11 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multi_llm_chat.data_limits import REPLY_LIMITS
 from multi_llm_chat.protocol._sse import ServerSentEvent, SseDecoder
 
 
 def parse(*chunks: bytes) -> list[ServerSentEvent]:
-    stream = SseDecoder()
+    stream = SseDecoder(REPLY_LIMITS)
     events: list[ServerSentEvent] = []
     for chunk in chunks:
         events += stream.feed(chunk)
@@ -75,7 +76,7 @@ def test_a_stream_is_parsed(stream: bytes, events: list[ServerSentEvent]) -> Non
 
 
 def test_an_event_is_given_out_with_its_blank_line_and_not_later() -> None:
-    stream = SseDecoder()
+    stream = SseDecoder(REPLY_LIMITS)
     assert stream.feed(b"data: 1\r\n\r") == [(None, b"1")]
     assert stream.feed(b"\ndata: 2\n") == []
     assert stream.feed(b"\n") == [(None, b"2")]

@@ -25,6 +25,7 @@ from typing import Any, cast
 
 import msgspec
 
+from multi_llm_chat.data_limits import REPLY_LIMITS
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.history.values import Native, Text, Turn
 from multi_llm_chat.history.writer import write_history
@@ -159,7 +160,7 @@ def _frames(recorded: Recorded) -> Iterator[Json]:
     if not recorded.is_stream:
         chunks: Iterable[bytes] = [recorded.reply]
     else:
-        parser = SseDecoder()
+        parser = SseDecoder(REPLY_LIMITS)
         chunks = [data for _, data in [*parser.feed(recorded.reply), *parser.end()]]
     for chunk in chunks:
         try:

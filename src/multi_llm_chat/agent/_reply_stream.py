@@ -18,6 +18,7 @@ from typing import Protocol, cast
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish, TextDelta, ToolCallEnd, Usage
 from multi_llm_chat.history.json_values import as_list, as_text
@@ -79,8 +80,9 @@ class RemoteInquiry(Attempts):
         *,
         api_key: str | None,
         retry: RetryPolicy,
+        limits: Limits,
     ) -> None:
-        super().__init__(request, api_key=api_key, retry=retry)
+        super().__init__(request, api_key=api_key, retry=retry, limits=limits)
         self._transports = transports
 
     @property

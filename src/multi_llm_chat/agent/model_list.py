@@ -3,6 +3,7 @@
 Rules:
 1. A list may come in pages, under ``data``, under ``models`` or bare; each page names the next.
 2. What a provider does not report is ``None``: sizes are never guessed.
+3. Pages, their bytes and values, and the models of all pages are limited (``LISTING_LIMITS``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,6 +12,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from multi_llm_chat.data_limits import MEGABYTE, Limits, OverLimit, check_json
 from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.exchange import HttpRequest, hide, request_headers
@@ -19,6 +21,9 @@ from multi_llm_chat.protocol.providers import ProviderRow
 
 #: No provider offers more; a server whose pages never end is not read for ever.
 MAX_PAGES: Final = 50
+
+#: For each page, and the number of models on all of them.
+LISTING_LIMITS: Final = Limits(total_bytes=8 * MEGABYTE, total_values=200_000, parts=20_000)
 
 _SIZES: Final = (
     "context_window",
@@ -74,6 +79,14 @@ class ModelListing:
             )
             hide(failure, [self._key or "", *self._extra_headers.values()])
             raise failure
+        try:
+            check_json(body, values=LISTING_LIMITS.total_values, depth=LISTING_LIMITS.depth)
+        except OverLimit as excess:
+            raise ProviderError(
+                f"The list of models of {self._row.name} holds {excess}; it is not read.",
+                provider=self._row.name,
+                code="too_large",
+            ) from None
         value = read_json(body)
         page = cast("dict[str, Any]", value) if isinstance(value, dict) else {"data": value}
         found = page.get("data", page.get("models"))
@@ -82,7 +95,8 @@ class ModelListing:
                 f"{self._row.name} gave no list of models.", provider=self._row.name, status=status
             )
         self.models.extend(_read(cast("list[object]", found)))
-        self._page = _next_page(page)
+        full = len(self.models) >= LISTING_LIMITS.parts
+        self._page = None if full else _next_page(page)
 
 
 _FIRST_PAGES: Final = {"anthropic": "?limit=1000", "gemini": "?pageSize=1000"}

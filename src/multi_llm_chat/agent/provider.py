@@ -32,10 +32,11 @@ from multi_llm_chat.agent._reply_stream import (
     plain_chunks,
     plain_chunks_async,
 )
-from multi_llm_chat.agent.model_list import ModelInfo, ModelListing
+from multi_llm_chat.agent.model_list import LISTING_LIMITS, ModelInfo, ModelListing
 from multi_llm_chat.agent.plugin_replies import PluginReply, call_arguments, own_messages
 from multi_llm_chat.agent.provider_access import ProviderAccess, ProviderSettings
 from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.data_limits import REPLY_LIMITS, Limits
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import check_contents
 from multi_llm_chat.history.values import JsonObject, Turn
@@ -124,6 +125,7 @@ class LLMProvider:
         timeouts: Timeouts | None = None,
         connections_per_host: int | None = None,
         breaker: Breaker | None = None,
+        limits: Limits = REPLY_LIMITS,
     ) -> None:
         """Remember how to ask; nothing is checked or opened before the first call.
 
@@ -140,6 +142,7 @@ class LLMProvider:
             timeouts: Limits of time for a request.
             connections_per_host: How many requests may be on their way at once.
             breaker: When a failing endpoint is left alone for a while.
+            limits: How much of a reply is read.
         """
         self.row: ProviderRow = self._find_row(provider or self.default_provider)
         self.speaker = speaker or self.row.speaker
@@ -149,6 +152,7 @@ class LLMProvider:
         self.options = read_options(options)
         self._policy = policy
         self._retry = retry or RetryPolicy()
+        self._limits = limits
         self._transports = Transports(
             timeouts=timeouts, connections_per_host=connections_per_host, breaker=breaker
         )
@@ -379,7 +383,7 @@ class LLMProvider:
             return [ModelInfo(self.model)]
         listing = self._listing()
         for request in listing.requests():
-            listing.receive(*drive_sync.fetch(request, self._transports.for_sync()))
+            listing.receive(*drive_sync.fetch(request, self._transports.for_sync(), LISTING_LIMITS))
         return listing.models
 
     async def alist_models(self) -> list[ModelInfo]:
@@ -388,7 +392,8 @@ class LLMProvider:
             return self.list_models()
         listing = self._listing()
         for request in listing.requests():
-            listing.receive(*await drive_async.fetch(request, self._transports.for_async()))
+            transport = self._transports.for_async()
+            listing.receive(*await drive_async.fetch(request, transport, LISTING_LIMITS))
         return listing.models
 
     def close(self) -> None:
@@ -442,7 +447,9 @@ class LLMProvider:
         code = self._code("format_history")
         if code is not None:
             addressed = replace(addressed, messages=own_messages(self.name, code, addressed))
-        return RemoteInquiry(addressed, self._transports, api_key=key, retry=self._retry)
+        return RemoteInquiry(
+            addressed, self._transports, api_key=key, retry=self._retry, limits=self._limits
+        )
 
     def _plugin_reply(
         self, request: ModelRequest, source: Callable[[], object], notes: tuple[Note, ...] = ()

@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
+from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import MissingKey, UsageError
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http.transports import Breaker
@@ -56,6 +57,8 @@ class ProviderSettings(TypedDict, total=False):
     connections_per_host: int | None
     #: When a failing endpoint is left alone for a while.
     breaker: Breaker | None
+    #: How much of a reply is read.
+    limits: Limits
 
 
 class ProviderAccess:

@@ -5,7 +5,8 @@ Rules:
 2. Nothing, ``""`` and blank text are a call without arguments: ``{}``, and no error.
 3. The text of valid arguments is kept exactly as it was, so that a replay is byte for byte.
 4. Only JSON that every provider reads back is valid: no NaN or infinity, no number beyond a
-   double or of thousands of digits, no lone surrogate, no nesting deeper than ``MAX_DEPTH``.
+   double or of thousands of digits, no lone surrogate, no nesting deeper than ``MAX_DEPTH``, no more than
+   ``MAX_VALUES`` values (counted before they are decoded).
 5. An error is a sentence that the model which wrote the arguments can act on.
 """
 
@@ -14,10 +15,15 @@ import re
 from collections.abc import Mapping
 from typing import Any, NoReturn, TypeAlias, cast
 
+from multi_llm_chat.data_limits import REPLY_LIMITS, OverLimit, check_json
 from multi_llm_chat.history.values import JsonObject
 
 #: The depth at which protocol buffers, and so Gemini, stop reading.
 MAX_DEPTH = 100
+
+#: The most values of one call, and the most objects that one text is split into.
+MAX_VALUES = REPLY_LIMITS.values
+MAX_PIECES = 1_000
 
 #: The arguments, their text as it was written, and what is wrong with them.
 ParsedArguments: TypeAlias = tuple[JsonObject, str | None, str | None]
@@ -87,6 +93,8 @@ def split_arguments(text: str) -> list[str]:
         except (ValueError, RecursionError):
             return [text]
         pieces.append(text[start:position])
+        if len(pieces) > MAX_PIECES:
+            return [text]
     if text[position:].strip():
         return [text]
     return pieces if len(pieces) > 1 else [text]
@@ -96,13 +104,21 @@ def _parse_text(text: str) -> ParsedArguments:
     if not text.strip():
         return {}, None, None
     try:
+        if len(text) > MAX_VALUES:
+            check_json(text.encode(errors="replace"), values=MAX_VALUES, depth=len(text))
         value = _DECODER.decode(text)
+    except OverLimit as excess:
+        return {}, text, f"The arguments hold {excess}; send fewer."
     except RecursionError:
         return {}, text, _TOO_DEEP
     except json.JSONDecodeError as error:
         return {}, text, f"The arguments are not valid JSON: {error.msg} at character {error.pos}."
     except ValueError as error:  # a number that has no place in JSON
         return {}, text, f"The arguments are not valid JSON: {_brief(error)}."
+    return _judge_value(text, value)
+
+
+def _judge_value(text: str, value: object) -> ParsedArguments:
     if not isinstance(value, dict):
         return {}, text, _not_an_object(value)
     arguments = cast("JsonObject", value)

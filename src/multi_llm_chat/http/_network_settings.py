@@ -27,13 +27,15 @@ DEFAULT_PORTS = {"http": 80, "https": 443}
 class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
     """Limits in seconds; ``None`` for none.
 
-    ``connect`` is for reaching the server, ``read`` for the silence between two pieces of a
-    reply (a model may think for minutes before its first word), ``total`` for one whole request.
+    ``connect`` is for reaching the server, ``first_event`` for the first event of a streamed reply (comments that only keep
+    the connection open are none), ``read`` for the silence between two pieces of a reply and before a reply that is not
+    streamed, ``total`` for one whole request. A request that exceeds one of them is not sent again.
     """
 
     connect: float | None = 15.0
+    first_event: float | None = 120.0
     read: float | None = 300.0
-    total: float | None = None
+    total: float | None = 1800.0
 
 
 class TransportSettings(Struct, frozen=True):

@@ -6,6 +6,7 @@ Rules:
    an ``await`` of its own.
 3. Closing the generator, or cancelling the task that runs it, closes the socket at once.
 4. A reply that has said it is finished is not waited for: a server may leave it open.
+5. ``fetch`` reads at most what its ``limits`` allow.
 """
 
 import asyncio
@@ -14,8 +15,10 @@ import time
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
+from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.http._network_failures import BoundedBody
 from multi_llm_chat.http._retry_dates import with_seconds
 from multi_llm_chat.http.transports import Health
 
@@ -39,17 +42,18 @@ async def answer(
         health.admit(request.url, time.monotonic())
         loss: ConnectionFailed | None = None
         try:
-            async with transport.send(request) as reply:
+            async with transport.send(request, streamed=exchange.streams) as reply:
                 attempts.begin(reply.status, with_seconds(reply.headers, time.time()))
                 try:
                     async for piece in reply.body:
                         events = exchange.receive(piece)
                         if events:
+                            reply.start()
                             yield attempts.read(events)
                             if type(events[-1]) is Finish:
                                 await reply.finish()
                                 break
-                        if exchange.failure is not None:
+                        if exchange.finished:
                             break
                 except ConnectionFailed as error:
                     loss = error
@@ -64,7 +68,16 @@ async def answer(
         await asyncio.sleep(seconds)
 
 
-async def fetch(request: "HttpRequest", transport: "AsyncTransport") -> tuple[int, bytes]:
-    """Send one request; return the status and the whole body."""
+async def fetch(
+    request: "HttpRequest", transport: "AsyncTransport", limits: Limits
+) -> tuple[int, bytes]:
+    """Send one request; return the status and the whole body.
+
+    Raises:
+        ConnectionFailed: The body is larger than ``limits`` allow, or the network failed.
+    """
+    body = BoundedBody(limits, request.url)
     async with transport.send(request) as reply:
-        return reply.status, b"".join([piece async for piece in reply.body])
+        async for piece in reply.body:
+            body.add(piece)
+        return reply.status, body.joined()

@@ -6,19 +6,23 @@ Rules:
 2. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
 3. Every event loop has connections of its own; those of a loop that is closed are dropped.
 4. Network failures leave as ``ConnectionFailed``; nothing of aiohttp is seen outside.
-5. Compression is not asked for: a compressed stream arrives in lumps.
+5. Compression is not asked for: a compressed stream arrives in lumps. It is decompressed all the same, in bounded pieces.
+6. The time until the first event covers sending, head and everything before ``AsyncReply.start``; the time of the whole
+   request is aiohttp's ``total``.
 """
 
 import asyncio
 import contextlib
 import ssl
-from collections.abc import AsyncGenerator
+import zlib
+from collections.abc import AsyncGenerator, Iterator
 from io import BytesIO
 
 import aiohttp
 from msgspec import Struct
 from yarl import URL
 
+from multi_llm_chat.data_limits import Decompressor, decompressor_for
 from multi_llm_chat.errors import ConnectionFailed, UsageError
 from multi_llm_chat.http._certificates import tls_context
 from multi_llm_chat.http._network_failures import Closed, connection_failed
@@ -40,6 +44,10 @@ class AsyncReply(Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: "_Body"
+
+    def start(self) -> None:
+        """The first event is there: its time limit ends."""
+        self.body.deadline = None
 
     async def finish(self) -> None:
         """Read the little that may follow the last event, if it comes soon."""
@@ -100,12 +108,21 @@ class AsyncTransport:
         self.close()
 
     @contextlib.asynccontextmanager
-    async def send(self, request: HttpRequest) -> AsyncGenerator[AsyncReply]:
-        """Send the request; the block begins when the reply's head is there."""
+    async def send(
+        self, request: HttpRequest, *, streamed: bool = False
+    ) -> AsyncGenerator[AsyncReply]:
+        """Send the request; the block begins when the reply's head is there.
+
+        Args:
+            request: What to send.
+            streamed: Whether the reply is a stream, so that its first event has a time limit of its own.
+        """
         if self._closed:
             raise UsageError("This transport is closed")
         connections = self._here()
-        response = await self._head(request, connections.session)
+        first = self._settings.timeouts.first_event if streamed else None
+        deadline = None if first is None else asyncio.get_running_loop().time() + first
+        response = await self._head(request, connections.session, deadline)
         if self._closed:  # in the moment in which the head arrived
             response.close()
             raise connection_failed("closed", request.url, before_first_byte=True)
@@ -113,7 +130,12 @@ class AsyncTransport:
         connections.bodies.add(content)
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
-            yield AsyncReply(response.status, headers, _Body(content, request.url))
+            decompressor = decompressor_for(headers.get("content-encoding", ""))
+            if decompressor is None:
+                body = _Body(content, request.url, deadline)
+            else:
+                body = _CompressedBody(content, request.url, deadline, decompressor)
+            yield AsyncReply(response.status, headers, body)
         finally:
             connections.bodies.discard(content)
             response.close()
@@ -137,22 +159,25 @@ class AsyncTransport:
                 connections.abandon()
 
     async def _head(
-        self, request: HttpRequest, session: aiohttp.ClientSession
+        self, request: HttpRequest, session: aiohttp.ClientSession, deadline: float | None
     ) -> aiohttp.ClientResponse:
         url = request.url
         proxy = self._settings.proxy_for(url)
         try:
-            return await session.request(
-                request.method,
-                URL(url, encoded=True),
-                data=BytesIO(request.body) if len(request.body) > _LARGE_BODY else request.body,
-                headers={"Accept-Encoding": "identity"} | request.headers,
-                allow_redirects=False,
-                proxy=proxy,
-                ssl=self._tls(url),
-            )
+            async with asyncio.timeout_at(deadline):
+                return await session.request(
+                    request.method,
+                    URL(url, encoded=True),
+                    data=BytesIO(request.body) if len(request.body) > _LARGE_BODY else request.body,
+                    headers={"Accept-Encoding": "identity"} | request.headers,
+                    allow_redirects=False,
+                    proxy=proxy,
+                    ssl=self._tls(url),
+                )
         except aiohttp.ClientHttpProxyError:
             failure = connection_failed("proxy", url, before_first_byte=True)
+        except aiohttp.ConnectionTimeoutError:
+            failure = connection_failed("unreachable", url, before_first_byte=True)
         except _FAILURES as error:
             code = "closed" if self._closed else error
             failure = connection_failed(code, url, before_first_byte=True)
@@ -181,6 +206,7 @@ class AsyncTransport:
             timeout=aiohttp.ClientTimeout(
                 total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.read
             ),
+            auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "multi_llm_chat"},
         )
@@ -194,10 +220,11 @@ class AsyncTransport:
 class _Body:
     """The pieces of a body; a class and not a generator, to add nothing to the cost of a piece."""
 
-    __slots__ = ("_begun", "_read", "_url", "at_end")
+    __slots__ = ("_begun", "_read", "_url", "at_end", "deadline")
 
-    def __init__(self, content: aiohttp.StreamReader, url: str) -> None:
+    def __init__(self, content: aiohttp.StreamReader, url: str, deadline: float | None) -> None:
         self._read = content.readany
+        self.deadline = deadline
         self.at_end = content.at_eof
         self._url = url
         self._begun = False
@@ -207,7 +234,11 @@ class _Body:
 
     async def __anext__(self) -> bytes:
         try:
-            data = await self._read()
+            if self.deadline is None:
+                data = await self._read()
+            else:
+                async with asyncio.timeout_at(self.deadline):
+                    data = await self._read()
         except _FAILURES as error:
             failure = connection_failed(error, self._url, before_first_byte=not self._begun)
         else:
@@ -216,3 +247,35 @@ class _Body:
                 return data
             raise StopAsyncIteration
         raise failure
+
+
+class _CompressedBody(_Body):
+    """The pieces of a compressed body, decompressed."""
+
+    __slots__ = ("_decompressor", "_pieces")
+
+    def __init__(
+        self,
+        content: aiohttp.StreamReader,
+        url: str,
+        deadline: float | None,
+        decompressor: Decompressor,
+    ) -> None:
+        super().__init__(content, url, deadline)
+        self._decompressor = decompressor
+        self._pieces: Iterator[bytes] = iter(())
+
+    async def __anext__(self) -> bytes:
+        broken = False
+        while not broken:
+            try:
+                for piece in self._pieces:
+                    if piece:
+                        return piece
+            except zlib.error:
+                broken = True
+                continue
+            if self._decompressor.at_end:
+                raise StopAsyncIteration
+            self._pieces = self._decompressor.pieces(await super().__anext__())
+        raise connection_failed("lost", self._url, before_first_byte=not self._begun)

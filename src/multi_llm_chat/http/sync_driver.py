@@ -6,6 +6,7 @@ Rules:
 3. Closing the generator closes the socket at once; so does ``Stop.stop``, from any thread, also
    while the reply is silent or the next attempt is waited for.
 4. A reply that has said it is finished is not waited for: a server may leave it open.
+5. ``fetch`` reads at most what its ``limits`` allow.
 """
 
 import random
@@ -14,8 +15,10 @@ import time
 from collections.abc import Generator
 from typing import TYPE_CHECKING
 
+from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
+from multi_llm_chat.http._network_failures import BoundedBody
 from multi_llm_chat.http._retry_dates import with_seconds
 from multi_llm_chat.http.transports import Health
 
@@ -72,17 +75,18 @@ def answer(
         health.admit(request.url, time.monotonic())
         loss: ConnectionFailed | None = None
         try:
-            with transport.send(request, watch=stop.watch) as reply:
+            with transport.send(request, watch=stop.watch, streamed=exchange.streams) as reply:
                 attempts.begin(reply.status, with_seconds(reply.headers, time.time()))
                 try:
                     for piece in reply.body:
                         events = exchange.receive(piece)
                         if events:
+                            reply.start()
                             yield attempts.read(events)
                             if type(events[-1]) is Finish:
                                 reply.finish()
                                 break
-                        if exchange.failure is not None:
+                        if exchange.finished:
                             break
                 except ConnectionFailed as error:
                     loss = error
@@ -98,7 +102,14 @@ def answer(
                 raise
 
 
-def fetch(request: "HttpRequest", transport: "SyncTransport") -> tuple[int, bytes]:
-    """Send one request; return the status and the whole body."""
+def fetch(request: "HttpRequest", transport: "SyncTransport", limits: Limits) -> tuple[int, bytes]:
+    """Send one request; return the status and the whole body.
+
+    Raises:
+        ConnectionFailed: The body is larger than ``limits`` allow, or the network failed.
+    """
+    body = BoundedBody(limits, request.url)
     with transport.send(request) as reply:
-        return reply.status, b"".join(reply.body)
+        for piece in reply.body:
+            body.add(piece)
+        return reply.status, body.joined()

@@ -10,11 +10,14 @@ Rules (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an
 5. An event that the end of the stream cuts off is given out by ``end`` (the specification
    would drop it): servers leave out the blank line behind ``[DONE]`` or behind the last JSON.
    The decoder decides whether its data is whole.
-6. Each byte is looked at a fixed number of times: the cost is linear, whatever the pieces.
+6. Each byte is read a fixed number of times: the cost is linear, whatever the pieces.
+7. An event that has not ended is kept up to ``Limits.item_bytes``; the next ``feed`` raises ``OverLimit``.
 """
 
 from functools import lru_cache
 from typing import TypeAlias
+
+from multi_llm_chat.data_limits import Limits, OverLimit, in_megabytes
 
 #: The name of an event (``None`` for none) and its data.
 ServerSentEvent: TypeAlias = tuple[str | None, bytes]
@@ -28,14 +31,22 @@ _LF = 10
 class SseDecoder:
     """Parses one stream of server-sent events."""
 
-    def __init__(self) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._event = _OpenEvent()
+        self._limit = limits.item_bytes
+        self._held = 0  # the bytes of the event that has not ended
         self._line: list[bytes] = []  # the pieces of a line that has not ended
         self._after_return = False  # the last byte was a CR: a LF now is its second half
         self._start: bytes | None = b""  # what arrived while a byte order mark is possible
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """Take the next bytes; give out the events they complete."""
+        """Take the next bytes; give out the events they complete.
+
+        Raises:
+            OverLimit: An event is too large.
+        """
+        if self._held > self._limit:
+            raise OverLimit(f"an event of more than {in_megabytes(self._limit)}")
         if self._start is not None:
             chunk = self._skip_mark(chunk)
         if self._after_return or _CR in chunk:
@@ -43,7 +54,9 @@ class SseDecoder:
         if _LF not in chunk:
             if chunk:
                 self._line.append(chunk)
+                self._held += len(chunk)
             return []
+        added = len(chunk)
         if self._line:
             self._line.append(chunk)
             chunk = b"".join(self._line)
@@ -51,11 +64,15 @@ class SseDecoder:
         finished: list[ServerSentEvent] = []
         if self._event.begun:
             chunk = self._finish_event(chunk, finished)
+            if not self._event.begun:
+                self._held = 0
         if chunk.endswith(b"\n\n"):
+            self._held = 0
             frames = _read_frames(chunk[:-2])
             return finished + frames if finished else frames
         whole, blank, rest = chunk.rpartition(b"\n\n")
         self._keep(rest)
+        self._held = len(rest) if blank else self._held + added
         return finished + _read_frames(whole) if blank else finished
 
     def end(self) -> list[ServerSentEvent]:

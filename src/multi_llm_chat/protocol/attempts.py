@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 from msgspec.structs import replace
 
+from multi_llm_chat.data_limits import REPLY_LIMITS, Limits
 from multi_llm_chat.errors import (
     BadRequest,
     ConnectionFailed,
@@ -61,6 +62,7 @@ class Attempts:
         *,
         api_key: str | None = None,
         retry: RetryPolicy | None = None,
+        limits: Limits = REPLY_LIMITS,
     ) -> None:
         row = provider_row(request.provider)
         self._origin = Origin(
@@ -70,7 +72,8 @@ class Attempts:
         )
         recalled = recall_repairs(request, self._origin)
         self.request = recalled.request
-        self.exchange = Exchange(self.request, api_key=api_key)
+        self._limits = limits
+        self.exchange = Exchange(self.request, api_key=api_key, limits=limits)
         self.streamed = False  # events of the present exchange were emitted
         self._retry = retry or RetryPolicy()
         self._key = api_key
@@ -107,7 +110,7 @@ class Attempts:
     def next(self) -> Exchange:
         """The exchange to run now."""
         if not self._unused:
-            self.exchange = Exchange(self.request, api_key=self._key)
+            self.exchange = Exchange(self.request, api_key=self._key, limits=self._limits)
         self._unused = self.streamed = False
         return self.exchange
 

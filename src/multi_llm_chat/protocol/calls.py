@@ -16,7 +16,8 @@ Rules (the STR ids are those of the catalogue of stream quirks):
 6. A call is closed when another has begun and its own arguments are whole, or by the end of the
    reply. What a length limit cut off is kept with an error and cannot be run (STR-14).
 7. Fragments are joined once, when the call is closed: the cost is linear.
-8. ``DecodeContext`` is what every decoder knows of the request whose answer it reads.
+8. A reply has at most ``DecodeContext.parts`` calls and other parts; one more raises ``OverLimit``.
+9. ``DecodeContext`` is what every decoder knows of the request whose answer it reads.
 """
 
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from typing import Any
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from multi_llm_chat.data_limits import REPLY_LIMITS, OverLimit
 from multi_llm_chat.events import Event, ToolCallDelta, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.arguments import parse_arguments, split_arguments
 from multi_llm_chat.history.values import Extras, JsonObject, Origin, Part, ToolCall
@@ -37,12 +39,14 @@ class DecodeContext(Struct, frozen=True):
     ``names`` maps tool names as they were sent to the names the caller knows; ``arguments``
     does the same for renamed argument keys, by the caller's tool name. ``id_prefix`` starts
     the ids of calls for which the provider sent none (or none of its own): prefix, underscore, number.
+    ``parts`` is the most that a reply may have.
     """
 
     origin: Origin = Origin()
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     id_prefix: str = "call"
+    parts: int = REPLY_LIMITS.parts
 
 
 CUT_OFF = "The call was cut off by the length limit before its arguments were complete."
@@ -281,7 +285,7 @@ class CallAssembly:
         name = self._original_name(draft.name)
         arguments, kept, error = parse_arguments(raw)
         pieces = split_arguments(text) if error and draft.value is None else []
-        if len(pieces) > 1:
+        if 1 < len(pieces) <= self._context.parts - self._count:
             return [
                 self._call(name, piece, draft.announced_id if number == 0 else "")
                 for number, piece in enumerate(pieces)
@@ -321,6 +325,8 @@ class CallAssembly:
 
     def _next_index(self) -> int:
         index = self._count
+        if index >= self._context.parts:
+            raise OverLimit(f"more than {self._context.parts:,} calls")
         self._count += 1
         return index
 

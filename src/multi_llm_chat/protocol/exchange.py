@@ -14,7 +14,12 @@ The headers of a request:
 7. The header of the key is ours where there is a key: a caller cannot replace it.
 8. What frames a message (``Content-Length``, ``Host``, …) belongs to the transport and is refused,
    as is what no header can contain. An error names the header and never shows its value.
-9. A server may repeat what it was sent: ``hide`` takes keys and values out of its errors.
+9. A reply is read up to ``limits``: bytes of the whole, of one event and of an error, JSON values (counted before they are decoded),
+   nesting, parts. Above them ``end`` raises ``StreamBroken`` with the code ``too_large`` and the turn so far, unless
+   the reply was complete already; of an error the beginning is read.
+
+Secrets:
+10. A server may repeat what it was sent: ``hide`` takes keys and values out of its errors.
 """
 
 import re
@@ -24,7 +29,8 @@ from typing import Any, Final, Unpack, overload
 import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.data_limits import REPLY_LIMITS, Limits, OverLimit, check_json, in_megabytes
+from multi_llm_chat.errors import ProviderError, StreamBroken, UsageError
 from multi_llm_chat.events import Event
 from multi_llm_chat.history.values import JsonObject, Origin, Part, Thinking, ToolCall, Turn
 from multi_llm_chat.protocol._sse import SseDecoder
@@ -60,10 +66,17 @@ class Exchange:
         history: A ``ModelRequest``, alone; or turns in any readable form, with a provider's name
             and the settings of ``render`` (the answer is streamed by default).
         api_key: The key, for the header in which the provider expects it.
+        limits: How much of the reply is read.
     """
 
     @overload
-    def __init__(self, history: ModelRequest, *, api_key: str | None = None) -> None: ...
+    def __init__(
+        self,
+        history: ModelRequest,
+        *,
+        api_key: str | None = None,
+        limits: Limits = REPLY_LIMITS,
+    ) -> None: ...
     @overload
     def __init__(
         self,
@@ -71,6 +84,7 @@ class Exchange:
         provider: str,
         *,
         api_key: str | None = None,
+        limits: Limits = REPLY_LIMITS,
         **settings: Unpack[RequestSettings],
     ) -> None: ...
     def __init__(
@@ -79,6 +93,7 @@ class Exchange:
         provider: str | None = None,
         *,
         api_key: str | None = None,
+        limits: Limits = REPLY_LIMITS,
         **settings: Unpack[RequestSettings],
     ) -> None:
         if isinstance(history, ModelRequest) and provider is None and not settings:
@@ -90,7 +105,8 @@ class Exchange:
         self._secrets = [api_key or "", *asked.headers.values(), *tokens]
         self._base_url = (asked.base_url or self._row.base_url).rstrip("/")
         self._speaker = asked.speaker or self._row.speaker
-        self._stream = asked.stream
+        #: Whether the reply is asked for as a stream.
+        self.streams: bool = asked.stream
         self.rendered: Rendered = render(asked)
         headers = _with_values(asked.headers, self.rendered.headers)
         self._http_headers = request_headers(
@@ -102,8 +118,13 @@ class Exchange:
             names=self.rendered.names,
             arguments=self.rendered.arguments,
             id_prefix=free_prefix(asked.turns),
+            parts=limits.parts,
         )
-        self._parser = SseDecoder()
+        self._limits = limits
+        self._allowed = limits.total_bytes
+        self._received = 0
+        self._unchecked = limits.surely_allowed
+        self._parser = SseDecoder(limits)
         self._decoder: Decoder = self._dialect.decoder(self._context)
         self._whole: list[bytes] = []
         self._parts: tuple[Part, ...] = ()
@@ -111,6 +132,8 @@ class Exchange:
         self._headers: Mapping[str, str] = {}
         self._reads_stream = asked.stream
         self._ended = False
+        #: Nothing more of the body needs to be read.
+        self.finished = False
         self.failure: ProviderError | None = None
 
     def __repr__(self) -> str:
@@ -128,16 +151,24 @@ class Exchange:
         self._headers = {key.lower(): value for key, value in (headers or {}).items()}
         kind = self._headers.get("content-type", "")
         json_reply = "json" in kind and "stream" not in kind
-        self._reads_stream = self._stream and status < 400 and not json_reply
+        self._reads_stream = self.streams and status < 400 and not json_reply
+        if status >= 400:
+            self._allowed = self._limits.error_bytes
 
     def receive(self, data: bytes) -> list[Event]:
         """Read a piece of the reply's body."""
+        if self.finished:
+            return []
+        self._received += len(data)
+        if self._received > self._allowed:
+            return self._receive_last(data)
         if not self._reads_stream:
             self._whole.append(data)
             return []
-        if self.failure is not None:
-            return []
-        return self._feed(self._parser.feed(data))
+        try:
+            return self._feed(self._parser.feed(data))
+        except OverLimit as excess:
+            return self._break_off(excess)
 
     def end(self) -> list[Event]:
         """The reply is over: the last events, or the error that ended it."""
@@ -146,14 +177,58 @@ class Exchange:
         self._ended = True
         if not self._reads_stream:
             return self._end_whole()
+        if self.finished and self.failure is not None:
+            raise self._failed(self.failure)
         events: list[Event] = []
-        if self.failure is None:
-            events = self._feed(self._parser.end())
+        if not self.finished:
+            try:
+                events = self._feed(self._parser.end())
+            except OverLimit as excess:
+                events = self._break_off(excess)
+                if self.failure is not None:
+                    raise self.failure from None
         try:
-            events += self._decoder.end()
+            events += self._end_decoder()
         except ProviderError as error:
             raise self._failed(error) from None
         return events
+
+    def _receive_last(self, data: bytes) -> list[Event]:
+        """Take the piece that exceeds the limit: what is allowed of it, and nothing more."""
+        allowed = data[: len(data) + self._allowed - self._received]
+        if not self._reads_stream:
+            self._whole.append(allowed)
+            self.finished = True
+            return []
+        try:
+            events = self._feed(self._parser.feed(allowed))
+        except OverLimit as excess:
+            return self._break_off(excess)
+        if self.finished:
+            return events
+        return events + self._break_off(OverLimit(f"more than {in_megabytes(self._allowed)}"))
+
+    def _break_off(self, excess: OverLimit) -> list[Event]:
+        """Read no more of a stream that exceeds a limit; it may be complete already."""
+        self.finished = True
+        try:
+            return self._end_decoder()
+        except ProviderError as error:
+            if isinstance(error, StreamBroken):
+                error.code = "too_large"
+                error.message = f"The reply holds {excess}; it is read no further. What arrived until then is kept."
+                error.args = (error.message,)
+            self._failed(error)
+            return []
+
+    def _end_decoder(self) -> list[Event]:
+        try:
+            return self._decoder.end()
+        except OverLimit as excess:  # what was open at the end became too many parts
+            partial = Turn("assistant", self._decoder.parts)
+            raise StreamBroken(
+                f"The reply holds {excess}.", code="too_large", partial=partial
+            ) from None
 
     def _failed(self, error: ProviderError) -> ProviderError:
         """The error with the provider's name, without secrets, its partial turn the speaker's."""
@@ -180,11 +255,24 @@ class Exchange:
 
     def _feed(self, frames: Iterable[tuple[str | None, bytes]]) -> list[Event]:
         events: list[Event] = []
-        feed = self._decoder.feed
-        for event, data in frames:
-            events += feed(event, data)
-        self.failure = self._decoder.failure
+        feed, unchecked = self._decoder.feed, self._unchecked
+        try:
+            for event, data in frames:
+                if len(data) > unchecked:
+                    self._check(data)
+                events += feed(event, data)
+        except OverLimit as excess:
+            return events + self._break_off(excess)
+        if self._decoder.failure is not None:
+            self.failure = self._decoder.failure
+            self.finished = True
         return events
+
+    def _check(self, data: bytes) -> None:
+        limits = self._limits
+        if len(data) > limits.item_bytes:
+            raise OverLimit(f"an event of more than {in_megabytes(limits.item_bytes)}")
+        check_json(data, values=limits.values, depth=limits.depth)
 
     def _end_whole(self) -> list[Event]:
         body = b"".join(self._whole)
@@ -197,11 +285,17 @@ class Exchange:
                 raise self._failed(error)
             try:
                 self._parts, events = self._dialect.decode_reply(body, self._context)
-            except ProviderError:
+            except (ProviderError, OverLimit):
                 raise self._failed(error) from None
             return events
         try:
+            if self._received > self._allowed:
+                raise OverLimit(f"more than {in_megabytes(self._allowed)}")
+            check_json(body, values=self._limits.total_values, depth=self._limits.depth)
             self._parts, events = self._dialect.decode_reply(body, self._context)
+        except OverLimit as excess:
+            error = StreamBroken(f"The reply holds {excess}; it is not read.", code="too_large")
+            raise self._failed(error) from None
         except ProviderError as error:
             raise self._failed(error) from None
         return events

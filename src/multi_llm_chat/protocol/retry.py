@@ -2,7 +2,8 @@
 
 Rules:
 1. Asked again: too many requests, busy or broken servers (also inside a reply that began well),
-   a lost connection, a broken reply. Not asked again: everything that would fail the same way.
+   a lost connection, a broken reply. Not asked again: everything that would fail the same way, and a server that was
+   silent or too slow: its time limit is for the request, not for each attempt.
 2. Once events of a reply were emitted it is not requested again, unless the policy says so.
 3. A rejected request is sent once more at once with the stronger repair that the caller found for it
    (``protocol._repair_ladder``).
@@ -72,8 +73,8 @@ Decision: TypeAlias = Wait | RepairAndRetry | GiveUp
 #: What may be different the next time.
 _PASSING = (RateLimited, Overloaded, ConnectionFailed, StreamBroken)
 
-#: Losses of a connection that are no accident: wrong settings, or our own doing.
-_LASTING = frozenset({"certificate", "proxy", "closed"})
+#: Losses of a connection that are no accident: wrong settings, our own doing, or a limit of time or size.
+_LASTING = frozenset({"certificate", "proxy", "closed", "too_large", "timeout"})
 
 
 def decide(
@@ -103,13 +104,19 @@ def decide(
         return RepairAndRetry(repair)
     if not isinstance(failure, _PASSING) or failure.code in _LASTING:
         rejected = isinstance(failure, BadRequest)
-        return GiveUp(_rejected(repair, repaired) if rejected else "asking again would not help")
+        return GiveUp(_rejected(repair, repaired) if rejected else _useless(failure))
     if attempt >= policy.attempts:
         return GiveUp(f"asked {attempt} times" if attempt > 1 else "no retry was wanted")
     wanted = failure.retry_after
     if wanted is not None and wanted > policy.longest_wait:
         return GiveUp(f"the provider asks to wait {wanted:g} seconds")
     return Wait(_backoff(attempt, policy, jitter) if wanted is None else wanted)
+
+
+def _useless(failure: ProviderError) -> str:
+    if failure.code == "timeout":
+        return "the time for an answer is used up"
+    return "asking again would not help"
 
 
 def _rejected(repair: str | None, repaired: bool) -> str:

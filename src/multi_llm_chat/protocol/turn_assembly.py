@@ -13,10 +13,12 @@ Rules:
    raises it; ``end`` does. Everything behind it is ignored.
 7. Text that cannot be read breaks the reply, unless it was complete already: then it is ignored.
 8. Usage and finish are given out once, at the latest by ``end``.
+9. A reply has at most ``DecodeContext.parts`` parts; one more raises ``OverLimit``, which ``Exchange`` reports.
 """
 
 from typing import Protocol
 
+from multi_llm_chat.data_limits import OverLimit
 from multi_llm_chat.errors import ProviderError, StreamBroken
 from multi_llm_chat.events import (
     Event,
@@ -140,23 +142,23 @@ class Assembly:
     def open_text(self) -> TextDraft:
         """Begin a text."""
         draft = TextDraft(self._context)
-        self._drafts.append(draft)
+        self._place(draft)
         return draft
 
     def open_thinking(self) -> ThinkingDraft:
         """Begin a piece of reasoning."""
         draft = ThinkingDraft(self._context)
-        self._drafts.append(draft)
+        self._place(draft)
         return draft
 
     def add_media(self, media: Media) -> None:
         """Take a picture, sound or file."""
-        self._drafts.append(WholeDraft(media))
+        self._place(WholeDraft(media))
 
     def add_native(self, kind: str, text: str, raw: JsonObject) -> list[Event]:
         """Take an item of the provider's own, with what it says in plain words."""
         item = Native(kind, text, self._context.origin, raw)
-        self._drafts.append(WholeDraft(item))
+        self._place(WholeDraft(item))
         return [NativeItem(item)]
 
     def add_call(
@@ -174,14 +176,19 @@ class Assembly:
         )
         if not draft.placed:
             draft.placed = True
-            self._drafts.append(draft)
+            self._place(draft)
         return events
 
     def add_refused_call(self, name: str, arguments: str, refusal: str) -> list[Event]:
         """Take a call that the server did not pass on, see ``CallAssembly.add_refused``."""
         draft, events = self.calls.add_refused(name, arguments, refusal)
-        self._drafts.append(draft)
+        self._place(draft)
         return events
+
+    def _place(self, draft: PartDraft) -> None:
+        if len(self._drafts) >= self._context.parts:
+            raise OverLimit(f"more than {self._context.parts:,} parts")
+        self._drafts.append(draft)
 
     def partial(self) -> Turn:
         """Give what an interrupted reply leaves behind."""
