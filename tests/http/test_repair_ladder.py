@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from multi_llm_chat.errors import BadRequest, StreamBroken
@@ -195,6 +196,40 @@ def test_drop_options_keeps_the_schema_only() -> None:
     body = body_after("drop_options", "openai-chat", options=options)
     assert "response_format" in body
     assert {"max_tokens", "max_completion_tokens", "temperature", "stop"}.isdisjoint(body)
+
+
+@pytest.mark.parametrize(
+    ("message", "left"),
+    [
+        ("Unknown parameter: 'top_k'.", ("min_p", "temperature")),
+        ("Unrecognized request argument supplied: min_p", ("top_k", "temperature")),
+        ("Unsupported value: 'temperature' does not support 0.5 with this model.", ("min_p", "top_k")),
+        ("property 'min_p' is unsupported, did you mean 'top_p'?", ("top_k", "temperature")),
+        ("Unknown parameter: 'something_else'.", ()),
+    ],
+)  # fmt: skip
+def test_a_refused_option_does_not_drop_the_others(message: str, left: tuple[str, ...]) -> None:
+    options = Options(temperature=0.5, extra={"top_k": 5, "min_p": 0.1})
+    attempts = Attempts(request("openai-chat", options=options))
+    attempts.next()
+    assert attempts.failed(BadRequest(message, repair="drop_options"), jitter=0.0) == 0.0
+    body = render(attempts.request).body
+    assert {"top_k", "min_p", "temperature"} & set(body) == set(left)
+
+
+def test_refused_options_are_dropped_one_by_one_and_remembered() -> None:
+    options = Options(temperature=0.5, extra={"top_k": 5, "min_p": 0.1, "typical_p": 0.2})
+    asked = request("openai-chat", options=options)
+    attempts = Attempts(asked)
+    attempts.next()
+    for name in ("top_k", "min_p"):
+        failure = BadRequest(f"Unknown parameter: '{name}'.", repair="drop_options")
+        attempts.failed(failure, jitter=0.0)
+        attempts.next()
+    assert attempts.request.options.extra == {"typical_p": 0.2}
+    answer = Turn("assistant", (Text("Yes."),), meta=attempts.turn.meta)
+    later = Attempts(msgspec.structs.replace(asked, turns=(*asked.turns, answer)))
+    assert later.request.options == Options(temperature=0.5, extra={"typical_p": 0.2})
 
 
 def test_drop_media_says_what_is_missing() -> None:

@@ -8,6 +8,7 @@ Rules:
 4. Where the matching repair was refused too, the rungs of ``LADDER`` follow, each once: at most ``MOST_REPAIRS`` in all.
    A rung that changes nothing is passed over.
 5. ``newest_turns`` is the one repair that gives up words: the last rung, and the answer's turn says so.
+6. Where a refusal that ``drop_options`` answers names one option, only that one is left out: ``drop_option:NAME``.
 
 Rules of the memory (SPEC 2.8: no conversation is refused twice for the same reason):
 1. The turn that answers a repaired request bears the repairs in ``meta["repairs"]``: who refused, and by which rule. So the
@@ -61,6 +62,11 @@ _FLATTENED: Final[JsonObject] = {"flattened": True}
 #: What is tried in turn when no other repair helped.
 LADDER: Final = ("drop_thinking", "describe_media", "flatten_tools", "newest_turns")
 MOST_REPAIRS: Final = 4
+#: Before the name of the option that is left out; the options that have the same name in every dialect that refuses them.
+_ONE_OPTION: Final = "drop_option:"
+_SINGLE_OPTIONS: Final = (
+    "temperature", "top_p", "seed", "stop", "parallel_tool_calls", "service_tier", "metadata",
+)  # fmt: skip
 #: Repairs of what was in the history, not of how it is written.
 POSITIONAL: Final = ("describe_media", "newest_turns")
 
@@ -85,6 +91,18 @@ def next_repair(
     return None
 
 
+def named_option(request: ModelRequest, message: str) -> str | None:
+    """The repair that leaves out the option which a refusal names first; None where it names none that was set."""
+    options = request.options
+    names = [name for name in _SINGLE_OPTIONS if getattr(options, name) not in (None, ())]
+    places = {
+        found.start(): name
+        for name in (*options.extra, *names)
+        if (found := re.search(rf"(?<!\w){re.escape(name)}(?!\w)", message))
+    }
+    return _ONE_OPTION + places[min(places)] if places else None
+
+
 def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str, str]]:
     """The request with the repair of this name.
 
@@ -93,6 +111,8 @@ def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str
     request = replace(request, messages=None)  # what was refused was not of our making
     if key == "rename_tools":
         return _rename_tools(request)
+    if key.startswith(_ONE_OPTION):
+        return _drop_option(request, key.removeprefix(_ONE_OPTION)), {}
     change = _REPAIRS.get(key)
     return (request if change is None else change(request)), {}
 
@@ -200,6 +220,16 @@ def _drop_options(request: ModelRequest) -> ModelRequest:
     return replace(request, options=Options(schema=request.options.schema))
 
 
+def _drop_option(request: ModelRequest, name: str) -> ModelRequest:
+    options = request.options
+    if name in options.extra:
+        extra = {key: value for key, value in options.extra.items() if key != name}
+        return replace(request, options=replace(options, extra=extra))
+    if name in _SINGLE_OPTIONS:
+        options = replace(options, **{name: getattr(Options(), name)})
+    return replace(request, options=options)
+
+
 def _drop_media(request: ModelRequest) -> ModelRequest:
     turns = tuple(
         _with_parts(turn, [_without_media(part) for part in turn.parts]) for turn in request.turns
@@ -252,8 +282,14 @@ _REPAIRS: Final[Mapping[str, Callable[[ModelRequest], ModelRequest]]] = {
     "resend": _same,
 }
 
-#: What a history may remember.
-KNOWN_REPAIRS: Final = (frozenset(_REPAIRS) | {"rename_tools"}) - {"resend"}
+
+def is_known_repair(key: str) -> bool:
+    """Whether a history may remember this repair."""
+    return (
+        key.startswith(_ONE_OPTION)
+        or key == "rename_tools"
+        or (key in _REPAIRS and key != "resend")
+    )
 
 
 def _target(request: ModelRequest, **changes: Any) -> Target:
@@ -391,7 +427,7 @@ def _find_marks(turns: Sequence[Turn], origin: Origin) -> dict[str, tuple[str, i
         if mark is None or origin != _origin(mark):
             continue
         for key, rule in (as_object(mark.get("applied")) or {}).items():
-            if key in KNOWN_REPAIRS:
+            if is_known_repair(key):
                 found[key] = as_text(rule), at
     return found
 

@@ -28,8 +28,9 @@ from multi_llm_chat.events import Event, ToolCallEnd, ToolCallStart
 from multi_llm_chat.history.values import Origin, ToolCall, Turn
 from multi_llm_chat.protocol._rejections import find_rejection, guess_repair
 from multi_llm_chat.protocol._repair_ladder import (
-    KNOWN_REPAIRS,
     POSITIONAL,
+    is_known_repair,
+    named_option,
     next_repair,
     recall_repairs,
     repair_mark,
@@ -99,7 +100,7 @@ class Attempts:
         """What the model has said, with the caller's tool names and what a refusal taught."""
         turn = self._original_turn(self.exchange.turn)
         learned = {key: rule for key, rule in self._recalled.items() if key not in POSITIONAL}
-        learned |= {key: rule for key, rule in self._tried.items() if key in KNOWN_REPAIRS}
+        learned |= {key: rule for key, rule in self._tried.items() if is_known_repair(key)}
         if not learned:
             return turn
         meta = turn.meta | repair_mark(self._origin, learned)
@@ -203,6 +204,8 @@ class Attempts:
         if not isinstance(failure, BadRequest):
             return None
         matching = failure.repair or guess_repair(failure.message)
+        if matching == "drop_options":
+            matching = named_option(self.request, failure.message) or matching
         return next_repair(self.request, matching, self._tried)
 
     def _note(self, rule: str, message: str) -> None:
