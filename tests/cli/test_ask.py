@@ -66,6 +66,31 @@ def test_files_and_schemas_go_along(tmp_path: Path) -> None:
         assert "not JSON" in mlc.errors
 
 
+def test_an_answer_that_breaks_its_schema_is_asked_for_again_and_never_printed(
+    tmp_path: Path,
+) -> None:
+    schema = '{"type":"object","properties":{"age":{"type":"integer"}},"required":["age"]}'
+    wrong = Say('{"age": "old"}')
+    with shell(tmp_path, openai=[wrong, Say('{"age": 7}'), wrong, wrong, Say("Old.")]) as (
+        mlc,
+        simulator,
+    ):
+        assert mlc.run("how old?", "--schema", schema) == '{"age": 7}\n'
+        assert "$.age" in json.dumps(simulator.requests[1].body)  # the error is sent back
+        assert "$.age" in mlc.errors
+        assert mlc.run("how old?", "--schema", schema, code=1) == ""
+        assert "no JSON" in mlc.errors
+        assert "Old." in mlc.errors
+
+
+def test_the_json_of_an_answer_says_that_it_breaks_its_schema(tmp_path: Path) -> None:
+    schema = '{"type":"object","required":["age"]}'
+    with shell(tmp_path, openai=[Say("{}")] * 3) as (mlc, _):
+        found = json.loads(mlc.run("how old?", "--json", "--schema", schema, code=1))
+    assert len(found["answers"]) == 3
+    assert all("age" in answer["schema_error"] for answer in found["answers"])
+
+
 def test_tools_of_the_provider_are_asked_for_by_name(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Say("Rain."), Say("Still rain.")]) as (mlc, simulator):
         mlc.run("ask", "weather?", "--server-tool", "web_search", "--server-tool", "web_fetch")

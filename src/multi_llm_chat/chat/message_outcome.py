@@ -1,7 +1,13 @@
-"""The outcome of a message, collected from its events: what ``mlc ask --json`` prints."""
+"""The outcome of a message, collected from its events: what ``mlc ask --json`` prints.
+
+Rules:
+1. An answer that breaks its schema counts as failed: ``misfits`` says why, and the document has a ``schema_error``.
+2. A speaker that is asked again has its last answer counted; the document lists all of them.
+"""
 
 from collections.abc import Iterable, Iterator
 
+from multi_llm_chat.errors import OutputError
 from multi_llm_chat.event_codec import write_value
 from multi_llm_chat.events import (
     Event,
@@ -12,14 +18,18 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import JsonObject, Text, Turn
+from multi_llm_chat.tools.schema_validation import SchemaCheck
 
 
 class Outcome:
     """Collects the events of a message; ``document`` is the outcome."""
 
-    def __init__(self, conversation: str) -> None:
+    def __init__(self, conversation: str, check: SchemaCheck | None = None) -> None:
         self.answered: list[str] = []
         self.failed: list[str] = []
+        #: The speakers whose last answer breaks the schema.
+        self.misfits: dict[str, OutputError] = {}
+        self._check = check
         self._conversation = conversation
         self._message: Turn | None = None
         self._answers: dict[str, JsonObject] = {}
@@ -42,8 +52,15 @@ class Outcome:
             case TurnFinished():
                 self._turns[event.run].append(event.turn)
             case RunFinished():
-                self.answered.append(event.speaker)
-                self._end(event.run, event, stop_reason=event.stop_reason)
+                details: dict[str, object] = {"stop_reason": event.stop_reason}
+                misfit = self._misfit(event.run)
+                if misfit is None:
+                    self.answered.append(event.speaker)
+                    self.misfits.pop(event.speaker, None)
+                else:
+                    self.misfits[event.speaker] = misfit
+                    details["schema_error"] = str(misfit)
+                self._end(event.run, event, **details)
             case RunFailed():
                 self.failed.append(event.speaker)
                 self._end(event.run, event, error=write_value(event.error))
@@ -61,6 +78,16 @@ class Outcome:
                 for run, answer in self._answers.items()
             ],
         }  # fmt: skip
+
+    def _misfit(self, run: str) -> OutputError | None:
+        """What is wrong with an answer that has to follow a schema."""
+        if self._check is None:
+            return None
+        try:
+            self._check.read_answer(_last_words(self._turns[run]))
+        except OutputError as error:
+            return error
+        return None
 
     def _end(self, run: str, event: RunFinished | RunFailed, **details: object) -> None:
         self._answers[run] |= {

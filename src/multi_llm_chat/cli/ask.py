@@ -7,11 +7,12 @@ Rules:
    whatever happens.
 4. A tool that needs approval is asked about at the terminal, if there is one; else it does not run.
 5. Whatever ends the program early, what has arrived is kept.
+6. An answer that breaks ``--schema`` is sent back with the error, twice; then it goes to standard error and the exit code is not 0.
 """
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from multi_llm_chat.chat.message_outcome import Outcome
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
 from multi_llm_chat.cli.local import prepare_embedded
-from multi_llm_chat.cli.messages import read_input
+from multi_llm_chat.cli.messages import print_message, read_input
 from multi_llm_chat.cli.terminal import TerminalQuestions, open_board, stopped_by_interrupt
 from multi_llm_chat.cli.terminal.boards import show
 from multi_llm_chat.cli.tool_startup import start_tools
@@ -37,11 +38,14 @@ from multi_llm_chat.cli.workspace_option import (
 )
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.event_codec import write_event
-from multi_llm_chat.events import Event
+from multi_llm_chat.events import Event, RunFailed, RunFinished
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
+from multi_llm_chat.tools.schema_validation import SchemaCheck
 
+#: How often an answer that breaks its schema is asked for again.
+_SCHEMA_RETRIES = 2
 FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
 
 
@@ -102,13 +106,23 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
         if options["server_tools"]:
             service.configure(server_tools=list(options["server_tools"]))
         to = _addressed(service, text, options["to"])
-        stream = service.process_message(
-            text, media=attached.media, to=to, council=options["council"], schema=schema
-        )
-        outcome = Outcome(service.conversation)
+        check = None if schema is None else SchemaCheck(schema)
+        outcome = Outcome(service.conversation, check)
         stopper = _Stopper(service)
-        with stopped_by_interrupt(stopper.stop), closing(iter(stream)) as events:
-            _print(outcome.following(events), approval, options, several=len(to) > 1)
+
+        def send(message: str, to: tuple[str, ...]) -> Generator[Event]:
+            media, council = (attached.media, options["council"]) if message == text else ((), None)
+            stream = service.process_message(
+                message, media=media, to=to, council=council, schema=schema
+            )
+            with closing(iter(stream)) as events:
+                yield from outcome.following(events)
+
+        with stopped_by_interrupt(stopper.stop), closing(send(text, to)) as events:
+            wanted: Iterator[Event] = events
+            if check is not None:
+                wanted = _fitting(events, outcome, send, every=options["as_lines"])
+            _print(wanted, approval, options, several=len(to) > 1)
         if options["as_json"]:
             click.echo(json.dumps(outcome.document, ensure_ascii=False, indent=2))
         sys.exit(_code(outcome, approval, interrupted=stopper.stopped))
@@ -169,10 +183,42 @@ def _print(
             show(board, event, once=True)
 
 
+def _fitting(
+    events: Iterator[Event],
+    outcome: Outcome,
+    send: Callable[[str, tuple[str, ...]], Iterator[Event]],
+    *,
+    every: bool,
+) -> Iterator[Event]:
+    """The events of the answers that fit the schema, each when it is whole; the others are asked for again.
+
+    With ``every`` all events, of wrong answers too.
+    """
+    for tries_left in range(_SCHEMA_RETRIES, -1, -1):
+        runs: dict[str, list[Event]] = {}
+        for event in events:
+            if every:
+                yield event
+                continue
+            runs.setdefault(event.run, []).append(event)
+            if isinstance(event, RunFinished | RunFailed) and event.speaker not in outcome.misfits:
+                yield from runs.pop(event.run)
+        if not outcome.misfits:
+            return
+        for name, error in outcome.misfits.items():
+            print_message(f"{name}: {error}")
+            if not tries_left:
+                print_message(error.text)
+        if tries_left:
+            words = "\n".join(dict.fromkeys(map(str, outcome.misfits.values())))
+            message = f"{words}\nAnswer again with JSON that fits the schema, and nothing else."
+            events = send(message, tuple(outcome.misfits))
+
+
 def _code(outcome: Outcome, approval: "_Approval", *, interrupted: bool) -> int:
     if interrupted:
         return INTERRUPTED
-    if outcome.failed:
+    if outcome.failed or outcome.misfits:
         return PARTLY_FAILED if outcome.answered else FAILED
     return DENIED if approval.denied else 0
 

@@ -29,8 +29,8 @@ from multi_llm_chat.schema.python_types import (
     decode_value,
     encode_foreign,
 )
-from multi_llm_chat.tools._argument_validation import bad_arguments
 from multi_llm_chat.tools._tool_names import LEGAL_NAME
+from multi_llm_chat.tools.schema_validation import bad_arguments
 from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext
 

@@ -25,12 +25,12 @@ from multi_llm_chat.history.arguments import parse_arguments
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import clean_schema
-from multi_llm_chat.tools._argument_validation import ArgumentCheck
 from multi_llm_chat.tools._execution import run_tool
 from multi_llm_chat.tools._signatures import function_tool
 from multi_llm_chat.tools._tool_names import Names, suggest
 from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
 from multi_llm_chat.tools.background_loop import submit, wait_for
+from multi_llm_chat.tools.schema_validation import SchemaCheck
 from multi_llm_chat.tools.tool import (
     Approval,
     NotRun,
@@ -54,7 +54,7 @@ _LOGGER = logging.getLogger(__name__)
 class _Entry(Struct, frozen=True):
     tool: Tool
     definition: ToolDefinition
-    check: ArgumentCheck
+    check: SchemaCheck
 
 
 class ToolListing(Struct, frozen=True):
@@ -449,7 +449,7 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 
 def _entry(name: str, tool: Tool) -> _Entry:
     schema = clean_schema(tool.schema)
-    return _Entry(tool, ToolDefinition(name, tool.description, schema), ArgumentCheck(schema))
+    return _Entry(tool, ToolDefinition(name, tool.description, schema), SchemaCheck(schema))
 
 
 def _in_its_place(call: ToolCall, text: str) -> ToolResult:

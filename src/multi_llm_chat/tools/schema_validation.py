@@ -1,4 +1,4 @@
-"""Arguments are checked against the whole schema before anything runs.
+"""Check a JSON value against its schema: the arguments of a tool before it runs, an answer before it counts.
 
 Rules:
 1. A schema is compiled once. Nothing is ever fetched for it: a reference that leads outside of it
@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import jsonschema_rs
+import msgspec
 
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import OutputError, UsageError
 from multi_llm_chat.history.json_values import clean_text, compact_json
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.schema.python_types import without_fence
 from multi_llm_chat.tools.tool import NotRun
 
 _MOST_COMPLAINTS: Final = 5
@@ -23,8 +25,8 @@ _LONGEST_COMPLAINT: Final = 400
 _UNTOLD: Final = frozenset({"anyOf", "oneOf", "not", "if", "contains"})
 
 
-class ArgumentCheck:
-    """The compiled schema of one tool."""
+class SchemaCheck:
+    """A compiled schema."""
 
     def __init__(self, schema: JsonObject) -> None:
         self._schema = schema
@@ -39,15 +41,37 @@ class ArgumentCheck:
         Raises:
             NotRun: They do not; the text is for the model.
         """
-        if self._validator.is_valid(arguments):
-            return
+        complaints = self.complaints(arguments)
+        if complaints:
+            raise bad_arguments(name, complaints)
+
+    def complaints(self, value: object) -> list[str]:
+        """What does not fit, a line for each place; nothing when the value fits."""
+        if self._validator.is_valid(value):
+            return []
         complaints: list[str] = []
-        for error in self._validator.iter_errors(arguments):
+        for error in self._validator.iter_errors(value):
             if len(complaints) == _MOST_COMPLAINTS:
                 complaints.append("- and more")
                 break
             complaints.append(f"- {path_text(error.instance_path)}: {self._complaint(error)}")
-        raise bad_arguments(name, complaints)
+        return complaints
+
+    def read_answer(self, text: str) -> Any:
+        """The JSON value of an answer that fits the schema.
+
+        Raises:
+            OutputError: The answer is no JSON, or does not fit.
+        """
+        try:
+            value: Any = msgspec.json.decode(without_fence(text).encode(errors="replace"))
+        except (ValueError, RecursionError) as error:
+            raise OutputError(f"The answer is no JSON: {_short(str(error))}", text=text) from None
+        complaints = self.complaints(value)
+        if complaints:
+            lines = "\n".join(complaints)
+            raise OutputError(f"The answer does not fit its schema:\n{lines}", text=text)
+        return value
 
     def _complaint(self, error: jsonschema_rs.ValidationError) -> str:
         text = _short(error.message)
