@@ -18,7 +18,7 @@ def get_weather(city: str) -> str:
     return f"sunny in {city}"
 
 
-with Agent("claude", tools=[get_weather], store=":memory:") as agent:  # recorded runs are traced
+with Agent("claude", tools=[get_weather]) as agent:
     print(agent.run_sync("How is the weather in Tokyo?").text)
 for span in spans.get_finished_spans():
-    print(span.name)
+    print(span.name, (span.attributes or {}).get("gen_ai.usage.output_tokens", ""))

@@ -3,13 +3,12 @@
 import asyncio
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from opentelemetry import trace
 from tests.runs.scene import NAMES, Scene, say, words_by_turn
+from tests.spans import recorded
 
 from multi_llm_chat.event_codec import read_row, write_event, write_row
 from multi_llm_chat.events import (
@@ -131,52 +130,24 @@ def test_events_that_wait_together_say_the_same(events: list[Event]):
     assert len(short) <= len(events) + 1
 
 
-class SpansSeen(trace.TracerProvider, trace.Tracer):
-    """Remembers every span that was made and ended."""
-
-    def __init__(self) -> None:
-        self.spans: list[dict[str, Any]] = []
-
-    def get_tracer(self, *args: Any, **kwargs: Any) -> trace.Tracer:
-        return self
-
-    def start_span(
-        self, name: str, *args: Any, attributes: Any = None, **kwargs: Any
-    ) -> trace.Span:
-        told: dict[str, Any] = {"name": name, **(attributes or {})}
-        seen = self.spans
-
-        class Span(trace.NonRecordingSpan):
-            def set_attribute(self, key: str, value: Any) -> None:
-                told[key] = value
-
-            def end(self, end_time: int | None = None) -> None:
-                seen.append(told)
-
-        return Span(trace.INVALID_SPAN_CONTEXT)
-
-    def start_as_current_span(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        return trace.use_span(self.start_span(name), end_on_exit=True)
-
-
-@pytest.fixture(scope="module")
-def spans() -> SpansSeen:
-    seen = SpansSeen()
-    trace.set_tracer_provider(seen)
-    return seen
-
-
-def test_calls_are_spans_without_words(spans: SpansSeen, model: Simulator, tmp_path: Path):
+def test_calls_are_spans_without_words(model: Simulator, tmp_path: Path):
+    seen = recorded()
+    seen.clear()
     scene = Scene(":memory:", model.base_url("openai-chat"), str(tmp_path / "ledger"))
     with open_store(scene.place) as store:
         asyncio.run(say(scene, store))
-    names = [span["name"].split(" ")[0] for span in spans.spans]
-    assert names.count("chat") == 3
-    assert sorted(span["gen_ai.tool.name"] for span in spans.spans if "gen_ai.tool.name" in span) == sorted([*NAMES, *NAMES])  # fmt: skip
-    last = [span for span in spans.spans if span["name"].startswith("chat")][-1]
-    assert last["gen_ai.usage.output_tokens"] > 0
-    assert last["gen_ai.response.finish_reasons"] == ["stop"]
-    assert "order" not in str(spans.spans)
+    calls, tools = seen.named("chat"), seen.named("execute_tool")
+    (run,) = seen.named("invoke_agent")
+    assert len(calls) == 3
+    assert sorted(str(span.attributes["gen_ai.tool.name"]) for span in tools if span.attributes) == sorted([*NAMES, *NAMES])  # fmt: skip
+    assert run.context is not None
+    assert {span.parent.span_id for span in calls + tools if span.parent} == {run.context.span_id}
+    assert all(span.attributes and span.attributes["multi_llm_chat.run.id"] for span in seen.spans)
+    last = calls[-1].attributes
+    assert last is not None
+    assert cast("int", last["gen_ai.usage.output_tokens"]) > 0
+    assert last["gen_ai.response.finish_reasons"] == ("stop",)
+    assert "order" not in str([(span.name, dict(span.attributes or {})) for span in seen.spans])
 
 
 def _taken(store: Store) -> Any:

@@ -9,6 +9,7 @@ Rules:
 5. An ``Inquiry`` is one provider answering one request. Making it checks the request; asking it is done once.
    Its events leave in lists; the last list ends with ``Finish``, and then the reply is known. ``streamed`` says
    that events were emitted: from then on no other provider is asked.
+6. Each inquiry is observed (``agent.telemetry``), except where a plug-in's own method asks on behalf of an observed one.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
@@ -18,6 +19,7 @@ from typing import Protocol, cast
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.agent.telemetry import ModelCall, begin_call
 from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.events import Event, Finish, TextDelta, ToolCallEnd, Usage
@@ -42,6 +44,11 @@ class Inquiry(Protocol):
     @property
     def provider(self) -> str:
         """The provider's name."""
+        ...
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
         ...
 
     @property
@@ -83,12 +90,25 @@ class RemoteInquiry(Attempts):
         limits: Limits,
     ) -> None:
         super().__init__(request, api_key=api_key, retry=retry, limits=limits)
+        self.call: ModelCall | None = None  # observes the request
         self._transports = transports
 
     @property
     def provider(self) -> str:
         """The provider's name."""
         return self.exchange.rendered.provider
+
+    @property
+    def model(self) -> str:
+        """The model that is asked."""
+        return self._origin.model
+
+    def failed(self, failure: ProviderError, *, jitter: float) -> float:
+        """As ``Attempts`` decides; a retry is observed."""
+        seconds = super().failed(failure, jitter=jitter)
+        if self.call is not None:
+            self.call.retried(failure, seconds, self._notes[-1].message)
+        return seconds
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
         """Ask; ``stop`` ends the reply from another thread."""
@@ -123,9 +143,13 @@ def ending(events: list[Event]) -> tuple[Usage, Finish]:
 class _Course:
     """Which provider of a chain is asked, and the reply once it is complete."""
 
-    def __init__(self, chain: Sequence[Inquirer], request: ModelRequest) -> None:
+    def __init__(
+        self, chain: Sequence[Inquirer], request: ModelRequest, *, observed: bool = True
+    ) -> None:
         self._waiting = list(chain)
         self._request = request
+        self._observed = observed
+        self._call: ModelCall | None = None
         self._reply: Reply | None = None
         self._notes: list[Note] = []
         self._take()
@@ -144,12 +168,37 @@ class _Course:
     def _take(self) -> None:
         self._asked = self._waiting.pop(0).inquire(self._request)
 
+    def _begin(self) -> None:
+        """The present inquiry starts."""
+        if not self._observed:
+            return
+        asked = self._asked
+        request = asked.request if isinstance(asked, RemoteInquiry) else self._request
+        self._call = begin_call(asked.provider, asked.model, request)
+        if isinstance(asked, RemoteInquiry):
+            asked.call = self._call
+
+    def _receive(self, events: list[Event]) -> None:
+        if self._call is not None:
+            self._call.received()
+        if type(events[-1]) is Finish:
+            self._finish(events)
+
     def _finish(self, events: list[Event]) -> None:
         reply = self._asked.reply(events)
         self._reply = replace(reply, notes=(*reply.notes, *self._notes))
+        if self._call is not None:
+            self._call.answered(self._reply)
+
+    def _end(self) -> None:
+        """The inquiry is over; one without an answer was left by its reader."""
+        if self._call is not None:
+            self._call.end(error="interrupted")
 
     def _hand_over(self, failure: ProviderError) -> None:
         """Go to the next provider; raise the failure where there is none, or it would be too late."""
+        if self._call is not None:
+            self._call.failed(failure)
         if not self._waiting or not hands_over(failure, streamed=self._asked.streamed):
             raise failure
         why = f"asked the next provider after {type(failure).__name__} of {self._asked.provider}"
@@ -160,8 +209,10 @@ class _Course:
 class ReplyStream(_Course):
     """The events of a reply."""
 
-    def __init__(self, chain: Sequence[Inquirer], request: ModelRequest) -> None:
-        super().__init__(chain, request)
+    def __init__(
+        self, chain: Sequence[Inquirer], request: ModelRequest, *, observed: bool = True
+    ) -> None:
+        super().__init__(chain, request, observed=observed)
         self._stop = Stop()
         self._events = self._run()
 
@@ -187,24 +238,28 @@ class ReplyStream(_Course):
 
     def _run(self) -> Generator[Event]:
         while True:
+            self._begin()
             try:
                 with closing(self._asked.ask(self._stop)) as batches:
                     for events in batches:
-                        if type(events[-1]) is Finish:
-                            self._finish(events)
+                        self._receive(events)
                         yield from events
                     return
             except ProviderError as failure:
                 if self._stop.stopped:
                     raise
                 self._hand_over(failure)
+            finally:
+                self._end()
 
 
 class AsyncReplyStream(_Course):
     """The events of a reply, with ``async``."""
 
-    def __init__(self, chain: Sequence[Inquirer], request: ModelRequest) -> None:
-        super().__init__(chain, request)
+    def __init__(
+        self, chain: Sequence[Inquirer], request: ModelRequest, *, observed: bool = True
+    ) -> None:
+        super().__init__(chain, request, observed=observed)
         self._events = self._run()
 
     def __aiter__(self) -> AsyncGenerator[Event]:
@@ -226,15 +281,17 @@ class AsyncReplyStream(_Course):
     async def batches(self) -> AsyncGenerator[list[Event]]:
         """The events in the lists in which they arrive; instead of iterating over the stream itself."""
         while True:
+            self._begin()
             try:
                 async with aclosing(self._asked.ask_async()) as batches:
                     async for events in batches:
-                        if type(events[-1]) is Finish:
-                            self._finish(events)
+                        self._receive(events)
                         yield events
                     return
             except ProviderError as failure:
                 self._hand_over(failure)
+            finally:
+                self._end()
 
     async def _run(self) -> AsyncGenerator[Event]:
         async with aclosing(self.batches()) as batches:

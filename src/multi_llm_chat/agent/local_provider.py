@@ -68,8 +68,9 @@ class LocalInquiry:
 
     def __init__(self, model: LocalModel, request: ModelRequest, speaker: str) -> None:
         """Check the request."""
+        self.model = model.row.name
         self.streamed = False
-        self._model = model
+        self._local = model
         self._speaker = speaker
         self._said: list[Event] = []
         self._question = model.question(
@@ -108,4 +109,4 @@ class LocalInquiry:
         return [event]
 
     def _whole(self) -> Completed:
-        return self._model.collect(self._said, self._speaker)
+        return self._local.collect(self._said, self._speaker)

@@ -86,6 +86,7 @@ class PluginReply:
         secrets: Mapping[str, str] | None = None,
     ) -> None:
         self.provider = provider
+        self.model = turn.model or ""
         self.streamed = False
         self._source = source
         self._turn = turn

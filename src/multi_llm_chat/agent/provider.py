@@ -238,7 +238,8 @@ class LLMProvider:
         What the request leaves open is the provider object's. A request made for another provider
         keeps its conversation, tools and options; model, speaker and headers are then this one's.
         """
-        return AsyncReplyStream(self._below("ask"), request)
+        observed = self._code("ask") is None
+        return AsyncReplyStream(self._below("ask"), request, observed=observed)
 
     def open_reply(self, request: ModelRequest) -> AsyncReplyStream:
         """Like ``ask``, also where a plug-in has its own ``ask``: the stream knows its batches and its reply."""
@@ -260,7 +261,8 @@ class LLMProvider:
         The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
         """
         request = self.request(history, system_prompt, tools, **settings)
-        return plain_chunks(ReplyStream(self._below("call_api"), request))
+        observed = self._code("call_api") is None
+        return plain_chunks(ReplyStream(self._below("call_api"), request, observed=observed))
 
     def acall_api(
         self,
@@ -271,7 +273,9 @@ class LLMProvider:
     ) -> AsyncGenerator[JsonObject]:
         """Like ``call_api``, with ``async for``."""
         request = self.request(history, system_prompt, tools, **settings)
-        return plain_chunks_async(AsyncReplyStream(self._below("acall_api"), request))
+        observed = self._code("acall_api") is None
+        stream = AsyncReplyStream(self._below("acall_api"), request, observed=observed)
+        return plain_chunks_async(stream)
 
     def stream(
         self,

@@ -36,6 +36,7 @@ from multi_llm_chat.agent.effects import (
 )
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.reply import Reply
+from multi_llm_chat.agent.telemetry import observed_run, observed_tool
 from multi_llm_chat.agent.window.run_window import Fitting
 from multi_llm_chat.errors import (
     MultiLLMChatError,
@@ -64,7 +65,7 @@ from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.rates import RateGate
-from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record
+from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
     Allow,
@@ -190,6 +191,10 @@ class RunDriver:
             RunLost: Another process owns the run.
             UsageError: The journal does not fit the run.
         """
+        with observed_run(self.spec.labels, lambda: self.end):
+            await self._drive(begun=begun)
+
+    async def _drive(self, *, begun: bool) -> None:
         journal = self._journal
         try:
             await self._begin(begun=begun)
@@ -349,7 +354,7 @@ class RunDriver:
                     self._put([RunWaiting("store", shown)])
                     await self._sink.ready()
                 if self._patience is not None and time.monotonic() - began > self._patience:
-                    raise _given_up(error) from None
+                    raise given_up(error) from None
             else:
                 return
             await asyncio.sleep(pause)
@@ -563,7 +568,8 @@ class RunDriver:
             if known is not None:
                 return known
             IDEMPOTENCY_KEY.set(journal.key(call))
-        return await tools.execute(call, conversation=conversation)
+        with observed_tool(call) as ended:
+            return ended(await tools.execute(call, conversation=conversation))
 
     def _observe_approval(self, request: ApprovalRequest, decision: Decision | None) -> None:
         """Emit that a person is asked about a call, and what was decided."""
@@ -590,11 +596,3 @@ async def _whole_reply(provider: LLMProvider, request: ModelRequest) -> Reply:
         async for _ in stream:
             pass
         return stream.reply
-
-
-def _given_up(error: StoreError) -> StoreError:
-    return StoreError(
-        f"{error} The run waited for the store and gave up before any further tool started. Free space or bring the "
-        "database back and ask again, or run without saving: --no-store.",
-        reason=error.reason,
-    )

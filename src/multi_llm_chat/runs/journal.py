@@ -41,7 +41,6 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.prices import Cost, cost_of
 from multi_llm_chat.runs._replay import NOTHING, UNKNOWN, Replay
-from multi_llm_chat.runs._spans import Spans
 from multi_llm_chat.runs.leases import Lease, RunHost
 from multi_llm_chat.runs.records import (
     CallOutcome,
@@ -109,7 +108,6 @@ class Journal:
         self._after = spec.base
         self._finish: FinishReason = "stop"
         self._is_half = False
-        self._spans = Spans(spec.run, spec.conversation or "", spec.provider.name, spec.model)
         before = max((each.elapsed for each in replay.outcomes), default=0.0)
         self._began = time.monotonic() - before
 
@@ -142,14 +140,12 @@ class Journal:
 
     def close(self) -> None:
         """The run is over, or another process owns it."""
-        self._spans.close()
         self.lease.release()
 
     # The steps of a run.
 
     def start(self) -> Write:
         """The run starts here. The write may share a transaction with the message that the run answers."""
-        self._spans.model_started()
         spec, host = self.spec, self.host
         self.lease.append([RunStarted(spec.model)])
         arguments = (
@@ -165,7 +161,6 @@ class Journal:
         self.lease.hold()
         if not self.replay.asks_model:
             return event, []
-        self._spans.model_started()
         start = self._model_start(self.replay.next_model)
         return event, [Write(begin_calls, (self.fence, [start]))]
 
@@ -193,10 +188,6 @@ class Journal:
         if turn.id in self.replay.turns:
             return turn, []
         starts = [*starts, *self.start_tools(calls)]
-        if is_models:
-            self._spans.model_ended(event.usage, self._finish, is_whole=event.is_whole)
-        else:
-            self._spans.model_started()
         rows = self.lease.bind(replace(event, turn=turn))
         arguments = (self.fence, place, turn, spending, outcome, starts, rows)
         return turn, [self._with_rows(record_turn, arguments, rows)]
@@ -218,7 +209,6 @@ class Journal:
         number = self._numbers[id(event.call)]
         if number in self.replay.results:
             return []
-        self._spans.tool_ended(event.call, is_error=event.result.is_error)
         is_known = self.answer(event.call) is None
         if is_known:
             self._took[event.call.tool_call_id] = round(event.seconds, 3)
@@ -292,7 +282,6 @@ class Journal:
         return self._begin_tool(call, number)
 
     def _begin_tool(self, call: ToolCall, number: int) -> CallStart:
-        self._spans.tool_started(call)
         return CallStart(number, "tool", call.name, self.key(call))
 
     def is_announced(self, call: ToolCall) -> bool:

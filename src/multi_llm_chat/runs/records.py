@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from msgspec import Struct
 
 from multi_llm_chat.archive.document import MAIN
-from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost
+from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost, StoreError
 from multi_llm_chat.events import ErrorRecord
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.store import (
@@ -159,3 +159,12 @@ def error_record(error: MultiLLMChatError) -> ErrorRecord:
     if not isinstance(error, ProviderError):
         return ErrorRecord(kind, str(error))
     return ErrorRecord(kind, error.message, error.provider, error.status, error.code)
+
+
+def given_up(error: StoreError) -> StoreError:
+    """The error of a run whose patience with the store is over."""
+    return StoreError(
+        f"{error} The run waited for the store and gave up before any further tool started. Free space or bring the "
+        "database back and ask again, or run without saving: --no-store.",
+        reason=error.reason,
+    )

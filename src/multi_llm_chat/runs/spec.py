@@ -57,6 +57,17 @@ class RunSpec(Struct, frozen=True):
         options = self.options or self.provider.options
         return options if self.schema is None else replace(options, schema=self.schema)
 
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The names by which the run is observed."""
+        return {
+            "run": self.run,
+            "conversation": self.conversation or "",
+            "agent": self.speaker or self.provider.speaker,
+            "provider": self.provider.name,
+            "model": self.model,
+        }
+
     def recorded(self) -> JsonObject:
         """What the store keeps; a resolver finds the rest in the conversation and the workspace."""
         return recorded_spec(self.meta, self.schema)
