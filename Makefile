@@ -18,7 +18,7 @@ $(READY): pyproject.toml $(BIN)/uv
 
 # Start the product.
 run: $(READY)
-	$(BIN)/python -m multi_llm_chat serve
+	$(BIN)/python -m multi_llm_chat serve --install-model
 
 # Two speakers and a tool on the embedded model.
 demo: $(READY)

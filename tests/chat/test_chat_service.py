@@ -99,7 +99,7 @@ def test_groups_defaults_and_explicit_speakers(read: Read) -> None:
         assert read(scene.service.process_message("Plain"))[-1].answered == ("gemini",)  # type: ignore[union-attr]
         told = read(scene.service.process_message("Plain", to=["chatgpt", "claude"]))
         assert set(told[-1].answered) == {"claude", "chatgpt"}  # type: ignore[union-attr]
-        with pytest.raises(UsageError, match="called 'bard'"):
+        with pytest.raises(UsageError, match="no speaker 'bard'"):
             read(scene.service.process_message("x", to=["bard"]))
         with pytest.raises(UsageError, match="empty"):
             read(scene.service.process_message("  "))

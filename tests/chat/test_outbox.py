@@ -75,7 +75,7 @@ def test_what_cannot_be_sent_is_not_queued(read: Read) -> None:
         with pytest.raises(UsageError, match="no message yet"):
             queued(scene.service, read, "too early")
         read(scene.service.process_message("Hi"))
-        with pytest.raises(UsageError, match="Nobody here is called"):
+        with pytest.raises(UsageError, match="There is no speaker"):
             queued(scene.service, read, "hello", to=["nobody"])
         assert texts(scene.service, read) == []
 

@@ -108,7 +108,7 @@ def test_exit_codes_show_the_outcome(tmp_path: Path) -> None:
         mlc.run("ask", code=2)
         mlc.run("ask", "--nonsense", code=2)
         mlc.run("ask", "-m", "bard", "hi", code=2)
-        assert "Nobody here is called 'bard'" in mlc.errors
+        assert "There is no speaker 'bard'" in mlc.errors
         mlc.run("histroy", code=2)
         assert "did you mean 'history'" in mlc.errors
 

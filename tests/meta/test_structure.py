@@ -15,6 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 #: Imports inside functions, by module, each with its reason. Everything else is imported at the top.
 LATE_IMPORTS = {
+    "__main__": "Ctrl-C while the command line loads is caught",
     "chat.workspace": "the extras mcp and scale load when they are used",
     "cli.mcp": "the extra mcp loads when it is used",
     "cli.terminal.boards": "the full-screen view loads when a terminal shows it: the first prompt stays quick",

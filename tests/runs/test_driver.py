@@ -90,7 +90,7 @@ def test_a_run_that_kills_its_process_each_time_is_given_up(new_scene: NewScene)
     [
         ({"version": 99}, "robot", "another version"),
         ({"version": None}, "robot", "an older version"),
-        ({}, "somebody", "Nobody here is called"),
+        ({}, "somebody", "There is no speaker"),
     ],
 )
 def test_a_run_that_cannot_be_gone_on_with_says_why(

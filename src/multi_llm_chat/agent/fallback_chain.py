@@ -48,6 +48,12 @@ class FallbackProvider(LLMProvider):
         twin.members = tuple(member.with_speaker(name) for member in self.members)
         return twin
 
+    def with_model(self, model: str) -> Self:
+        """The same chain, whose first member has another model."""
+        twin = super().with_model(model)
+        twin.members = (self.members[0].with_model(model), *self.members[1:])
+        return twin
+
     def __repr__(self) -> str:
         return f"FallbackProvider({', '.join(member.name for member in self.members)})"
 

@@ -163,6 +163,12 @@ class LLMProvider:
         twin.speaker = twin._own_speaker = name
         return twin
 
+    def with_model(self, model: str) -> Self:
+        """The same provider with another model; both use the same connections."""
+        twin = copy(self)
+        twin.model = model
+        return twin
+
     def set_up(self, **settings: Unpack[ProviderSettings]) -> None:
         """Change settings of a provider that a factory made: ``model``, ``speaker``, ``options``, ``policy``, ``retry``."""
         self.model = settings.get("model") or self.model

@@ -145,9 +145,21 @@ class ChatService:
         """The names of the speakers that take part."""
         return self._planner.names(self._open.own)
 
+    def known_speaker(self, name: str) -> str:
+        """The name of a speaker in its own spelling, whatever the case.
+
+        Raises:
+            UsageError: There is no such speaker.
+        """
+        return self._planner.known(name)
+
     def addresses(self, text: str) -> tuple[str, ...]:
         """The speakers that would answer this text."""
         return self._planner.address(text, self._open.own).speakers
+
+    def mentions(self, text: str) -> tuple[str, ...]:
+        """The speakers that a text mentions."""
+        return self._planner.mentions(text, self._open.own).speakers
 
     @property
     def answering(self) -> tuple[str, ...]:
@@ -403,7 +415,8 @@ class ChatService:
 
         ``system_prompt``, ``speakers`` (the names that take part), ``default_speaker``, ``others`` (how speakers read
         each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long), ``server_tools``
-        (tools that providers run themselves, such as ``web_search``). None removes a setting.
+        (tools that providers run themselves, such as ``web_search``), ``options`` (settings of requests, such as
+        ``temperature``), ``models`` (speakers' models, by speaker). None removes a setting.
         """
         self._open.change(changes)
         if not self._open.is_new:

@@ -3,7 +3,8 @@
 Rules:
 1. A mention is ``@`` and a known name as a whole word, anywhere, in any case; an address such as
    ``me@gemini.com`` is not one.
-2. ``@all`` is everybody, a group's name its members; each speaker is addressed once, in the order named.
+2. ``@all`` is everybody, a group's name its members; each speaker is addressed once, in the order named. Further speakers are
+   addressed by their own names only.
 3. The text sent to the models has no mentions; everything else in it stays as it was.
 """
 
@@ -23,7 +24,10 @@ class Addressed(Struct, frozen=True):
 
 
 def read_mentions(
-    text: str, speakers: Iterable[str], groups: Mapping[str, Iterable[str]] | None = None
+    text: str,
+    speakers: Iterable[str],
+    groups: Mapping[str, Iterable[str]] | None = None,
+    further: Iterable[str] = (),
 ) -> Addressed:
     """Find whom the text is addressed to.
 
@@ -31,9 +35,10 @@ def read_mentions(
         text: What the user wrote.
         speakers: The names of all who can answer.
         groups: Names that stand for several speakers.
+        further: The names of those who are no part of ``@all``.
     """
     everybody = list(speakers)
-    members = {name.lower(): [name] for name in everybody}
+    members = {name.lower(): [name] for name in (*further, *everybody)}
     members |= {name.lower(): list(names) for name, names in (groups or {}).items()}
     members.setdefault(ALL, everybody)
     named = [name.lower() for name in _pattern(members).findall(text)]

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.chat.branch import new_id
@@ -23,7 +24,7 @@ from multi_llm_chat.chat.tool_scope import tools_for
 from multi_llm_chat.config.settings import PriceSettings, Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import Cut
-from multi_llm_chat.history.json_values import as_list
+from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject, Media, Part, Text, Turn
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.protocol.request_settings import read_options
@@ -72,7 +73,10 @@ class Planner:
     def names(self, own: JsonObject) -> tuple[str, ...]:
         """The speakers that take part in a conversation with these settings of its ``own``."""
         chosen = as_list(own.get("speakers"))
-        return tuple(name for name in self._speakers if not chosen or name in chosen)
+        if not chosen:
+            return tuple(self._speakers)
+        names = [name for name in self._speakers if name in chosen]
+        return tuple(dict.fromkeys([*names, *(name for name in chosen if name in self._speakers)]))
 
     def message(
         self, text: str, media: Sequence[Media], own: JsonObject, to: Sequence[str] | None
@@ -108,17 +112,22 @@ class Planner:
     def address(self, text: str, own: JsonObject) -> Addressed:
         """The speakers that a text addresses, and the text without mentions."""
         names = self.names(own)
-        groups = {
-            group: [name for name in members if name in names]
-            for group, members in self._settings.groups.items()
-        }
-        found = read_mentions(text, names, groups)
+        found = self.mentions(text, own)
         if found.speakers:
             return found
         default: Any = own.get("default_speaker") or self._settings.default_speaker
         if default:
             return Addressed((self.known(str(default)),), text)
         return Addressed(names if len(names) == 1 else (), text)
+
+    def mentions(self, text: str, own: JsonObject) -> Addressed:
+        """The speakers that a text mentions, and the text without mentions."""
+        names = self.names(own)
+        groups = {
+            group: [name for name in members if name in names or name in self._speakers.further]
+            for group, members in self._settings.groups.items()
+        }
+        return read_mentions(text, names, groups, self._speakers.further)
 
     def has(self, name: str) -> bool:
         """Whether there is a speaker of exactly this name."""
@@ -162,7 +171,7 @@ class Planner:
         speaker = self._speakers[name]
         foreign: Any = own.get("others")
         return RunSpec(
-            speaker.provider,
+            self._provider(speaker, own),
             history,
             tools_for(self._tools, speaker.settings.tools),
             speaker.name,
@@ -181,12 +190,21 @@ class Planner:
             hooks=self._hooks,
         )
 
+    def _provider(self, speaker: "Speaker", own: JsonObject) -> LLMProvider:
+        """The speaker's provider, with the model that the conversation has chosen for it."""
+        model: Any = (as_object(own.get("models")) or {}).get(speaker.name)
+        return speaker.provider.with_model(model) if model else speaker.provider
+
     def _options(self, speaker: "Speaker", own: JsonObject) -> Options | None:
+        """The speaker's options, changed by those of the conversation."""
+        changes = dict(as_object(own.get("options")) or {})
         server_tools: Any = own.get("server_tools")
-        if not server_tools:
+        if server_tools:
+            changes["server_tools"] = server_tools
+        if not changes:
             return None
-        read = read_options({"server_tools": server_tools})
-        return replace(speaker.provider.options, server_tools=read.server_tools)
+        read = read_options(changes)
+        return replace(speaker.provider.options, **{name: getattr(read, name) for name in changes})
 
     def _prompt(self, speaker: "Speaker", own: JsonObject) -> str | None:
         prompt: Any = own.get("system_prompt")

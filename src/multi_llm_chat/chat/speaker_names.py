@@ -3,6 +3,7 @@
 Rules:
 1. Configured speakers come first; then every provider with a key, under its usual name. Without either, the embedded
    model is the only speaker.
+2. The embedded model answers when it is named (``@local``), also where there are others.
 """
 
 from typing import Final
@@ -24,3 +25,11 @@ def speaker_settings(settings: Settings, keys: Keys) -> dict[str, SpeakerSetting
         if row.name not in _SECOND_CHOICES and keys.find_first(row.key_variables):
             found.setdefault(row.speaker, SpeakerSettings(row.name))
     return found or {EMBEDDED: SpeakerSettings(EMBEDDED)}
+
+
+def further_settings(
+    settings: Settings, speakers: dict[str, SpeakerSettings]
+) -> dict[str, SpeakerSettings]:
+    """The settings of the speakers that answer only when they are named."""
+    del settings
+    return {} if EMBEDDED in speakers else {EMBEDDED: SpeakerSettings(EMBEDDED)}

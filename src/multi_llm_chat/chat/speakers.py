@@ -4,6 +4,8 @@ Rules:
 1. A speaker is a name, a provider that answers under that name, and its settings.
 2. Which speakers there are is decided in ``chat.speaker_names``.
 3. A provider is created when its speaker is first asked, so that a mistake in the configuration affects one speaker.
+4. ``further`` speakers answer when they are named, and are no part of ``@all``: they are not listed by iterating. A provider's
+   name that no speaker has becomes such a speaker when it is asked for with ``known``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -19,11 +21,11 @@ from multi_llm_chat.agent.providers import (
     create_provider,
     find_factory,
 )
-from multi_llm_chat.chat.speaker_names import speaker_settings
+from multi_llm_chat.chat.speaker_names import further_settings, speaker_settings
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.protocol.providers import provider_row
+from multi_llm_chat.protocol.providers import is_known, provider_row
 from multi_llm_chat.repair import RepairPolicy
 
 
@@ -36,10 +38,24 @@ class Speaker(Struct, frozen=True):
 
 
 class Speakers(Mapping[str, Speaker]):
-    """All speakers, by name."""
+    """All speakers, by name.
 
-    def __init__(self, makers: Mapping[str, Callable[[], Speaker]]) -> None:
-        self._makers = dict(makers)
+    Args:
+        makers: Make the speakers that take part in every conversation.
+        further: Make the speakers that answer only when they are named.
+        find: Finds a speaker for another name; None if there is none.
+    """
+
+    def __init__(
+        self,
+        makers: Mapping[str, Callable[[], Speaker]],
+        further: Mapping[str, Callable[[], Speaker]] | None = None,
+        find: Callable[[str], tuple[str, Callable[[], Speaker]] | None] = lambda _name: None,
+    ) -> None:
+        self._names = tuple(makers)
+        self.further = tuple(name for name in further or {} if name not in makers)
+        self._makers = {**(further or {}), **makers}
+        self._find = find
         self._made: dict[str, Speaker] = {}
 
     def __getitem__(self, name: str) -> Speaker:
@@ -48,13 +64,13 @@ class Speakers(Mapping[str, Speaker]):
         return self._made[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._makers)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._makers)
+        return len(self._names)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._makers
+        return name in self._makers or (isinstance(name, str) and self._found(name) == name)
 
     def model_of(self, name: str) -> str:
         """The model of a speaker, if its provider exists already; else an empty text."""
@@ -75,11 +91,22 @@ class Speakers(Mapping[str, Speaker]):
         Raises:
             UsageError: There is no such speaker.
         """
-        found = next((each for each in self if each.lower() == name.lower()), None)
+        known = next((each for each in self._makers if each.lower() == name.lower()), None)
+        if known is not None:
+            return known
+        found = self._found(name)
         if found is None:
-            all_names = ", ".join(self) or "nobody"
-            raise UsageError(f"Nobody here is called {name!r}; there are: {all_names}")
+            all_names = ", ".join((*self, *self.further)) or "none"
+            raise UsageError(f"There is no speaker {name!r}; there are: {all_names}")
         return found
+
+    def _found(self, name: str) -> str | None:
+        """The name of a speaker that becomes known by being asked for."""
+        found = self._find(name)
+        if found is None:
+            return None
+        self._makers.setdefault(*found)
+        return found[0]
 
     def close(self) -> None:
         """Close all connections, from any thread."""
@@ -115,13 +142,28 @@ def speakers_from(
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
-    """The configured speakers, and one for each provider with a key."""
+    """The configured speakers, one for each provider with a key, and those that answer when they are named."""
+
+    def maker(name: str, each: SpeakerSettings) -> Callable[[], Speaker]:
+        return lambda: _make(name, each, settings, keys)
+
+    def find(name: str) -> tuple[str, Callable[[], Speaker]] | None:
+        """A speaker for a provider without a key in sight: a local server, or one whose key is missing."""
+        if is_known(name):
+            row = provider_row(name)
+            own = SpeakerSettings(row.name)
+            # ChatGPT answers through openai; openai-chat then speaks under its own name.
+            is_free = found.get(row.speaker, own).provider == row.name
+            speaker = row.speaker if is_free else row.name
+            return speaker, maker(speaker, own)
+        return None
+
     found = speaker_settings(settings, keys)
+    further = further_settings(settings, found)
     return Speakers(
-        {
-            name: (lambda name=name, each=each: _make(name, each, settings, keys))
-            for name, each in found.items()
-        }
+        {name: maker(name, each) for name, each in found.items()},
+        {name: maker(name, each) for name, each in further.items()},
+        find,
     )
 
 

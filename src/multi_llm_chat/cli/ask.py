@@ -21,10 +21,12 @@ import click
 
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.message_outcome import Outcome
+from multi_llm_chat.chat.speaker_names import EMBEDDED
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
 from multi_llm_chat.cli.local import prepare_embedded
-from multi_llm_chat.cli.messages import print_message, read_input
+from multi_llm_chat.cli.messages import print_json, print_message, read_input
+from multi_llm_chat.cli.request_options import configure_requests, request_options
 from multi_llm_chat.cli.terminal import TerminalQuestions, open_board, stopped_by_interrupt
 from multi_llm_chat.cli.terminal.boards import show
 from multi_llm_chat.cli.tool_startup import start_tools
@@ -51,13 +53,10 @@ FAILED, PARTLY_FAILED, DENIED, INTERRUPTED = 1, 3, 4, 130
 
 @click.command(context_settings={"ignore_unknown_options": False})
 @click.argument("words", nargs=-1)
-@click.option(
-    "-m", "--speaker", "to", multiple=True, help="Who answers; may be given several times."
-)
+@request_options
 @click.option(
     "-a", "--attach", "files", multiple=True, type=click.Path(), help="A file that goes with it."
 )
-@click.option("-s", "--system", help="The system prompt of this conversation.")
 @click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last conversation.")
 @click.option(
     "--chat", "conversation", metavar="ID", help="Continue this conversation: id or title."
@@ -96,16 +95,15 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
     schema = _schema(options["schema"])
     approval = _Approval(yes=options["yes"], asks=not piped and sys.stdin.isatty())
     with open_workspace(place, approval) as workspace:
-        prepare_embedded(tuple(workspace.speakers))
-        if options["tools"]:
-            start_tools(workspace)
         service = workspace.chat(_conversation(workspace, options))
         service.load()
-        if options["system"]:
-            service.configure(system_prompt=options["system"])
+        named = configure_requests(service, options)
         if options["server_tools"]:
             service.configure(server_tools=list(options["server_tools"]))
-        to = _addressed(service, text, options["to"])
+        to = _addressed(service, text, named)
+        prepare_embedded(to, has_keys=tuple(workspace.speakers) != (EMBEDDED,))
+        if options["tools"]:
+            start_tools(workspace)
         check = None if schema is None else SchemaCheck(schema)
         outcome = Outcome(service.conversation, check)
         stopper = _Stopper(service)
@@ -124,7 +122,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
                 wanted = _fitting(events, outcome, send, every=options["as_lines"])
             _print(wanted, approval, options, several=len(to) > 1)
         if options["as_json"]:
-            click.echo(json.dumps(outcome.document, ensure_ascii=False, indent=2))
+            print_json(outcome.document)
         sys.exit(_code(outcome, approval, interrupted=stopper.stopped))
 
 
@@ -171,7 +169,7 @@ def _print(
 ) -> None:
     if options["as_lines"]:
         for event in events:
-            click.echo(json.dumps(write_event(event), ensure_ascii=False))
+            print_json(write_event(event), indent=None)
         return
     if options["as_json"]:
         for _ in events:

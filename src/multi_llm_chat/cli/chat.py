@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from multi_llm_chat.chat.speaker_names import speaker_settings
+from multi_llm_chat.chat.speaker_names import EMBEDDED, speaker_settings
 from multi_llm_chat.cli.local import prepare_embedded
 from multi_llm_chat.cli.messages import print_message
+from multi_llm_chat.cli.request_options import request_options
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@request_options
 @click.option("-c", "--continue", "continued", is_flag=True, help="Continue the last conversation.")
 @click.option(
     "--chat", "conversation", metavar="ID", help="Continue this conversation: id or title."
@@ -48,12 +50,16 @@ def chat(**options: Any) -> None:
     """
     folders = program_folders()
     names = tuple(speaker_settings(read_settings(folders.config_file), Keys(folders=folders)))
-    prepare_embedded(names)
+    if names == (EMBEDDED,) and not options["to"]:
+        prepare_embedded(names)
     known = ", ".join(f"@{name}" for name in names)
     print_message(f"Speakers: {known}. /help lists the commands, /quit or Ctrl-D leaves.")
     loading = _Loading(options)
     # An earlier conversation is read at once: a wrong name is reported before anything is typed.
-    is_checked_now = any(options.get(name) for name in ("continued", "conversation", "no_store"))
+    is_checked_now = any(
+        options.get(name)
+        for name in ("continued", "conversation", "no_store", "to", "option", "system")
+    )
     if not sys.stdin.isatty() or is_checked_now:
         loading.start()
         loading.wait()

@@ -4,7 +4,6 @@ Keys are saved in the keyring, or in a file that only its owner can read.
 """
 
 import asyncio
-import json
 import sys
 from importlib import import_module
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 import click
 import msgspec
 
-from multi_llm_chat.cli.messages import one_line, print_message
+from multi_llm_chat.cli.messages import one_line, print_json, print_message
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.config.keys import Keys
@@ -63,7 +62,7 @@ def path_command() -> None:
 def show_command() -> None:
     """Print the settings as they are understood, as JSON."""
     settings = read_settings(program_folders().config_file)
-    click.echo(json.dumps(msgspec.to_builtins(settings), ensure_ascii=False, indent=2))
+    print_json(msgspec.to_builtins(settings))
 
 
 @config.command("edit")
@@ -143,7 +142,7 @@ def doctor(online: bool, as_json: bool) -> None:
     )  # loads all of the chat, which the other commands do not need
     found = asyncio.run(checks.diagnose(ask_providers=online))
     if as_json:
-        click.echo(json.dumps(write_value(found.findings), ensure_ascii=False, indent=2))
+        print_json(write_value(found.findings))
     area = ""
     for finding in () if as_json else found.findings:
         if finding.area != area:

@@ -1,6 +1,5 @@
 """``mlc history`` and ``mlc export``: the saved conversations."""
 
-import json
 from datetime import datetime
 from pathlib import Path
 from typing import cast
@@ -10,7 +9,13 @@ import click
 from multi_llm_chat import store as operations
 from multi_llm_chat.archive.text_export import Format, write_conversations
 from multi_llm_chat.chat.transfer import export_conversations
-from multi_llm_chat.cli.messages import one_line, print_message, sanitize
+from multi_llm_chat.cli.messages import (
+    one_line,
+    print_json,
+    print_message,
+    printable_json,
+    sanitize,
+)
 from multi_llm_chat.cli.workspace_option import find_conversation, open_workspace, store_option
 from multi_llm_chat.errors import UsageError
 
@@ -41,7 +46,7 @@ def list_command(archived: bool, limit: int, as_json: bool, db: str | None) -> N
         rows = [
             {"id": each.id, "title": each.title, "changed_ms": each.changed_ms} for each in found
         ]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        print_json(rows)
         return
     for each in found:
         click.echo(f"{each.id}  {_time(each.changed_ms)}  {one_line(each.title) or '(untitled)'}")
@@ -72,7 +77,7 @@ def show_command(conversation: str, form: str, db: str | None) -> None:
     with open_workspace(db) as workspace:
         found = find_conversation(workspace.store, conversation)
         document = workspace.store.run(operations.read_document, found.id)
-    click.echo(write_conversations([document], form), nl=False)  # type: ignore[arg-type]  click has checked it
+    click.echo(_printable(write_conversations([document], form), form), nl=False)  # type: ignore[arg-type]  click has checked it
 
 
 @history.command("rename")
@@ -150,10 +155,14 @@ def export(conversations: tuple[str, ...], form: str, output: Path | None, db: s
         wanted = [find_conversation(store, each).id for each in conversations] or None
         written = store.run(export_conversations, wanted, cast("Format", form))
     if output is None:
-        click.echo(written, nl=False)
+        click.echo(_printable(written, form), nl=False)
         return
     try:
         output.write_text(written, encoding="utf-8")
     except OSError as error:
         raise UsageError(f"{output} cannot be written: {error.strerror}") from None
     print_message(f"Written to {output}")
+
+
+def _printable(written: str, form: str) -> str:
+    return printable_json(written) if form == "json" else written

@@ -6,6 +6,8 @@
 
 import sys
 from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import Final
 
 import click
 
@@ -15,6 +17,9 @@ from multi_llm_chat.cli.messages import print_message
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.local.catalogue import DEFAULT_MODEL, notice_of
 from multi_llm_chat.local.locations import locate
+
+#: The package that runs the embedded model.
+_RUNTIME: Final = "xllamacpp"
 
 # The commands.
 
@@ -28,6 +33,7 @@ def local() -> None:
 @click.argument("name", default=DEFAULT_MODEL)
 def install_command(name: str) -> None:
     """Install the model NAME (a small one if none is named)."""
+    _require_runtime()
     try:
         path = models.install(name, progress=_show)
     except MultiLLMChatError as error:
@@ -65,23 +71,56 @@ def _show(progress: "models.Progress") -> None:
 
 # The model of a machine without keys.
 
+_COMMAND: Final = "mlc local install"
 
-def prepare_embedded(names: Sequence[str]) -> None:
-    """Where only the embedded model speaks: install it if it is missing, and say in one line what it is."""
-    if tuple(names) != (EMBEDDED,):
+
+def prepare_embedded(
+    names: Sequence[str], *, has_keys: bool = False, is_agreed: bool = False
+) -> None:
+    """Where the embedded model is to answer: install it if the user agrees, and say in one line what it is.
+
+    Args:
+        names: Who is to answer.
+        has_keys: Whether others could answer.
+        is_agreed: Whether the user has asked for the download already.
+
+    Raises:
+        ClickException: It is not installed, and the user does not agree or cannot be asked.
+    """
+    if EMBEDDED not in names:
         return
     located = locate()
+    why = f"@{EMBEDDED} is asked" if has_keys else "No key is set"
     if not located.path.is_file():
         choice = models.choose_local()
         if choice.provider == "ollama":
-            print_message(f"No key is set; {choice.model} of the Ollama on this machine answers.")
+            print_message(f"{why}; {choice.model} of the Ollama on this machine answers.")
             return
+        _require_runtime()
         size = f"{located.row.size / 1e6:.0f} MB"
-        print_message(
-            f"No key is set: installing the embedded model {located.row.title} ({size}) …"
-        )
+        what = f"the embedded model {located.row.title} ({size})"
+        if not is_agreed:
+            _ask_for_download(f"{why}. Download {what}?", f"{why}, and {what} is not installed.")
+        print_message(f"{why}: installing {what} …")
         try:
-            models.install(located.row.name)
+            models.install(located.row.name, progress=_show)
         except MultiLLMChatError as error:
             raise click.ClickException(str(error)) from None
-    print_message(f"No key is set; the embedded model answers. {notice_of(located.row)}")
+    print_message(f"{why}; the embedded model answers. {notice_of(located.row)}")
+
+
+def _ask_for_download(question: str, refusal: str) -> None:
+    """Return if the user agrees."""
+    advice = f"Install it: {_COMMAND}. Or set a key of a provider: mlc keys set, see mlc doctor."
+    is_there = sys.stdin is not None and sys.stdin.isatty() and sys.stderr.isatty()
+    if not is_there or not click.confirm(question, default=True, err=True):
+        raise click.ClickException(f"{refusal} {advice}")
+
+
+def _require_runtime() -> None:
+    """Check the extra before anything is downloaded."""
+    if find_spec(_RUNTIME) is None:
+        raise click.ClickException(
+            "The embedded model needs a runtime that is not installed: pip install 'multi_llm_chat[local]'. "
+            "Or set a key of a provider: mlc keys set, see mlc doctor."
+        )

@@ -14,7 +14,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import get_completion_class
 
-from multi_llm_chat.cli.messages import nearest
+from multi_llm_chat.cli.messages import nearest, prepare_streams
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 
 #: Where each command lives, and what the list of commands says about it.
@@ -63,6 +63,11 @@ def _load(name: str) -> click.Command:
 
 class LazyGroup(click.Group):
     """A group that imports a command's module only when the command is used."""
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        """Run the program."""
+        prepare_streams()
+        return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""

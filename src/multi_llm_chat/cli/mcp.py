@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from multi_llm_chat.cli.messages import one_line, print_message
+from multi_llm_chat.cli.messages import one_line, print_json, print_message
 from multi_llm_chat.cli.tool_startup import print_waiting, start_tools
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.config.folders import program_folders
@@ -47,9 +47,21 @@ def list_command() -> None:
 @click.argument("name")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.option("-e", "--env", multiple=True, metavar="NAME=VALUE", help="A variable for the server.")
-def add_command(name: str, command: tuple[str, ...], env: tuple[str, ...]) -> None:
-    """Add the server NAME: a COMMAND with its arguments, a URL, or its JSON."""
-    entry = _entry(command, env)
+@click.option(
+    "-H",
+    "--header",
+    multiple=True,
+    metavar="NAME: VALUE",
+    help="An HTTP header for a server with a URL.",
+)
+def add_command(
+    name: str, command: tuple[str, ...], env: tuple[str, ...], header: tuple[str, ...]
+) -> None:
+    """Add the server NAME: a COMMAND with its arguments, a URL, or its JSON.
+
+    A value such as ${TOKEN} is read from the environment when the server starts, and not written into the file.
+    """
+    entry = _entry(command, env, header)
     checked = read_servers({"mcpServers": {name: entry}}, environment=_Anything())
     if checked.problems:
         raise UsageError(checked.problems[0])
@@ -95,15 +107,26 @@ def test_command(names: tuple[str, ...]) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _entry(command: tuple[str, ...], env: tuple[str, ...]) -> JsonObject:
+def _entry(command: tuple[str, ...], env: tuple[str, ...], header: tuple[str, ...]) -> JsonObject:
     first = command[0]
+    is_remote = first.startswith(("http://", "https://"))
+    if header and not is_remote:
+        raise UsageError("Headers are for servers with a URL; --env is for those with a command")
+    if env and is_remote:
+        raise UsageError(
+            "Variables are for servers with a command; --header is for those with a URL"
+        )
     if first.lstrip().startswith("{"):
         try:
             return as_object(json.loads(first)) or {}
         except ValueError as error:
             raise UsageError(f"The server's JSON cannot be read: {error}") from None
-    if first.startswith(("http://", "https://")):
-        return {"url": first}
+    if is_remote:
+        headers = [each.partition(":") for each in header]
+        if any(not separator or not name.strip() for name, separator, _ in headers):
+            raise UsageError("A header is given as 'NAME: VALUE'")
+        sent = {name.strip(): value.strip() for name, _, value in headers}
+        return {"url": first, "headers": sent} if sent else {"url": first}
     entry: JsonObject = {"command": first, "args": list(command[1:])}
     pairs = [each.partition("=") for each in env]
     if any(not separator for _, separator, _ in pairs):
@@ -158,7 +181,7 @@ def tools(as_json: bool) -> None:
         listing = workspace.tools.listing()
     if as_json:
         rows = [{name: getattr(each, name) for name in each.__struct_fields__} for each in listing]
-        click.echo(json.dumps(rows, ensure_ascii=False, indent=2))
+        print_json(rows)
         return
     for tool in listing:
         state = tool.approval if tool.enabled else "off"

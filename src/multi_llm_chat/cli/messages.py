@@ -1,4 +1,8 @@
-"""Messages on standard error, piped input, and text that is safe to print.
+"""Messages on standard error, JSON on standard output, piped input, and text that is safe to print.
+
+Rules for outputs:
+1. A terminal that cannot show a character (cp1252, ASCII) gets a plain one in its place, never an error.
+2. JSON is whole on every output: what the encoding has not is escaped.
 
 Rules for text of models, tools and servers:
 1. No character that is left moves the cursor, rings, colours or titles anything: of the control characters
@@ -7,11 +11,80 @@ Rules for text of models, tools and servers:
 3. Each character is judged alone, so it does not matter how a text was cut into pieces.
 """
 
+import codecs
+import json
+import re
 import sys
 from collections.abc import Iterable
-from typing import Final
+from io import TextIOWrapper
+from typing import Any, Final, cast
 
 import click
+
+#: What stands for our own signs where they cannot be shown; each is as wide as the sign.
+_PLAIN_SIGNS: Final = {
+    **dict.fromkeys("…", "."), **dict.fromkeys("·–—─━", "-"), **dict.fromkeys("✗×", "x"), **dict.fromkeys("✓", "v"),
+    **dict.fromkeys("✻◆●⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"), **dict.fromkeys("❯→›", ">"), **dict.fromkeys("○", "o"), **dict.fromkeys("│┃", "|"),
+    **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), **dict.fromkeys("╭╮╰╯┌┐└┘├┤", "+"),
+}  # fmt: skip
+_PLAIN: Final = "multi_llm_chat.plain"
+_ASCII: Final = "plain_ascii"
+
+
+def prepare_streams() -> None:
+    """Let standard output and error show what they can, and standard input take what comes."""
+    codecs.register_error(_PLAIN, _plain_signs)
+    codecs.register(_plain_ascii)
+    for stream in (sys.stdout, sys.stderr):
+        if not _is_unicode(stream):
+            _reconfigure(stream, _PLAIN)
+    _reconfigure(sys.stdin, "replace")
+
+
+def _reconfigure(stream: object, errors: str) -> None:
+    if isinstance(stream, TextIOWrapper):
+        known = cast("TextIOWrapper[Any]", stream)
+        is_ascii = codecs.lookup(known.encoding).name == "ascii"
+        known.reconfigure(encoding=_ASCII if is_ascii else known.encoding, errors=errors)
+
+
+def _plain_ascii(name: str) -> codecs.CodecInfo | None:
+    """ASCII under another name: click writes UTF-8 where an output calls itself ASCII."""
+    if name != _ASCII:
+        return None
+    found = codecs.lookup("ascii")
+    return codecs.CodecInfo(
+        found.encode,
+        found.decode,
+        found.streamreader,
+        found.streamwriter,
+        found.incrementalencoder,
+        found.incrementaldecoder,
+        name=_ASCII,
+    )
+
+
+def _plain_signs(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    characters = error.object[error.start : error.end]
+    return "".join(_PLAIN_SIGNS.get(each, "?") for each in characters), error.end
+
+
+def _is_unicode(stream: object) -> bool:
+    return str(getattr(stream, "encoding", "")).lower().startswith(("utf", "u8"))
+
+
+def print_json(value: Any, *, indent: int | None = 2) -> None:
+    """Print JSON on standard output."""
+    click.echo(printable_json(json.dumps(value, ensure_ascii=False, indent=indent)))
+
+
+def printable_json(text: str) -> str:
+    """The JSON text, with escapes for what standard output cannot show."""
+    if _is_unicode(sys.stdout):
+        return text
+    return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def print_message(text: str) -> None:
@@ -21,7 +94,16 @@ def print_message(text: str) -> None:
 
 def read_input() -> str:
     """The piped input, if there is any."""
-    return "" if sys.stdin is None or sys.stdin.isatty() else sys.stdin.read()
+    if sys.stdin is None or sys.stdin.isatty():
+        return ""
+    data = getattr(sys.stdin, "buffer", None)
+    if data is None:
+        return sys.stdin.read()
+    given: bytes = data.read()
+    try:
+        return given.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return given.decode(sys.stdin.encoding or "utf-8", errors="replace")
 
 
 # Text that is safe for a terminal.

@@ -1,13 +1,12 @@
 """``mlc models`` and ``mlc speakers``: who can be asked."""
 
 import asyncio
-import json
 
 import click
 
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.chat.speakers import Speaker
-from multi_llm_chat.cli.messages import print_message
+from multi_llm_chat.cli.messages import print_json, print_message
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.errors import MultiLLMChatError
 
@@ -21,7 +20,7 @@ def models(names: tuple[str, ...], as_json: bool) -> None:
         wanted = [workspace.speakers.named(name) for name in names or workspace.speakers]
         found = asyncio.run(_list(wanted))
     if as_json:
-        click.echo(json.dumps({name: [each.id for each in listed] for name, listed in found.items() if not isinstance(listed, str)}, indent=2))  # fmt: skip
+        print_json({name: [each.id for each in listed] for name, listed in found.items() if not isinstance(listed, str)})  # fmt: skip
         return
     for name, listed in found.items():
         if isinstance(listed, str):

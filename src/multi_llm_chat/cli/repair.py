@@ -7,6 +7,7 @@ from typing import Any, TextIO
 
 import click
 
+from multi_llm_chat.cli.messages import print_json
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
@@ -67,7 +68,7 @@ def _mend(document: Any, provider: str, source: str | None, model: str | None) -
     for note in request.notes:
         place = "request" if note.turn is None else f"turn {note.turn}"
         click.echo(f"{note.rule}  {place}: {note.message}", err=True)
-    click.echo(json.dumps(request.body, ensure_ascii=False, indent=2))
+    print_json(request.body)
 
 
 def _judge(document: object, provider: str, model: str | None) -> None:

@@ -8,6 +8,7 @@ Rules:
 4. A question about a tool that comes while no answer is shown (of an answer that runs on after an interruption) is
    announced, and asked when the user sends the next line; an empty one will do.
 5. Leaving decides nothing: the question is asked again at the next start.
+6. A message that cannot be saved or sent is put back at the prompt, with its files.
 """
 
 import sys
@@ -18,11 +19,12 @@ from contextlib import closing
 from queue import Empty, SimpleQueue
 from typing import Self
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import nearest, one_line, print_message
+from multi_llm_chat.cli.request_options import configure_requests
 from multi_llm_chat.cli.slash_commands import COMMANDS, LeaveChat, Session, run_command
 from multi_llm_chat.cli.terminal import (
     Board,
@@ -90,6 +92,10 @@ class ChatOptions(Struct, frozen=True):
     plain: bool = False
     db: str | None = None
     no_store: bool = False
+    to: tuple[str, ...] = ()
+    system: str | None = None
+    temperature: float | None = None
+    option: tuple[str, ...] = ()
 
 
 def _report_interrupted(info: RunInfo) -> None:
@@ -102,12 +108,16 @@ class ChatRepl:
     def __init__(self, options: ChatOptions) -> None:
         self._options = options
         self._questions: TerminalQuestions | None = None
+        self._is_saved = True  # the last message
         self._later = DeferredApprovals()
         continues = options.conversation or options.continued
         place = store_place(options.db, no_store=options.no_store, continues=continues)
         self.workspace = Workspace(place=place, approve=self.approve)
         service = self.workspace.chat(self._conversation())
         service.load()
+        named = configure_requests(service, structs.asdict(options))
+        if named:
+            service.configure(speakers=list(named))
         self.session = Session(self.workspace, service)
         if service.turns:
             print_message(tr("Continuing after {count} turns.", count=len(service.turns)))
@@ -155,6 +165,7 @@ class ChatRepl:
         while self.workspace.problems:
             print_message(self.workspace.problems.pop(0))
         try:
+            self._is_saved = True
             stream = self._stream_of(line)
             if stream is not None:
                 self._follow(stream)
@@ -162,6 +173,8 @@ class ChatRepl:
             return False
         except MultiLLMChatError as error:
             print_message(str(error))
+            if not self._is_saved and sys.stdin.isatty():
+                self.session.take_back(line)
         return True
 
     def _start_tools(self) -> None:
@@ -230,6 +243,7 @@ class ChatRepl:
                 )
             print_message(text)
             return None
+        self._is_saved = False  # until the event says so
         return self.session.say(line.strip())
 
     def _follow(self, stream: EventStream) -> None:
@@ -244,6 +258,7 @@ class ChatRepl:
             self._questions = TerminalQuestions(board)
             try:
                 for event in events:
+                    self._is_saved |= isinstance(event, MessageSaved)
                     _show(board, event, names)
             finally:
                 self._questions = None

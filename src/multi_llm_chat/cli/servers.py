@@ -17,13 +17,14 @@ import click
 from multi_llm_chat.chat.approvals import deciding_in
 from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
+from multi_llm_chat.chat.speaker_names import EMBEDDED
 from multi_llm_chat.chat.tool_scope import scoped
 from multi_llm_chat.chat.workspace import Workspace
+from multi_llm_chat.cli.local import prepare_embedded
 from multi_llm_chat.cli.messages import print_message
 from multi_llm_chat.cli.tool_startup import astart_tools
 from multi_llm_chat.cli.workspace_option import open_workspace, store_option
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
-from multi_llm_chat.local import install, list_models
 from multi_llm_chat.runs.health import serve_health
 from multi_llm_chat.runs.leases import LEASE
 from multi_llm_chat.tools.approval import ApprovalCallback
@@ -50,6 +51,9 @@ from multi_llm_chat.tools.approval import ApprovalCallback
     "--engine", metavar="ADDRESS", help="Let workers answer: the database of their queue."
 )
 @store_option
+@click.option(
+    "--install-model", is_flag=True, help="Where no key is set, install the embedded model unasked."
+)
 @click.option("--open/--no-open", "opens", default=True, help="Open the page in a browser.")
 def serve(**options: Any) -> None:
     """Show conversations in the browser.
@@ -100,7 +104,7 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
         options["metrics_token"] or "",
     )
     door = serving.open_access(address, secrets)
-    _install_embedded(hub.workspace)
+    _prepare_embedded(hub.workspace, is_agreed=options["install_model"])
     listening = _listen(address.host, address.port)
     host = f"[{address.host}]" if ":" in address.host else address.host
     link = f"http://{host}:{listening.getsockname()[1]}/"
@@ -123,14 +127,14 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _install_embedded(workspace: Workspace) -> None:
-    """On a fresh machine without keys the embedded model is installed first."""
-    if not any(name == "local" for name in workspace.speakers):
-        return
-    for model in list_models():
-        if model.is_chosen and not model.is_installed:
-            click.echo(f"Installing the embedded model {model.title} ({model.size / 1e6:.0f} MB) …")
-            install(model.name)
+def _prepare_embedded(workspace: Workspace, *, is_agreed: bool) -> None:
+    """On a fresh machine without keys the embedded model answers; a server without it starts all the same."""
+    names = tuple(workspace.speakers)
+    try:
+        if names == (EMBEDDED,):
+            prepare_embedded(names, is_agreed=is_agreed)
+    except click.ClickException as error:
+        print_message(error.message)
 
 
 # A worker.

@@ -7,6 +7,8 @@ Rules:
 """
 
 import base64
+import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,9 +46,11 @@ class Session:
         self.attached: list[str] = []
         self._draft = ""
         self._edited: str | None = None
+        self._unsent: tuple[str | None, list[str]] = (None, [])
 
     def say(self, text: str) -> EventStream:
         """Say something, with what was attached; or, after ``/edit``, in place of the last message."""
+        self._unsent = (self._edited, list(self.attached))
         files = attach(tuple(self.attached))
         words = "\n\n".join(filter(None, [text, files.text]))
         turn, self._edited = self._edited, None
@@ -58,6 +62,11 @@ class Session:
     def edit(self, turn: str, text: str) -> None:
         """Let the next message replace an earlier one, whose words are the draft."""
         self._edited, self._draft = turn, text
+
+    def take_back(self, text: str) -> None:
+        """Let a message that was refused be sent again: its words, its files and what it was to replace."""
+        self._draft = text
+        self._edited, self.attached = self._unsent[0], list(self._unsent[1])
 
     def restore_draft(self, text: str) -> None:
         """Let the next message begin with words that were not sent."""
@@ -291,11 +300,32 @@ def _cost(session: Session, _rest: str) -> None:
 
 
 def _attach(session: Session, rest: str) -> None:
-    if not rest:
+    paths = _paths(rest)
+    if not paths:
         raise UsageError("Name a file: /attach PATH")
-    attach((rest,))  # what cannot be sent is reported now
-    session.attached.append(rest)
-    print_message(tr("{file} goes with the next message.", file=rest))
+    attach(paths)  # what cannot be sent is reported now
+    session.attached += paths
+    for path in paths:
+        print_message(tr("{file} goes with the next message.", file=path))
+
+
+def _paths(rest: str) -> tuple[str, ...]:
+    """The files that are named: one, whatever is in its name, or several in quotes or with escaped spaces, as a shell reads them."""
+    if not rest or Path(rest).expanduser().exists():
+        return (rest,) if rest else ()
+    try:
+        # Backslashes separate folders on Windows.
+        words = shlex.split(rest, posix=True) if os.sep == "/" else _quoted(rest)
+    except ValueError:
+        return (rest,)
+    # A path with spaces and no quotes is one path, unless its words are files.
+    found = tuple(words)
+    is_list = len(found) == 1 or all(Path(each).expanduser().exists() for each in found)
+    return found if is_list or any(quote in rest for quote in "'\"\\") else (rest,)
+
+
+def _quoted(rest: str) -> list[str]:
+    return [word.strip("'\"") for word in shlex.split(rest, posix=False)]
 
 
 def _outbox(session: Session, rest: str) -> EventStream | None:

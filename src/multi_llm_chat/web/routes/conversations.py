@@ -17,7 +17,6 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from multi_llm_chat.archive.text_export import Format
-from multi_llm_chat.chat.mentions import read_mentions
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
@@ -104,18 +103,17 @@ async def send_message(request: Request) -> Response:
     live = await context.open_conversation()
     if starting := context.hub.servers.starting():
         live.log.publish({"op": "notice", "text": Phrase("servers_starting", ", ".join(starting))})
-    names = await remember_addressees(context, live, text, names)
+    names = await remember_addressees(live, text, names)
     await live.send(text, media, names)
     return JSONResponse({})
 
 
 async def remember_addressees(
-    context: RequestContext, live: "LiveConversation", text: str, names: list[str] | None
+    live: "LiveConversation", text: str, names: list[str] | None
 ) -> list[str] | None:
     """Keep in the conversation which speakers a message addresses; return those to whom it goes, or None if its text decides."""
     service = live.service
-    groups = context.hub.workspace.settings.groups
-    mentioned = read_mentions(text, service.names, groups).speakers
+    mentioned = service.mentions(text)
     addressed = list(mentioned) or names
     if addressed and service.own_settings.get(ADDRESSEES) != addressed:
         await service.aconfigure(**{ADDRESSEES: addressed})
