@@ -8,9 +8,10 @@ Rules:
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, Self
+from typing import Any, Literal, Self
 
 from multi_llm_chat.agent._reply_stream import Inquiry
+from multi_llm_chat.agent.embeddings import Embeddings
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.errors import UsageError
@@ -82,6 +83,14 @@ class FallbackProvider(LLMProvider):
     async def alist_models(self) -> list[ModelInfo]:
         """Like ``list_models``, to be awaited."""
         return await self.members[0].alist_models()
+
+    def embed(self, texts: str | Iterable[str], **settings: Any) -> Embeddings:
+        """The first member's embeddings: those of another one do not compare with them."""
+        return self.members[0].embed(texts, **settings)
+
+    async def aembed(self, texts: str | Iterable[str], **settings: Any) -> Embeddings:
+        """Like ``embed``, to be awaited."""
+        return await self.members[0].aembed(texts, **settings)
 
     def close(self) -> None:
         """Close the members' connections."""

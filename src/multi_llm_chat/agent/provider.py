@@ -32,6 +32,7 @@ from multi_llm_chat.agent._reply_stream import (
     plain_chunks,
     plain_chunks_async,
 )
+from multi_llm_chat.agent.embeddings import EmbeddingMethods
 from multi_llm_chat.agent.model_list import LISTING_LIMITS, ModelInfo, ModelListing
 from multi_llm_chat.agent.plugin_replies import PluginReply, call_arguments, own_messages
 from multi_llm_chat.agent.provider_access import ProviderAccess, ProviderSettings
@@ -102,7 +103,7 @@ class _OnClassToo:
         return call
 
 
-class LLMProvider:
+class LLMProvider(EmbeddingMethods):
     """A provider, ready to be asked."""
 
     #: The provider of a subclass that stands for one.

@@ -13,6 +13,7 @@ import asyncio
 import random
 import time
 from collections.abc import AsyncGenerator
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from multi_llm_chat.data_limits import Limits
@@ -20,7 +21,7 @@ from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.http._network_failures import BoundedBody
 from multi_llm_chat.http._retry_dates import with_seconds
-from multi_llm_chat.http.transports import Health
+from multi_llm_chat.http.transports import Fetched, Health
 
 if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened
     from multi_llm_chat.http.async_transport import AsyncTransport
@@ -81,3 +82,28 @@ async def fetch(
         async for piece in reply.body:
             body.add(piece)
         return reply.status, body.joined()
+
+
+async def fetch_all(
+    source: Fetched, transport: "AsyncTransport", health: Health, limits: Limits
+) -> None:
+    """Send requests one after the other, each until it is answered or given up.
+
+    Raises:
+        ProviderError: One is given up.
+    """
+    with closing(source.requests()) as requests:
+        for request in requests:
+            health.admit(request.url, time.monotonic())
+            try:
+                body = BoundedBody(limits, request.url)
+                async with transport.send(request) as reply:
+                    headers = with_seconds(reply.headers, time.time())
+                    async for piece in reply.body:
+                        body.add(piece)
+                source.receive(reply.status, headers, body.joined())
+                health.record(request.url, None, time.monotonic())
+            except ProviderError as failure:
+                health.record(request.url, failure, time.monotonic())
+                seconds = source.failed(failure, jitter=random.random())  # noqa: S311  no secret
+                await asyncio.sleep(seconds)

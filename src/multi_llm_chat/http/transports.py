@@ -10,7 +10,8 @@ Rules:
 """
 
 import os
-from typing import TYPE_CHECKING
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Protocol
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -28,6 +29,23 @@ from multi_llm_chat.http import (
 if TYPE_CHECKING:
     from multi_llm_chat.http.async_transport import AsyncTransport
     from multi_llm_chat.http.sync_transport import SyncTransport
+    from multi_llm_chat.protocol.exchange import HttpRequest
+
+
+class Fetched(Protocol):
+    """Something that is fetched with one request or several, each until it is answered or given up."""
+
+    def requests(self) -> "Generator[HttpRequest]":
+        """The requests to send, one after the other; one that failed comes again."""
+        ...
+
+    def receive(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """Read a reply; raise ``ProviderError`` where it is a failure."""
+        ...
+
+    def failed(self, failure: ProviderError, *, jitter: float) -> float:
+        """The seconds to wait before the request is sent again; raise the failure where it is not."""
+        ...
 
 
 # The circuit breaker of one endpoint.

@@ -5,15 +5,20 @@ Rules:
 2. Only a request that the provider would accept reaches the script.
 3. What the judges call silent is recorded and answered as if it were right.
 
-The lists of models, and the counting of tokens, in each provider's form.
+The lists of models, the counting of tokens and embeddings, in each provider's form. Embeddings take no reply from the script: equal
+texts have equal vectors.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import struct
 from collections.abc import Mapping
 
 import msgspec
 
+from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.encoders.events import CREATED, Request
@@ -94,6 +99,9 @@ class Answerer:
         if body is _NOT_JSON:
             words = _NOT_JSON_WORDS.get(request.provider, _OPENAI_NOT_JSON)
             return _status_plan(request, Status(400, words))
+        if request.route.operation == "embed":
+            refusal = refuse_embeddings(request.provider, request.body)
+            return None if refusal is None else _status_plan(request, Status(400, refusal))
         if request.route.operation != "generate":
             return None
         found = validate(request.provider, body, model=request.route.model, headers=request.headers)
@@ -104,6 +112,8 @@ class Answerer:
         return json_plan(refused.status, error_body(request.provider, refused))
 
     def _reply(self, request: RecordedRequest) -> Plan:
+        if request.route.operation == "embed":
+            return json_plan(200, make_embeddings(request.provider, request.body))
         reply = self._script.next_reply(request)
         if reply is None:
             message = f"The simulator's script has no reply for request {request.number}."
@@ -221,3 +231,80 @@ def count_tokens(provider: str, size: int) -> JsonObject:
     """A rough count of a request's tokens."""
     count = 1 + size // 4
     return {"totalTokens": count} if provider == "gemini" else {"input_tokens": count}
+
+
+# Embeddings.
+
+#: How many texts a request may have, by each provider's documentation.
+_MOST_TEXTS = {
+    "openai": 2048,
+    "openai-chat": 2048,
+    "azure": 2048,
+    "gemini": 100,
+    "mistral": 256,
+    "dashscope": 10,
+}
+_USUAL_LENGTH = 8
+#: Keys that a request for embeddings may have, where the provider refuses others.
+_MISTRAL_KEYS = frozenset(
+    {"model", "input", "encoding_format", "output_dimension", "output_dtype", "metadata"}
+)
+
+
+def refuse_embeddings(provider: str, body: JsonObject) -> str | None:
+    """Why a provider refuses a request for embeddings; None if it does not."""
+    texts = _texts(provider, body)
+    if not texts or not all(isinstance(text, str) for text in texts):
+        return "'$.input' is invalid. Please check the API reference."
+    if "" in texts:
+        return "Invalid 'input': input cannot be an empty string."
+    if len(texts) > _MOST_TEXTS.get(provider, len(texts)):
+        return f"Too many inputs in request: {len(texts)}."
+    if provider != "gemini" and not isinstance(body.get("model"), str):
+        return "you must provide a model parameter"
+    if provider == "mistral" and set(body) - _MISTRAL_KEYS:
+        return "Extra inputs are not permitted"
+    return None
+
+
+def make_embeddings(provider: str, body: JsonObject) -> JsonObject:
+    """The vectors of the texts, in the provider's form."""
+    texts = [str(text) for text in _texts(provider, body)]
+    if provider == "gemini":
+        sizes = [
+            members(each).get("outputDimensionality")
+            for each in as_list(body.get("requests")) or ()
+        ]
+        vectors = [_vector(text, size) for text, size in zip(texts, sizes, strict=True)]
+        return {"embeddings": [{"values": vector} for vector in vectors]}
+    size = body.get("dimensions", body.get("output_dimension"))
+    is_packed = body.get("encoding_format") == "base64"
+    vectors = [_vector(text, size) for text in texts]
+    data = [
+        {"object": "embedding", "index": at, "embedding": _packed(vector) if is_packed else vector}
+        for at, vector in enumerate(vectors)
+    ]
+    tokens = 1 + sum(map(len, texts)) // 4
+    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+    return {"object": "list", "data": data[::-1], "model": body.get("model"), "usage": usage}
+
+
+def _texts(provider: str, body: JsonObject) -> list[object]:
+    if provider != "gemini":
+        given = body.get("input")
+        return [given] if isinstance(given, str) else as_list(given) or []
+    texts: list[object] = []
+    for each in as_list(body.get("requests")) or ():
+        parts = as_list(members(members(each).get("content")).get("parts")) or ()
+        texts.append("".join(str(members(part).get("text", "")) for part in parts))
+    return texts
+
+
+def _vector(text: str, size: object) -> list[float]:
+    length = size if isinstance(size, int) and size > 0 else _USUAL_LENGTH
+    digest = hashlib.shake_128(text.encode("utf-8", "replace")).digest(length)
+    return [round(byte / 255 - 0.5, 6) for byte in digest]
+
+
+def _packed(vector: list[float]) -> str:
+    return base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

@@ -16,7 +16,7 @@ from msgspec import Struct
 from multi_llm_chat.protocol.providers import ROWS
 
 Dialect: TypeAlias = Literal["openai_chat", "openai_responses", "anthropic", "gemini"]
-Operation: TypeAlias = Literal["generate", "models", "count", "unknown"]
+Operation: TypeAlias = Literal["generate", "models", "count", "embed", "unknown"]
 
 
 class Route(Struct, frozen=True):
@@ -35,6 +35,7 @@ _GEMINI_METHODS: dict[str, tuple[Operation, bool]] = {
     "generateContent": ("generate", False),
     "streamGenerateContent": ("generate", True),
     "countTokens": ("count", False),
+    "batchEmbedContents": ("embed", False),
 }
 _GEMINI_BASES = ("/v1beta", "/v1", "/v1alpha")
 _AZURE_DEPLOYMENT = re.compile(r"/openai/deployments/([^/]+)/chat/completions")
@@ -48,7 +49,13 @@ _OPERATIONS: dict[str, tuple[Dialect, Operation]] = {
     "/messages": ("anthropic", "generate"),
     "/messages/count_tokens": ("anthropic", "count"),
     "/models": ("openai_chat", "models"),
+    "/embeddings": ("openai_chat", "embed"),
 }
+
+#: The providers that make no embeddings.
+_WITHOUT_EMBEDDINGS = frozenset(
+    {"anthropic", "groq", "cerebras", "deepseek", "kimi", "zai", "xai", "huggingface"}
+)
 
 #: Rows that share one server, distinguished by the request.
 _SIBLINGS = {
@@ -103,7 +110,9 @@ def _provider_route(provider: str, path: str, query: Mapping[str, str]) -> Route
 
 def _checked(provider: str, dialect: Dialect, operation: Operation) -> Route | None:
     own = ROWS[provider].dialect
-    if operation == "models":
+    if operation == "embed" and provider in _WITHOUT_EMBEDDINGS:
+        return None
+    if operation in ("models", "embed"):
         return Route(provider, own, operation)
     provider = _SIBLINGS.get((provider, dialect), provider)
     if ROWS[provider].dialect != dialect:
