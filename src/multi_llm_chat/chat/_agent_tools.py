@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
+from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from multi_llm_chat.errors import UsageError
@@ -36,6 +37,7 @@ class AgentTools:
         elicit: Answers the forms of MCP servers.
         hooks: Called around each call.
         deps: The object that tools get as ``ToolContext.deps`` where a run brings none.
+        offered: Whether models are offered the tools, or the patterns of those that they are offered.
 
     Raises:
         UsageError: Something in ``tools`` is none of these, or two tools have one name.
@@ -49,7 +51,9 @@ class AgentTools:
         elicit: ElicitationCallback | None = None,
         hooks: RunHooks | None = None,
         deps: object = None,
+        offered: bool | Sequence[str] = True,
     ) -> None:
+        self._patterns = ("*",) if offered is True else tuple(offered or ())
         self._own = ToolRegistry()
         self._approve = approve
         self._elicit = elicit
@@ -118,7 +122,12 @@ class AgentTools:
 
     def definitions(self) -> Sequence[ToolDefinition]:
         """The tools on offer."""
-        return [each for runner in self._runners for each in runner.definitions()]
+        return [
+            each
+            for runner in self._runners
+            for each in runner.definitions()
+            if self._offers(each.name)
+        ]
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
         """Run a call, with the hooks around it."""
@@ -147,7 +156,12 @@ class AgentTools:
         AGENT_APPROVAL.set(self._approve)
         return await may_repeat(self._runner(call.name), call, conversation)
 
+    def _offers(self, name: str) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._patterns)
+
     def _runner(self, name: str) -> ToolRunner:
+        if not self._offers(name):
+            return ToolRegistry()  # for this agent there is no such tool
         for runner in self._runners[1:]:
             if any(each.name == name for each in runner.definitions()):
                 return runner

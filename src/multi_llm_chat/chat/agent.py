@@ -115,6 +115,8 @@ class AgentSettings(TypedDict, total=False):
     base_url: str | None
     #: How often an answer that does not fit ``output`` is asked for again; 2 if not given.
     output_retries: int
+    #: Which of its tools models are offered: all, none, or those that match patterns such as ``read_*``.
+    offered_tools: bool | Sequence[str]
     #: Its name as a tool of another agent; ``agent`` if not given.
     name: str
     #: What it does, for such another agent.
@@ -172,6 +174,7 @@ class Agent(Generic[Output]):
             elicit=settings.get("elicit"),
             hooks=self._hooks,
             deps=self._deps,
+            offered=settings.get("offered_tools", True),
         )
         self._place = settings.get("store")
         self._store: Store | None = None

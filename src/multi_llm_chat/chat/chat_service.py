@@ -83,14 +83,15 @@ class ChatService:
         limits: LoopLimits | None = None,
         hooks: RunHooks | None = None,
     ) -> None:
-        self.speakers = speakers_from(speakers)
+        settings = settings or Settings()
+        self.speakers = speakers_from(speakers, settings.personas)
         self._owns_store = not isinstance(store, Store)
         self.store = store if isinstance(store, Store) else open_store(store)
         self._owns_host = host is None
         self.host = host or RunHost(self.store)
         self._store_patience = store_patience
         self._planner = Planner(
-            settings or Settings(),
+            settings,
             self.speakers,
             tools or ToolRegistry(),
             limits=limits,

@@ -119,7 +119,19 @@ def _speakers(settings: Settings) -> list[Finding]:
         else:
             findings.append(Finding("speaker", name, "ok", " → ".join(providers)))
             findings += _trial(name, speaker, [each for each in providers if each in ROWS])
-    names = {*settings.speakers, *(row.speaker for row in ROWS.values()), "local"}
+    for name, persona in settings.personas.items():
+        known = {*settings.speakers, *ROWS, *(row.speaker for row in ROWS.values()), "local"}
+        if persona.speaker.lower() in {each.lower() for each in known}:
+            findings.append(Finding("persona", name, "ok", persona.speaker))
+        else:
+            text = f"there is no speaker {persona.speaker!r}"
+            findings.append(Finding("persona", name, "wrong", text, "Name a configured speaker"))
+    names = {
+        *settings.speakers,
+        *settings.personas,
+        *(row.speaker for row in ROWS.values()),
+        "local",
+    }
     for group, members in settings.groups.items():
         unknown = [each for each in members if each not in names]
         if unknown:

@@ -3,13 +3,15 @@
 Rules:
 1. Configured speakers come first; then every provider with a key, under its usual name. Without either, the embedded
    model is the only speaker.
-2. The embedded model answers when it is named (``@local``), also where there are others.
+2. The embedded model answers when it is named (``@local``), also where there are others; so do personas.
 """
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.settings import Settings, SpeakerSettings
+from multi_llm_chat.config.settings import PersonaSettings, Settings, SpeakerSettings
 from multi_llm_chat.protocol.providers import ROWS
 
 EMBEDDED: Final = "local"
@@ -31,5 +33,24 @@ def further_settings(
     settings: Settings, speakers: dict[str, SpeakerSettings]
 ) -> dict[str, SpeakerSettings]:
     """The settings of the speakers that answer only when they are named."""
-    del settings
-    return {} if EMBEDDED in speakers else {EMBEDDED: SpeakerSettings(EMBEDDED)}
+    further = {
+        name: _persona(persona, speakers)
+        for name, persona in settings.personas.items()
+        if name not in speakers
+    }
+    if EMBEDDED not in speakers:
+        further.setdefault(EMBEDDED, SpeakerSettings(EMBEDDED))
+    return further
+
+
+def _persona(persona: PersonaSettings, speakers: dict[str, SpeakerSettings]) -> SpeakerSettings:
+    """The settings of its speaker, changed by its own."""
+    known = {name.lower(): each for name, each in speakers.items()}
+    base = known.get(persona.speaker.lower()) or SpeakerSettings(persona.speaker)
+    return replace(
+        base,
+        model=persona.model or base.model,
+        system_prompt=persona.system_prompt or base.system_prompt,
+        options={**base.options, **persona.options},
+        tools=base.tools if persona.tools is None else persona.tools,
+    )

@@ -23,7 +23,7 @@ from multi_llm_chat.agent.providers import (
 )
 from multi_llm_chat.chat.speaker_names import further_settings, speaker_settings
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.settings import Settings, SpeakerSettings
+from multi_llm_chat.config.settings import PersonaSettings, Settings, SpeakerSettings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import is_known, provider_row
 from multi_llm_chat.repair import RepairPolicy
@@ -119,26 +119,54 @@ class Speakers(Mapping[str, Speaker]):
             await speaker.provider.aclose()
 
 
-def given_speakers(providers: Mapping[str, LLMProvider]) -> Speakers:
-    """Speakers from providers that exist already, or from objects that have ``ask`` or ``call_api``."""
+def given_speakers(
+    providers: Mapping[str, LLMProvider], personas: Mapping[str, PersonaSettings] | None = None
+) -> Speakers:
+    """Speakers from providers that exist already, or from objects that have ``ask`` or ``call_api``; and their personas."""
     speakers: dict[str, Speaker] = {}
     for name, given in providers.items():
         provider = as_provider(given, name)
         if provider.speaker != name:
             provider = provider.with_speaker(name)
         speakers[name] = Speaker(name, provider, SpeakerSettings(provider.name))
-    return Speakers({name: (lambda speaker=speaker: speaker) for name, speaker in speakers.items()})
+
+    def persona_maker(name: str, persona: PersonaSettings) -> Callable[[], Speaker]:
+        return lambda: _given_persona(name, persona, speakers)
+
+    return Speakers(
+        {name: (lambda speaker=speaker: speaker) for name, speaker in speakers.items()},
+        {name: persona_maker(name, persona) for name, persona in (personas or {}).items()},
+    )
+
+
+def _given_persona(name: str, persona: PersonaSettings, speakers: Mapping[str, Speaker]) -> Speaker:
+    base = next(
+        (each for known, each in speakers.items() if known.lower() == persona.speaker.lower()), None
+    )
+    if base is None:
+        known = ", ".join(speakers)
+        raise UsageError(
+            f"The persona {name!r} speaks as {persona.speaker!r}, which is no speaker; there are: {known}"
+        )
+    provider = base.provider.with_speaker(name)
+    provider.set_up(model=persona.model, options=persona.options)
+    tools = True if persona.tools is None else persona.tools
+    settings = SpeakerSettings(
+        provider.name, system_prompt=persona.system_prompt, options=persona.options, tools=tools
+    )
+    return Speaker(name, provider, settings)
 
 
 def speakers_from(
     given: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+    personas: Mapping[str, PersonaSettings] | None = None,
 ) -> Speakers:
     """Speakers from ``Speakers``, from providers by name, or from providers with names of their own."""
     if isinstance(given, Speakers):
         return given
     if isinstance(given, Mapping):
-        return given_speakers(cast("Mapping[str, LLMProvider]", given))
-    return given_speakers({provider.speaker: provider for provider in given})
+        return given_speakers(cast("Mapping[str, LLMProvider]", given), personas)
+    return given_speakers({provider.speaker: provider for provider in given}, personas)
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:

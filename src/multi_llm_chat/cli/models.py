@@ -6,7 +6,7 @@ import click
 
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.chat.speakers import Speaker
-from multi_llm_chat.cli.messages import print_json, print_message
+from multi_llm_chat.cli.messages import one_line, print_json, print_message
 from multi_llm_chat.cli.workspace_option import open_workspace
 from multi_llm_chat.errors import MultiLLMChatError
 
@@ -44,6 +44,9 @@ def speakers() -> None:
                 continue
             default = " (default)" if workspace.settings.default_speaker == name else ""
             click.echo(f"@{name:15} {provider.name:12} {provider.model or ''}{default}")
+        for name, persona in workspace.settings.personas.items():
+            prompt = one_line(persona.system_prompt or "")
+            click.echo(f"@{name:15} as @{persona.speaker}  {prompt[:60]}".rstrip())
         for group, members in workspace.settings.groups.items():
             click.echo(f"@{group:15} = {', '.join(members)}")
 

@@ -203,7 +203,10 @@ class ChatRepl:
         """What can be completed."""
         service = self.session.service
         return Vocabulary(
-            {name: service.speakers.model_of(name) for name in service.names},
+            {
+                name: service.speakers.model_of(name)
+                for name in (*service.names, *service.speakers.further)
+            },
             self.workspace.settings.groups,
             {f"/{name}": tr(command.usage) for name, command in COMMANDS.items()},
         )

@@ -63,15 +63,19 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
 
 
 def _contradictions(settings: Settings) -> Iterable[str]:
-    for name in (*settings.speakers, *settings.groups):
+    names = (*settings.speakers, *settings.personas, *settings.groups)
+    for name in names:
         if name.lower() in TAKEN_NAMES:
             yield f"a speaker cannot be called {name!r}: the word has a meaning of its own"
         if not _NAME.fullmatch(name):
             yield f"{name!r} cannot be addressed with @: use letters, digits, dots and dashes"
-    folded = [name.lower() for name in (*settings.speakers, *settings.groups)]
+    folded = [name.lower() for name in names]
     for name in folded:
         if folded.count(name) > 1:
-            yield f"{name!r} is the name of two speakers or groups; names are the same in any case"
+            yield f"{name!r} is the name of two speakers, personas or groups; names are the same in any case"
+    for name, persona in settings.personas.items():
+        if persona.speaker.lower() in (each.lower() for each in settings.personas):
+            yield f"the persona {name!r} needs a speaker, not another persona"
     for group, members in settings.groups.items():
         if not members:
             yield f"the group {group!r} has no members"

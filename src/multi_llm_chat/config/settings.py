@@ -42,6 +42,24 @@ class SpeakerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     window: int | None = None
 
 
+class PersonaSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A speaker with instructions, options and tools of its own, under a name of its own.
+
+    Attributes:
+        speaker: Whose provider, key and address it uses: a speaker's or a provider's name.
+        model: Its model, where it is not the speaker's.
+        system_prompt: Its instructions.
+        options: Settings of each request, over those of the speaker.
+        tools: Whether it is offered tools, or which; as the speaker if not given.
+    """
+
+    speaker: str
+    model: str | None = None
+    system_prompt: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    tools: bool | tuple[str, ...] | None = None
+
+
 class PriceSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What a million tokens of a model cost in US dollars."""
 
@@ -106,6 +124,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     others: Foreign = "label"
     store: str | None = None
     speakers: dict[str, SpeakerSettings] = field(default_factory=dict)
+    personas: dict[str, PersonaSettings] = field(default_factory=dict)
     groups: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tools: ToolSettings = ToolSettings()
     context: ContextSettings = ContextSettings()
