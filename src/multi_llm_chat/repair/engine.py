@@ -6,6 +6,9 @@ as text, unanswered calls and orphans dealt with, and ids and names made legal. 
 leaves alone what already obeys, so a legal history comes back as it is, and a repaired one is legal.
 That is also why a history in which everything obeys at first sight may skip the steps.
 
+Of a conversation of which a part was sent before, only the rest is repaired (``SentCalls``). A result in it whose call was
+sent before is late: what was sent stays, and the result is the user's text that names its call.
+
 Rules for other speakers:
 1. Their words are the user's text under the speaker's name, their media follow it.
 2. Their tool exchange is one line: who called what with which arguments, and what came back.
@@ -35,7 +38,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.repair._untouched import Untouched, find_untouched
-from multi_llm_chat.repair.identifiers import NameMap, rekey
+from multi_llm_chat.repair.identifiers import NO_CALLS, NameMap, SentCalls, rekey
 from multi_llm_chat.repair.pairing import Answer, Passage, pair
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
 from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, with_parts
@@ -68,20 +71,25 @@ def repair(
     target: Target,
     policy: RepairPolicy | None = None,
     tool_names: Iterable[str] = (),
+    before: SentCalls = NO_CALLS,
 ) -> Repaired:
-    """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike."""
+    """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike.
+
+    ``before`` are the calls of the turns that stand before these and were sent already.
+    """
     notes: list[Note] = []
     if policy is not None and policy.steps:
-        turns = _stepped(turns, policy, notes)
+        turns = apply_steps(turns, policy, notes)
     found = find_untouched(turns, target)
     if found is None:
-        found = Untouched(rebuild(turns, target, policy or RepairPolicy(), notes), False, None)
-    names, ids = rekey(found.placed, target, tool_names, notes)
+        placed = rebuild(turns, target, policy or RepairPolicy(), notes, before)
+        found = Untouched(placed, False, None)
+    names, ids = rekey(found.placed, target, tool_names, notes, before)
     placed = tuple(found.placed)
     return Repaired(placed, tuple(notes), names, ids, found.is_plain, found.characters)
 
 
-def _stepped(turns: Sequence[Turn], policy: RepairPolicy, notes: list[Note]) -> Sequence[Turn]:
+def apply_steps(turns: Sequence[Turn], policy: RepairPolicy, notes: list[Note]) -> Sequence[Turn]:
     """The turns that the caller's own steps make of these."""
     for step in policy.steps:
         name = getattr(step, "__name__", type(step).__name__)
@@ -100,13 +108,17 @@ def _stepped(turns: Sequence[Turn], policy: RepairPolicy, notes: list[Note]) -> 
 
 
 def rebuild(
-    turns: Sequence[Turn], target: Target, policy: RepairPolicy, notes: list[Note]
+    turns: Sequence[Turn],
+    target: Target,
+    policy: RepairPolicy,
+    notes: list[Note],
+    before: SentCalls = NO_CALLS,
 ) -> list[Placed]:
     """Lay out anew a history in which anything may be wrong."""
     described = [_describe_natives(index, turn, target, notes) for index, turn in enumerate(turns)]
     sorted_turns = sort_turns(described, notes, keeps_blanks=target.keeps_blanks)
-    passages = pair(_join_steps(sorted_turns), notes)
-    placed = _Rebuild(target, policy, notes).turns(passages)
+    passages = pair(_join_steps(sorted_turns), notes, before.calls)
+    placed = _Rebuild(target, policy, notes, before).turns(passages)
     _note_moves(placed, notes)
     return placed
 
@@ -180,10 +192,13 @@ def _is_thinking(part: Part) -> bool:
 class _Rebuild:
     """Lays the paired passages out again, one by one."""
 
-    def __init__(self, target: Target, policy: RepairPolicy, notes: list[Note]) -> None:
+    def __init__(
+        self, target: Target, policy: RepairPolicy, notes: list[Note], before: SentCalls
+    ) -> None:
         self._target = target
         self._policy = policy
         self._notes = notes
+        self._before = before
         self._placed: list[Placed] = []
 
     def turns(self, passages: Iterable[Passage]) -> list[Placed]:
@@ -203,7 +218,12 @@ class _Rebuild:
         self._notes.append(Note(rule, index, message))
 
     def _orphans(self, passage: Passage) -> None:
-        if not passage.orphans:
+        calls = self._before.calls
+        late = [answer for answer in passage.orphans if answer.result.tool_call_id in calls]
+        orphans = [answer for answer in passage.orphans if answer.result.tool_call_id not in calls]
+        if late:
+            self._late(passage, late)
+        if not orphans:
             return
         if self._policy.orphans == "drop":
             self._note(
@@ -213,8 +233,22 @@ class _Rebuild:
         self._note(
             "OAI-01", passage.index, "wrote a result whose call is not in the history as text"
         )
-        parts = [part for answer in passage.orphans for part in orphan_as_text(answer.result)]
+        parts = [part for answer in orphans for part in orphan_as_text(answer.result)]
         self._placed.append((passage.index, with_parts(passage.turn, parts, "user")))
+
+    def _late(self, passage: Passage, late: Iterable[Answer]) -> None:
+        """Results of calls that were sent before, with another result or none: they are written where they arrive."""
+        parts: list[Part] = []
+        for answer in late:
+            name, speaker = self._before.calls[answer.result.tool_call_id]
+            is_own = self._target.owns(Turn(speaker))
+            if not is_own and self._policy.foreign == "drop":
+                self._note("OAI-18", passage.index, f"left out a late result for {speaker}")
+                continue
+            self._note("OAI-03", passage.index, f"wrote a late result of {name} as text")
+            parts += late_as_text(answer.result, name, "" if is_own else speaker)
+        if parts:
+            self._placed.append((passage.index, with_parts(passage.turn, parts, "user")))
 
     def _foreign(self, passage: Passage) -> None:
         speaker = passage.turn.role
@@ -357,3 +391,14 @@ def orphan_as_text(result: ToolResult) -> tuple[Part, ...]:
     """A result whose call is not in the history, as the user's text."""
     text, media = split_result(result.content)
     return (Text(f"[result of {result.name or 'a tool'}, called earlier: {text}]"), *media)
+
+
+def late_as_text(result: ToolResult, name: str, speaker: str) -> tuple[Part, ...]:
+    """A result that arrived after its call was sent with another one, as the user's text; ``speaker`` if another model called."""
+    text, media = split_result(result.content)
+    asked = f"{speaker}'s call" if speaker else "call"
+    failed = " (failed)" if result.is_error else ""
+    head = (
+        f"[late result of {result.name or name or 'a tool'}, {asked} {result.tool_call_id}{failed}"
+    )
+    return (Text(f"{head}: {text}]"), *media)

@@ -23,12 +23,16 @@ OPENING = "(the conversation so far)"
 CONTINUE = "Continue."
 
 
-def frame(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[Placed]:
-    """The turns of one whole request."""
-    turns = list(_system_first(placed, notes)) if target.system == "leading" else list(placed)
-    body = _bridged(turns, target, notes)
+def frame(
+    placed: Sequence[Placed], target: Target, notes: list[Note], before: Sequence[Turn] = ()
+) -> list[Placed]:
+    """The turns of one whole request; ``before`` are the last turns of what was sent before, and open the result."""
+    turns = list(placed)
+    if target.system == "leading":
+        turns = list(_system_first(placed, notes, leading=not before))
+    body = _bridged([*((None, turn) for turn in before), *turns], target, notes)
     head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))
-    if not _may_open(body[head:], target):
+    if not before and not _may_open(body[head:], target):
         notes.append(Note("ANT-21", None, "put a user turn before the model's first turn"))
         body.insert(head, (None, _says("user", OPENING)))
     if not _may_end(body, head, target):
@@ -79,8 +83,9 @@ def _is_unfinished(turn: Turn, target: Target) -> bool:
     return type(last) is Native and last.kind in target.pauses
 
 
-def _system_first(placed: Sequence[Placed], notes: list[Note]) -> Iterator[Placed]:
-    leading = True
+def _system_first(
+    placed: Sequence[Placed], notes: list[Note], *, leading: bool = True
+) -> Iterator[Placed]:
     for index, turn in placed:
         if turn.role != "system":
             leading = False

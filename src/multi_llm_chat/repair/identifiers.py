@@ -6,12 +6,15 @@ Rules:
 2. A legal name is kept. An illegal one is spelled with legal characters; where that is taken or
    too long, a digest of the original follows, so that the same tool has the same name in every request.
 3. Both maps are injective over one request, and lead back.
+4. What an earlier request of the conversation sent stays as it was sent (``SentCalls``): its names keep their spelling,
+   its ids are taken.
 """
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
@@ -25,19 +28,45 @@ _LONGEST_NAME = 64
 _DIGEST = 8
 
 
-class NameMap:
-    """Legal tool names for one request: ``sent(original)`` there, ``originals`` back."""
+class SentCalls(Struct, frozen=True):
+    """The calls that earlier requests of a conversation have sent.
 
-    def __init__(self, names: Iterable[str], pattern: re.Pattern[str]) -> None:
+    ``names`` leads from tools to their names as sent, ``ids`` from ids as sent to those of the history, and ``calls`` from
+    the ids of the history to the tool and the speaker.
+    """
+
+    names: Mapping[str, str] = {}
+    ids: Mapping[str, str] = {}
+    calls: Mapping[str, tuple[str, str]] = {}
+
+
+NO_CALLS = SentCalls()
+
+
+class NameMap:
+    """Legal tool names for one request: ``sent(original)`` there, ``originals`` back; ``known`` are those sent before."""
+
+    def __init__(
+        self, names: Iterable[str], pattern: re.Pattern[str], known: Mapping[str, str] = {}
+    ) -> None:
         distinct = dict.fromkeys(names)
-        self._sent = {name: name for name in distinct if pattern.fullmatch(name)}
-        taken = set(self._sent)
+        self._sent = dict(known)
+        taken = set(known.values())
+        for name in distinct:
+            if name not in self._sent and name not in taken and pattern.fullmatch(name):
+                self._sent[name] = name
+        taken.update(self._sent)
         for name in distinct:
             if name not in self._sent:
                 self._sent[name] = spelling = _spell(name, taken)
                 taken.add(spelling)
         self.originals = {spelling: name for name, spelling in self._sent.items()}
         self.changed = {name: sent for name, sent in self._sent.items() if name != sent}
+
+    @property
+    def all_sent(self) -> dict[str, str]:
+        """The names as sent, by the original ones."""
+        return self._sent
 
     def sent(self, original: str) -> str:
         """The name as the receiver knows it."""
@@ -70,15 +99,21 @@ def position_id(number: int) -> str:
 
 
 def rekey(
-    placed: list[Placed], target: Target, tool_names: Iterable[str], notes: list[Note]
+    placed: list[Placed],
+    target: Target,
+    tool_names: Iterable[str],
+    notes: list[Note],
+    before: SentCalls = NO_CALLS,
 ) -> tuple[NameMap, dict[str, str]]:
     """Replace illegal ids and names in place; returns the names, and the ids sent, mapped to the original ones."""
     calls = [part for _, turn in placed for part in turn.parts if type(part) is ToolCall]
-    names = NameMap([*tool_names, *[call.name for call in calls]], target.name_pattern)
+    names = NameMap(
+        [*tool_names, *[call.name for call in calls]], target.name_pattern, before.names
+    )
     if not calls:
         return names, {}
     originals = [call.tool_call_id for call in calls]
-    sent = _legal_ids(originals, target.id_pattern)
+    sent = _legal_ids(originals, target.id_pattern, before.ids)
     if sent is not originals or names.changed or not _are_alike(calls, placed):
         _Rewriter(sent, names, notes).rewrite(placed)
     return names, dict(zip(sent, originals, strict=True))
@@ -91,17 +126,17 @@ def _are_alike(calls: list[ToolCall], placed: list[Placed]) -> bool:
     return ids == [part.tool_call_id for part in calls] and named == [part.name for part in calls]
 
 
-def _legal_ids(originals: list[str], pattern: re.Pattern[str]) -> list[str]:
+def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection[str]) -> list[str]:
     legal = {identifier for identifier in set(originals) if pattern.fullmatch(identifier)}
-    if len(legal) == len(originals):
+    if len(legal) == len(originals) and not any(each in taken for each in originals):
         return originals
-    used: set[str] = set()
+    used: set[str] = set(taken)
     sent: list[str] = []
-    for number, identifier in enumerate(originals):
+    for number, identifier in enumerate(originals, len(taken)):
         if identifier not in legal or identifier in used:
             identifier = position_id(number)
             while identifier in legal or identifier in used:
-                number += len(originals)
+                number += len(originals) + len(taken)
                 identifier = position_id(number)
         used.add(identifier)
         sent.append(identifier)

@@ -18,7 +18,7 @@ Rules:
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -103,8 +103,13 @@ class _Open:
         return None
 
 
-def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
-    """Attach every result to its call; turns keep their order, result turns disappear into them."""
+def pair(
+    placed: Sequence[Placed], notes: list[Note], before: Collection[str] = ()
+) -> list[Passage]:
+    """Attach every result to its call; turns keep their order, result turns disappear into them.
+
+    ``before`` are the ids of calls that stand before these turns: their results are orphans here.
+    """
     answering = [turn for _, turn in placed if turn.role == "tool"]
     counts = Counter(
         part.tool_call_id for _, turn in placed for part in turn.parts if type(part) is ToolCall
@@ -114,7 +119,7 @@ def pair(placed: Sequence[Placed], notes: list[Note]) -> list[Passage]:
     }
     by_speaker = any("speaker" in turn.meta for turn in answering)
     waiting = _Open(counts, claimed, by_speaker=by_speaker)
-    pairing = _Pairing(waiting, notes)
+    pairing = _Pairing(waiting, notes, before)
     for index, turn in placed:
         if turn.role == "tool":
             pairing.results(index, turn)
@@ -130,9 +135,10 @@ def _fits(result: ToolResult, call: ToolCall) -> bool:
 
 
 class _Pairing:
-    def __init__(self, waiting: _Open, notes: list[Note]) -> None:
+    def __init__(self, waiting: _Open, notes: list[Note], before: Collection[str]) -> None:
         self.passages: list[Passage] = []
         self._notes = notes
+        self._before = before
         self._open = waiting
         self._answered: dict[tuple[str, str, str], tuple[Passage, int]] = {}
         self._newly_answered: list[tuple[Passage, int]] = []
@@ -213,6 +219,8 @@ class _Pairing:
             return take((speaker, "id", identifier, name))
         if count:
             return take((speaker, "id", identifier, ""))
+        if identifier in self._before:
+            return None
         if identifier:
             made = take((speaker, "made", "", name or identifier))
             return made if made is not None or name else self._next_open(made=True)
