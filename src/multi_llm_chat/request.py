@@ -83,13 +83,50 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     extra: dict[str, Any] = field(default_factory=dict)
 
 
+class Transcript(Struct, frozen=True):
+    """What one target was sent so far of one conversation: the next request begins with it (SPEC 2.9).
+
+    ``target`` names the receiver and everything that decides how a history is written for it. ``turns`` are those of the
+    history, in the order in which they were sent; ``digests`` stand for them where the transcript comes from a store.
+    ``messages`` are the JSON texts that were sent, without cache marks of ours. ``tail`` are the turns as they were sent, from
+    the model's last passage on, and ``stable`` is how many messages stand before them. ``system_prompt`` is what was sent
+    in its place, ``instructions`` what is in force now: a later prompt is a message of its own. ``system_texts`` are those of
+    the history's leading system turns. ``tools`` are the tools on offer, ``tools_sent`` a hash of how they were sent. ``names`` leads from the caller's
+    tool names to those sent, ``ids`` from call ids as sent to the history's, ``calls`` from the history's call ids to the
+    tool and the speaker. ``pictures`` counts them, and ``state`` is the dialect's own. ``rewrites``: the
+    messages behind the stable ones are always written again.
+    """
+
+    target: str
+    turns: tuple[Turn, ...]
+    messages: tuple[bytes, ...]
+    tail: tuple[Turn, ...]
+    stable: int
+    system_prompt: str = ""
+    instructions: str = ""
+    system_texts: tuple[str, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
+    tools_sent: str = ""
+    names: dict[str, str] = {}
+    ids: dict[str, str] = {}
+    calls: dict[str, tuple[str, str]] = {}
+    pictures: int = 0
+    state: JsonObject = {}
+    digests: tuple[bytes, ...] = ()
+    rewrites: bool = False
+
+    def __repr__(self) -> str:
+        return f"Transcript({len(self.messages)} messages)"
+
+
 class ModelRequest(Struct, frozen=True):
     """One request to a model: ``render``, ``Exchange``, ``LLMProvider`` and plug-ins take it.
 
     ``None`` leaves a choice to the provider: its default model, its speaker's name, its address.
     ``skipped_tools`` says of each tool that the caller offered and no model can be offered why it
     is missing from ``tools``. ``messages``, in the provider's own form, are sent in place of ``turns``, unrepaired:
-    a provider's own ``format_history`` makes them. ``headers`` are extra HTTP headers; their values may be secret, so a
+    a provider's own ``format_history`` makes them. ``previous`` is the transcript of an earlier request of the conversation to the
+    same target: this one begins with what that one sent. ``headers`` are extra HTTP headers; their values may be secret, so a
     repr shows only their names. The key is not part of a request.
     """
 
@@ -106,11 +143,12 @@ class ModelRequest(Struct, frozen=True):
     base_url: str | None = None
     messages: tuple[JsonObject, ...] | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    previous: Transcript | None = None
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
         return f"ModelRequest({shown})"
 
     def __rich_repr__(self) -> list[tuple[str, Any]]:
-        shown = [(name, getattr(self, name)) for name in self.__struct_fields__]
-        return [*shown[:-1], ("headers", sorted(self.headers))]
+        shown = {name: getattr(self, name) for name in self.__struct_fields__}
+        return list((shown | {"headers": sorted(self.headers)}).items())

@@ -108,7 +108,8 @@ def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str
 
     The second value leads from the names of tools that were renamed back to those in ``request``.
     """
-    request = replace(request, messages=None)  # what was refused was not of our making
+    # What was refused was not of our making; a repaired request does not begin with what was sent before.
+    request = replace(request, messages=None, previous=None)
     if key == "rename_tools":
         return _rename_tools(request)
     if key.startswith(_ONE_OPTION):

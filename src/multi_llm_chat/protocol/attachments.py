@@ -242,14 +242,18 @@ def fit_media(
     limits: "MediaLimits | None",
     notes: list[Note],
     origin: Origin,
+    before: int = 0,
 ) -> list[Turn]:
-    """The turns with words in place of media above the receiver's limits, the newest media first."""
+    """The turns with words in place of media above the receiver's limits, the newest media first.
+
+    ``before`` is how many pictures were sent already and stay.
+    """
     if limits is None or not any(
         map(_may_hold_media, chain.from_iterable(turn.parts for turn in turns))
     ):
         return list(turns)
     fitting = _Fitting(limits, notes, origin.provider)
-    fitting.count(turns)
+    fitting.count(before + count_pictures(turns))
     kept = [
         fitting.turn(turn, source)
         for turn, source in zip(reversed(turns), reversed(sources), strict=True)
@@ -279,10 +283,9 @@ class _Fitting:
         self._pictures = 0
         self._are_many = False
 
-    def count(self, turns: Sequence[Turn]) -> None:
+    def count(self, pictures: int) -> None:
         """Find out whether the stricter limit for many pictures holds."""
         if self._limits.few is not None:
-            pictures = sum(_count_pictures(part) for turn in turns for part in turn.parts)
             self._are_many = pictures > self._limits.few
 
     def turn(self, turn: Turn, source: int | None) -> Turn:
@@ -391,6 +394,11 @@ def scale_picture(content: bytes, side: int, most_characters: int | None) -> byt
 
 def _may_hold_media(part: Part) -> bool:
     return type(part) is Media or (type(part) is ToolResult and type(part.content) is not str)
+
+
+def count_pictures(turns: Sequence[Turn]) -> int:
+    """How many pictures the turns hold, in results too."""
+    return sum(_count_pictures(part) for turn in turns for part in turn.parts)
 
 
 def _count_pictures(part: Part) -> int:

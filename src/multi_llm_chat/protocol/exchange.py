@@ -142,8 +142,7 @@ class Exchange:
     def request(self) -> HttpRequest:
         """The request to send."""
         url = f"{self._base_url}{self.rendered.path}"
-        body = msgspec.json.encode(self.rendered.body)
-        return HttpRequest("POST", url, dict(self._http_headers), body)
+        return HttpRequest("POST", url, dict(self._http_headers), self.rendered.content)
 
     def begin(self, status: int, headers: Mapping[str, str] | None = None) -> None:
         """Take the reply's status and headers; a stream with status 200 is assumed otherwise."""

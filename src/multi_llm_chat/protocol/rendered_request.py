@@ -4,50 +4,106 @@ This is the promise of the package in one function, usable with any HTTP client 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import Any, Unpack, overload
+from functools import cached_property, lru_cache
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple, Unpack, overload
 from urllib.parse import urlsplit
 
+import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.values import JsonObject, Origin
+from multi_llm_chat.history.values import JsonObject, Origin, Turn
 from multi_llm_chat.protocol._model_families import row_for_model
 from multi_llm_chat.protocol._rule_ids import own_rule
-from multi_llm_chat.protocol.attachments import fit_media
+from multi_llm_chat.protocol.attachments import count_pictures, fit_media
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
-from multi_llm_chat.protocol.request_draft import RequestDraft
+from multi_llm_chat.protocol.request_draft import CutError, Encoded, RequestDraft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
-from multi_llm_chat.repair.engine import repair
+from multi_llm_chat.protocol.transcript import (
+    calls_of,
+    changed_prompt,
+    json_hash,
+    kept_tools,
+    last_passage,
+    new_turns,
+)
+from multi_llm_chat.repair.engine import Repaired, apply_steps, repair
 from multi_llm_chat.repair.framing import frame
-from multi_llm_chat.repair.policy import Note, Target
-from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.repair.identifiers import NO_CALLS, NameMap, SentCalls
+from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
+from multi_llm_chat.repair.sorting import Placed
+from multi_llm_chat.request import ModelRequest, ToolDefinition, Transcript
 from multi_llm_chat.schema.tool_definitions import read_tools
 
 
-class Rendered(Struct, frozen=True):
+class Rendered(Struct, frozen=True, dict=True):
     """A legal request.
 
-    ``body`` is the JSON body, ready for ``json.dumps``; ``path`` belongs behind the base URL.
+    ``body`` is the JSON body, ready for ``json.dumps``, and ``content`` its exact bytes; ``path`` belongs behind the base URL.
     ``notes`` say every change that was needed, with the id of the provider's rule that asks for
     it. ``names`` leads from tool names as sent to
     the caller's, ``arguments`` does the same for argument keys by tool, ``ids`` for call ids. ``headers`` are those
     that this body needs besides the provider's usual ones, such as ``anthropic-beta``. ``binding`` belongs under
     ``binding`` in the ``meta`` of the answer's turn, where the model binds its thinking to what precedes it (ANT-28).
+    ``transcript`` is what the next request of the conversation takes as ``previous``; None where the messages are not ours.
     """
 
     provider: str
     model: str
     path: str
-    body: JsonObject
+    _body: JsonObject
     notes: tuple[Note, ...]
     names: dict[str, str]
     arguments: dict[str, dict[str, str]]
     ids: dict[str, str]
     headers: dict[str, str] = {}
     binding: JsonObject = {}
+    #: The messages that stay as an earlier request sent them; ``_body`` has those behind them.
+    _sent: tuple[bytes, ...] = ()
+    _key: str = ""
+    _last_message: JsonObject | None = None
+    _transcript: Transcript | None = None
+
+    @cached_property
+    def body(self) -> JsonObject:
+        """The JSON body."""
+        return msgspec.json.decode(self.content) if self._sent else self._body
+
+    @cached_property
+    def content(self) -> bytes:
+        """The bytes of the body."""
+        if not self._sent:
+            return _encode(self._body)
+        key, fields = self._key, list(self._body.items())
+        at = next(place for place, (name, _) in enumerate(fields) if name == key)
+        before, behind = _encode(dict(fields[:at])), _encode(dict(fields[at + 1 :]))
+        opening = before[:-1] + (b"," if at else b"") + _encode(key) + b":["
+        closing = b"]" + (b"," if at + 1 < len(fields) else b"") + behind[1:]
+        pieces = [*self._sent, *map(_encode, self._body[key])]
+        pieces[0] = opening + pieces[0]
+        pieces[-1] += closing
+        return b",".join(pieces)
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """What was sent, for the next request."""
+        return self._written_transcript
+
+    @cached_property
+    def _written_transcript(self) -> Transcript | None:
+        if self._transcript is None:
+            return None
+        written = [*map(_encode, self._body[self._key])]
+        if self._last_message is not None and written:
+            written[-1] = _encode(self._last_message)
+        return replace(self._transcript, messages=(*self._sent, *written))
+
+
+_encode = msgspec.json.Encoder().encode
 
 
 @overload
@@ -83,7 +139,7 @@ def _render(request: ModelRequest) -> Rendered:
     row = provider_row(request.provider)
     model = clean_text(request.model or row.default_model)
     options = request.options
-    row, target = _receiver(
+    receiver = _receiver(
         row.name,
         model,
         options.thinking,
@@ -91,59 +147,240 @@ def _render(request: ModelRequest) -> Rendered:
         request.base_url,
         structured=options.schema is not None,
     )
-    notes: list[Note] = []
-    offered = _distinct(request, notes)
-    names_offered = [tool.name for tool in offered]
-    repaired = repair(read_history(request.turns), target, request.policy, names_offered)
-    notes.extend(repaired.notes)
-    names = repaired.names
+    writing = _Writing(request, receiver, model)
+    if request.previous is None or request.messages is not None:
+        return writing.write(None, [])
+    try:
+        return writing.write(request.previous, [])
+    except CutError as cut:
+        reason = f"did not continue the earlier request: {cut.reason}"
+        return writing.write(None, [Note(cut.rule, None, reason)])
+
+
+class _Writing:
+    """Writes one request: from nothing, or behind what an earlier one sent."""
+
+    def __init__(self, request: ModelRequest, receiver: "_Receiver", model: str) -> None:
+        self._request = request
+        self._receiver = receiver
+        self._model = model
+        policy = request.policy or RepairPolicy()
+        self._policy = replace(policy, steps=()) if policy.steps else policy
+        words = f"{policy.unanswered} {policy.orphans} {policy.foreign}"
+        self._target_key = f"{receiver.key} {words}"
+
+    def write(self, sent: Transcript | None, notes: list[Note]) -> Rendered:
+        """Write the request.
+
+        Raises:
+            CutError: It cannot begin with what was sent.
+        """
+        request, row = self._request, self._receiver.row
+        if sent is not None and sent.target != self._target_key:
+            raise CutError("", "it went to another model, or under another policy")
+        prompt = _system_prompt(request.system_prompt)
+        offered, choice = self._offer(sent, notes)
+        turns, order = self._new_turns(sent, notes)
+        fresh = read_history(turns if order is None else [turns[at] for at in order])
+        said = fresh if sent is None else (*fresh, *changed_prompt(sent, prompt))
+        names_offered = [tool.name for tool in offered]
+        before = NO_CALLS if sent is None else SentCalls(sent.names, sent.ids, sent.calls)
+        repaired = repair(said, self._receiver.target, self._policy, names_offered, before)
+        names = repaired.names
+        draft = self._draft(repaired, order, sent, notes)
+        draft.system_prompt = prompt if sent is None else sent.system_prompt
+        draft.tool_choice = _sent_choice(choice, names_offered, names.changed)
+        draft.tools = _sent_tools(offered, names, notes)
+        pictures = 0 if sent is None else sent.pictures
+        if not repaired.is_plain:
+            pictures = self._fit_media(draft, pictures)
+        kept = () if sent is None else self._continue(draft, sent)
+        draft.tail = last_passage(draft.turns, self._receiver.target.speaker)
+        dialect = DIALECTS[row.dialect]
+        encoded = dialect.encode(draft, row.chat)
+        key = dialect.messages
+        if sent is not None:
+            _check_prefix(sent, len(kept), encoded, key)
+        if request.messages is not None:
+            own = list(request.messages)
+            if dialect.system_in_messages and draft.system_prompt:
+                own.insert(0, encoded.body[key][0])
+            encoded.body[key] = own
+            notes.append(Note("", None, "sent the messages of the provider's own format_history"))
+        transcript = None
+        if request.messages is None and key not in request.options.extra:
+            stable = len(kept) + (encoded.stable or 0)
+            is_split = encoded.stable is not None and stable > 0
+            transcript = Transcript(
+                target=self._target_key,
+                turns=tuple(turns),
+                messages=(),
+                tail=tuple(draft.turns[draft.tail if is_split else 0 :]),
+                stable=stable,
+                rewrites=encoded.stable is None,
+                system_prompt=draft.system_prompt,
+                instructions=prompt,
+                system_texts=encoded.system_texts,
+                tools=tuple(offered),
+                tools_sent=json_hash(encoded.body.get("tools")),
+                names=names.all_sent,
+                ids={**before.ids, **repaired.ids},
+                calls={**before.calls, **calls_of(fresh)},
+                pictures=pictures,
+                state=encoded.state,
+            )
+            if sent is not None and transcript.tools_sent != sent.tools_sent:
+                notes.append(Note("", None, "the tools changed: what was cached is read again"))
+        return Rendered(
+            provider=row.name,
+            model=self._model,
+            path=encoded.path,
+            _body=encoded.body,
+            notes=_own_notes(notes, row.name),
+            names=names.originals,
+            arguments={names.originals[name]: keys for name, keys in draft.arguments.items()},
+            ids={**before.ids, **repaired.ids},
+            headers=encoded.headers,
+            binding=encoded.binding,
+            _sent=kept,
+            _key=key,
+            _last_message=encoded.last_message,
+            _transcript=transcript,
+        )
+
+    def _new_turns(
+        self, sent: Transcript | None, notes: list[Note]
+    ) -> tuple[Sequence[Turn], list[int] | None]:
+        """The history as the caller's own steps leave it, and which of its turns are new; None for all."""
+        turns: Sequence[Turn] = self._request.turns
+        policy = self._request.policy
+        if policy is not None and policy.steps:
+            turns = apply_steps(read_history(turns), policy, notes)
+        return turns, None if sent is None else new_turns(sent, turns, self._receiver.target)
+
+    def _draft(
+        self,
+        repaired: Repaired,
+        order: Sequence[int] | None,
+        sent: Transcript | None,
+        notes: list[Note],
+    ) -> RequestDraft:
+        """The draft with the new turns in it, framed."""
+        request, target = self._request, self._receiver.target
+        notes += _placed_notes(repaired.notes, order)
+        tail = () if sent is None else sent.tail
+        framed = frame(_placed(repaired.placed, order), target, notes, tail)[len(tail) :]
+        return RequestDraft(
+            turns=[turn for _, turn in framed],
+            sources=[source for source, _ in framed],
+            model=self._model,
+            options=request.options,
+            stream=request.stream,
+            target=target,
+            is_plain=repaired.is_plain,
+            characters=repaired.characters,
+            notes=notes,
+        )
+
+    def _offer(
+        self, sent: Transcript | None, notes: list[Note]
+    ) -> tuple[Sequence[ToolDefinition], str | None]:
+        """The tools to declare, and which of them to choose."""
+        choice = self._request.options.tool_choice
+        offered = _distinct(self._request, notes)
+        if sent is None:
+            return offered, choice
+        kept, is_none = kept_tools(sent, offered)
+        return kept, "none" if is_none else choice
+
+    def _fit_media(self, draft: RequestDraft, before: int) -> int:
+        """Fit the media into the receiver's limits; returns how many pictures the request has.
+
+        Raises:
+            CutError: The pictures that were sent before and these are too many.
+        """
+        limits, target = self._receiver.row.media, self._receiver.target
+        pictures = before + count_pictures(draft.turns)
+        if before and limits is not None and pictures > before:
+            few = limits.few if limits.few is not None and before <= limits.few else None
+            if any(most is not None and pictures > most for most in (limits.images, few)):
+                raise CutError("ANT-38", "the pictures are more than were allowed at their size")
+        draft.turns = fit_media(
+            draft.turns, draft.sources, limits, draft.notes, target.origin, before
+        )
+        return before + count_pictures(draft.turns)
+
+    def _continue(self, draft: RequestDraft, sent: Transcript) -> tuple[bytes, ...]:
+        """Put the draft behind what was sent; returns the messages that stay.
+
+        An answer of the model's begins a message of its own, so everything before it stays. Other turns can make the last
+        message grow: the turns from the model's last passage on are written again.
+        """
+        speaker = self._receiver.target.speaker
+        answers = bool(draft.turns) and draft.turns[0].role == speaker
+        if answers and not sent.rewrites and sent.tail[-1].role != speaker:
+            kept = sent.messages
+        else:
+            kept = sent.messages[: sent.stable]
+            draft.sent_before = len(sent.tail)
+            draft.turns = [*sent.tail, *draft.turns]
+            draft.sources = [*[None] * len(sent.tail), *draft.sources]
+            draft.is_plain, draft.characters = False, None
+        draft.continues = bool(kept)
+        draft.system_texts = sent.system_texts if kept else ()
+        draft.state = sent.state
+        return kept
+
+
+def _sent_tools(
+    offered: Iterable[ToolDefinition], names: NameMap, notes: list[Note]
+) -> list[ToolDefinition]:
+    """The tools under the names that the receiver takes."""
     notes.extend(
         Note("OAI-08", None, f"offered the tool {tool.name!r} as {names.changed[tool.name]!r}")
         for tool in offered
         if tool.name in names.changed
     )
-    framed = frame(repaired.placed, target, notes)
-    sources = [source for source, _ in framed]
-    turns = [turn for _, turn in framed]
-    if not repaired.is_plain:
-        turns = fit_media(turns, sources, row.media, notes, target.origin)
-    draft = RequestDraft(
-        turns=turns,
-        sources=sources,
-        model=model,
-        system_prompt=_system_prompt(request.system_prompt),
-        tools=[
-            ToolDefinition(names.sent(tool.name), clean_text(tool.description), tool.schema)
-            for tool in offered
-        ],
-        tool_choice=_sent_choice(options, names_offered, names.changed),
-        options=options,
-        stream=request.stream,
-        target=target,
-        is_plain=repaired.is_plain,
-        characters=repaired.characters,
-        notes=notes,
-    )
-    dialect = DIALECTS[row.dialect]
-    encoded = dialect.encode(draft, row.chat)
-    if request.messages is not None:
-        own = list(request.messages)
-        if dialect.system_in_messages and draft.system_prompt:
-            own.insert(0, encoded.body[dialect.messages][0])
-        encoded.body[dialect.messages] = own
-        notes.append(Note("", None, "sent the messages of the provider's own format_history"))
-    return Rendered(
-        provider=row.name,
-        model=model,
-        path=encoded.path,
-        body=encoded.body,
-        notes=_own_notes(notes, row.name),
-        names=names.originals,
-        arguments={names.originals[name]: keys for name, keys in draft.arguments.items()},
-        ids=repaired.ids,
-        headers=encoded.headers,
-        binding=encoded.binding,
-    )
+    return [
+        ToolDefinition(names.sent(tool.name), clean_text(tool.description), tool.schema)
+        for tool in offered
+    ]
+
+
+def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> None:
+    """Make sure that the messages which were written again are as they were sent, all but the last.
+
+    Raises:
+        CutError: One of them would change.
+    """
+    again = sent.messages[kept:-1]
+    if again and not sent.rewrites:
+        written = encoded.body[key][: len(again)]
+        if tuple(map(_encode, written)) != again:
+            raise CutError("", "a message that was sent would change")
+
+
+def _placed(placed: Iterable[Placed], order: Sequence[int] | None) -> list[Placed]:
+    """The turns with their places in the whole history."""
+    return [(_place(index, order), turn) for index, turn in placed]
+
+
+def _placed_notes(notes: Iterable[Note], order: Sequence[int] | None) -> list[Note]:
+    return [Note(note.rule, _place(note.turn, order), note.message) for note in notes]
+
+
+def _place(index: int | None, order: Sequence[int] | None) -> int | None:
+    if index is None or order is None:
+        return index
+    return order[index] if index < len(order) else None
+
+
+class _Receiver(NamedTuple):
+    """A provider's row as it is for a model, what that demands of a history, and a name for both."""
+
+    row: ProviderRow
+    target: Target
+    key: str
 
 
 @lru_cache(maxsize=256)  # the same few, for every request
@@ -155,10 +392,30 @@ def _receiver(
     base_url: str | None,
     *,
     structured: bool,
-) -> tuple[ProviderRow, Target]:
-    """The provider's row as it is for the model, and what that demands of a history."""
+) -> _Receiver:
     row = row_for_model(provider_row(provider), model, thinking, structured=structured)
-    return row, target_of(row, model, speaker=speaker, base_url=base_url)
+    target = target_of(row, model, speaker=speaker, base_url=base_url)
+    return _Receiver(row, target, _receiver_key(row, target))
+
+
+#: What of a server's dialect decides how messages are written.
+_MESSAGE_QUIRKS: Final = (
+    "alternates", "answers_after_tools", "content", "media", "bare_calls", "words_beside_calls", "thinking_field",
+    "thinking_always", "thinking_details", "message_keys", "cache_mark", "refusals", "custom_tools", "chunks", "result_names",
+)  # fmt: skip
+
+
+def _receiver_key(row: ProviderRow, target: Target) -> str:
+    """A name for everything that decides how messages are written; how a request may end concerns the last one only."""
+    demands = {name: getattr(target, name) for name in target.__struct_fields__ if name != "ends"}
+    quirks = {name: getattr(row.chat, name) for name in _MESSAGE_QUIRKS}
+    text = msgspec.json.encode([demands, quirks], enc_hook=_pattern_text, order="deterministic")
+    origin = target.origin
+    return f"{origin.provider} {origin.model} {blake2b(text, digest_size=8).hexdigest()}"
+
+
+def _pattern_text(value: Any) -> str:
+    return value.pattern
 
 
 def target_of(
@@ -217,9 +474,8 @@ def _distinct(request: ModelRequest, notes: list[Note]) -> list[ToolDefinition]:
 
 
 def _sent_choice(
-    options: Options, offered: Sequence[str], changed: Mapping[str, str]
+    choice: str | None, offered: Sequence[str], changed: Mapping[str, str]
 ) -> str | None:
-    choice = options.tool_choice
     if choice is None or choice not in offered:
         return choice
     return changed.get(choice, choice)

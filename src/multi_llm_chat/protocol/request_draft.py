@@ -1,6 +1,7 @@
 """What every encoder is given, and what the dialects share in writing it down."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -51,6 +52,11 @@ class RequestDraft(Struct):
     ``tool_choice``. Encoders add to ``notes`` what they had to leave out or say otherwise, and
     to ``arguments`` the argument keys they renamed, by tool. ``is_plain`` says that the turns hold texts, calls and results
     without attachments, nothing else; ``characters`` how many those are, where that is known.
+
+    In a request that continues an earlier one (``continues``), ``turns`` are those whose messages follow what stays as
+    it was sent; the first ``sent_before`` of them were sent before, in messages that may grow. ``state`` is what the
+    encoder said of the earlier request, ``system_texts`` the texts of its leading system turns. The next request may
+    write the turns from ``tail`` on again: it is the beginning of the model's last passage.
     """
 
     turns: Sequence[Turn]
@@ -64,6 +70,11 @@ class RequestDraft(Struct):
     target: Target | None = None
     is_plain: bool = False
     characters: int | None = None
+    continues: bool = False
+    sent_before: int = 0
+    tail: int = 0
+    system_texts: Sequence[str] = ()
+    state: JsonObject = {}
     notes: list[Note] = field(default_factory=list[Note])
     arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
@@ -81,7 +92,8 @@ class RequestDraft(Struct):
         """Record which media and thoughts cannot be sent as they are; ``loss`` decides for each."""
         if self.is_plain:
             return
-        for source, turn in zip(self.sources, self.turns, strict=True):
+        turns = zip(self.sources, self.turns, strict=True)
+        for source, turn in islice(turns, self.sent_before, None):
             for part in turn.parts:
                 kind = type(part)
                 if kind is Text or kind is ToolCall:
@@ -96,12 +108,28 @@ class Encoded(Struct, frozen=True):
     """A request in a dialect: the JSON body, the path below the base URL, and headers that the body needs.
 
     ``binding`` is what the answer's thinking is bound to; it goes into the ``meta`` of the answer's turn.
+    ``stable`` is how many messages stand before the draft's ``tail``; a dialect that does not count them leaves it at None,
+    and the next request writes all turns again. ``last_message`` is the last one without cache marks of ours, where
+    that is not the one in the body. ``state`` is what the encoder of the next request has to know.
     """
 
     body: JsonObject
     path: str
     headers: dict[str, str] = {}
     binding: JsonObject = {}
+    stable: int | None = None
+    last_message: JsonObject | None = None
+    system_texts: tuple[str, ...] = ()
+    state: JsonObject = {}
+
+
+class CutError(Exception):
+    """The request cannot begin with what an earlier one sent: the rule and the reason."""
+
+    def __init__(self, rule: str, reason: str) -> None:
+        super().__init__(reason)
+        self.rule = rule
+        self.reason = reason
 
 
 def _carried(part: Part) -> Sequence[Media | Thinking]:
@@ -136,12 +164,14 @@ def arguments_text(call: ToolCall) -> str:
     return call.raw_arguments or compact_json(call.arguments)
 
 
-def system_text(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
+def system_text(draft: RequestDraft) -> tuple[list[str], Sequence[Turn]]:
     """The texts of the leading system turns, and the turns that follow them."""
-    texts: list[str] = []
-    for at, turn in enumerate(turns):
+    texts: list[str] = list(draft.system_texts)
+    if draft.continues:  # the leading ones were sent before
+        return texts, draft.turns
+    for at, turn in enumerate(draft.turns):
         if turn.role != "system":
-            return texts, turns[at:]
+            return texts, draft.turns[at:]
         texts.extend(plain_text(part) for part in turn.parts if isinstance(part, (Text, Media)))
     return texts, ()
 

@@ -7,7 +7,7 @@ Rules:
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, TypedDict
+from typing import Any, Final, Protocol, TypedDict
 
 import msgspec
 from msgspec.structs import replace
@@ -16,9 +16,18 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object, as_text
 from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair.policy import RepairPolicy
-from multi_llm_chat.request import ModelRequest, Options
+from multi_llm_chat.request import ModelRequest, Options, Transcript
 from multi_llm_chat.schema.python_types import schema_of
 from multi_llm_chat.schema.tool_definitions import find_tools
+
+
+class SentRequest(Protocol):
+    """A request that was rendered before: ``Rendered``."""
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """What it sent."""
+        ...
 
 
 class RequestSettings(TypedDict, total=False):
@@ -42,6 +51,8 @@ class RequestSettings(TypedDict, total=False):
     base_url: str | None
     #: Extra HTTP headers.
     headers: Mapping[str, str] | None
+    #: The conversation's last request to the same target, or its transcript: this one begins with what that one sent.
+    previous: "Transcript | SentRequest | None"
 
 
 def read_request(
@@ -57,6 +68,7 @@ def read_request(
     speaker: str | None = None,
     base_url: str | None = None,
     headers: Mapping[str, str] | None = None,
+    previous: Transcript | SentRequest | None = None,
 ) -> ModelRequest:
     """Read the arguments of one request; ``RequestSettings`` describes them."""
     if isinstance(history, ModelRequest):
@@ -80,6 +92,9 @@ def read_request(
         speaker=speaker,
         base_url=base_url,
         headers=dict(headers) if headers else {},
+        previous=previous
+        if previous is None or isinstance(previous, Transcript)
+        else previous.transcript,
     )
 
 

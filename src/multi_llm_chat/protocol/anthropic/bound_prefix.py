@@ -27,11 +27,24 @@ def find_binding(turns: Sequence[Turn]) -> tuple[int, JsonObject] | None:
     return None
 
 
-def prefix_hash(body: JsonObject, messages: Sequence[JsonObject]) -> str:
-    """A short form of everything that thinking behind these messages is bound to; cache marks do not count (ANT-29)."""
-    content = [(message["role"], _plain_blocks(message["content"])) for message in messages]
-    bound = [_plain_blocks(body.get("system", "")), _unmarked(body.get("tools")), content]
-    return sha256(msgspec.json.encode(bound, order="sorted")).hexdigest()[:32]
+def head_hash(body: JsonObject) -> str:
+    """A short form of the system prompt and the tools; cache marks do not count (ANT-29)."""
+    return _hash("", [_plain_blocks(body.get("system", "")), _unmarked(body.get("tools"))])
+
+
+def prefix_hash(before: str, messages: Sequence[JsonObject]) -> str:
+    """A short form of everything that thinking behind these messages is bound to; ``before`` is that of what precedes them.
+
+    It is made message by message, so that a request that continues an earlier one costs what is new in it.
+    """
+    for message in messages:
+        before = _hash(before, [message["role"], _plain_blocks(message["content"])])
+    return before
+
+
+def _hash(before: str, value: Any) -> str:
+    text = before.encode() + msgspec.json.encode(value, order="sorted")
+    return sha256(text).hexdigest()[:32]
 
 
 def _plain_blocks(said: str | list[JsonObject]) -> Any:

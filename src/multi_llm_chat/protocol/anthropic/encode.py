@@ -28,6 +28,7 @@ from multi_llm_chat.protocol.capabilities import (
     nearest_effort,
 )
 from multi_llm_chat.protocol.request_draft import (
+    CutError,
     Encoded,
     RequestDraft,
     choose_tool,
@@ -57,10 +58,13 @@ _STUB: JsonObject = {"type": "object", "properties": {}}
 def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
     family = claude_family(draft.model)
-    system, turns = system_text(draft.turns)
+    texts, turns = system_text(draft)
+    system = texts
     sources = draft.sources[len(draft.turns) - len(turns) :]
     thinking = _thinking_setting(draft, family, turns)
     kind = family.thinks if thinking is None else thinking["type"] != "disabled"
+    if draft.continues and draft.state.get("replays") is not bool(kind):
+        raise CutError("ANT-14", "thinking was turned on or off")
     writer = MessageWriter(draft, family, replays=bool(kind))
     body: JsonObject = {
         "model": draft.model,
@@ -68,7 +72,7 @@ def encode(draft: RequestDraft) -> Encoded:
         "messages": [],
     }
     if draft.system_prompt:
-        system = [draft.system_prompt, *system]
+        system = [draft.system_prompt, *texts]
     if system:
         body["system"] = system[0] if len(system) == 1 else _system(system)
     if thinking is not None:
@@ -77,15 +81,31 @@ def encode(draft: RequestDraft) -> Encoded:
     body["messages"] = writer.write(turns, sources, body)
     _ask_for_tool(draft, family, body)
     _ask_for_schema(draft, body)
-    _mark_for_cache(draft, body, decorated=writer.decorated)
+    state, binding = writer.state(body), writer.binding
+    last_message = dict(body["messages"][-1]) if body["messages"] else None
+    has_marks = _mark_for_cache(draft, body, decorated=writer.decorated)
     if draft.stream:
         body["stream"] = True
     draft.note_losses(writer.loss)
     extra = _extra(draft, thinking)
     may_need = writer.decorated or extra or "mcp_servers" in body
-    betas = needed_betas(body | extra) if may_need else []
+    betas = dict.fromkeys(
+        [*draft.state.get("betas", ()), *(needed_betas(body | extra) if may_need else ())]
+    )
     headers = {"anthropic-beta": ",".join(betas)} if betas else {}
-    return Encoded(body | extra, PATH, headers, writer.binding(body))
+    if betas:
+        state["betas"] = list(betas)
+    return Encoded(
+        body | extra,
+        PATH,
+        headers,
+        binding,
+        # The client's marks are counted over all messages: these are written again.
+        stable=None if has_marks else writer.stable,
+        last_message=last_message,
+        system_texts=tuple(texts),
+        state=state,
+    )
 
 
 def _extra(draft: RequestDraft, thinking: JsonObject | None) -> JsonObject:
@@ -107,8 +127,11 @@ def _system(texts: Sequence[str]) -> list[JsonObject]:
 # Cache marks.
 
 
-def _mark_for_cache(draft: RequestDraft, body: JsonObject, *, decorated: bool) -> None:
-    """Let the provider cache what the client marked and, if it is wanted, everything up to the last message."""
+def _mark_for_cache(draft: RequestDraft, body: JsonObject, *, decorated: bool) -> bool:
+    """Let the provider cache what the client marked and, if it is wanted, everything up to the last message.
+
+    Returns whether the client marked anything.
+    """
     marked: list[JsonObject] = []
     if decorated:
         body["messages"] = messages = [_copy_blocks(message) for message in body["messages"]]
@@ -126,12 +149,14 @@ def _mark_for_cache(draft: RequestDraft, body: JsonObject, *, decorated: bool) -
             block["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
     if draft.options.cache:
         _add_marks(body, _MOST_MARKS - len(marked), is_long)
+    return bool(marked)
 
 
 def _add_marks(body: JsonObject, free: int, is_long: bool) -> None:
     mark: JsonObject = {"type": "ephemeral"} | ({"ttl": "1h"} if is_long else {})
-    last: JsonObject = body["messages"][-1]
-    blocks = last["content"] = as_blocks(last["content"])
+    last: JsonObject = dict(body["messages"][-1])
+    body["messages"][-1] = last
+    blocks = last["content"] = list(as_blocks(last["content"]))
     # Native blocks are the history's own values: a mark goes into a copy.
     if free and "cache_control" not in blocks[-1]:
         blocks[-1] = blocks[-1] | {"cache_control": {"type": "ephemeral"}}
@@ -278,7 +303,8 @@ def _tools(
 
 
 def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:
-    names = dict.fromkeys(
+    """Tools for earlier calls, as they were declared first: a longer list would void the cache and bound thinking."""
+    names: Iterable[str] = draft.state.get("stubs") or dict.fromkeys(
         part.name for turn in turns for part in turn.parts if type(part) is ToolCall
     )
     if not names:

@@ -29,8 +29,14 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.anthropic.bound_prefix import find_binding, last_cut, prefix_hash
+from multi_llm_chat.protocol.anthropic.bound_prefix import (
+    find_binding,
+    head_hash,
+    last_cut,
+    prefix_hash,
+)
 from multi_llm_chat.protocol.anthropic.native_blocks import (
+    SENT,
     SERVER_CALLS,
     ServerPairs,
     is_server_block,
@@ -47,6 +53,7 @@ from multi_llm_chat.protocol.attachments import (
     short_label,
 )
 from multi_llm_chat.protocol.capabilities import ClaudeFamily
+from multi_llm_chat.protocol.request_draft import CutError
 from multi_llm_chat.repair.framing import CONTINUE
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import EMPTY_RESULT
@@ -78,8 +85,16 @@ class MessageWriter:
         self._described: dict[
             tuple[int, int], str
         ] = {}  # native blocks written as words, by place: why
-        self._calls: set[str] = set()  # ids of server calls that are written
+        self._calls: set[str] = set(draft.state.get("server_calls", ()))  # that are written
+        self._waiting: list[str] = draft.state.get("waiting_calls", [])  # of them, for a result
+        self._skipped = 0  # leading system turns
+        self._closed = False  # whether a user turn was put at the end
         self._users: set[int] = set()  # system turns that are written as the user's
+        self._before = ""  # the hash of what precedes the messages, where thinking is bound to it
+        #: How many messages stand before the draft's tail.
+        self.stable = 0
+        #: What the thinking of the answer to this request is bound to; nothing where the model binds none.
+        self.binding: JsonObject = {}
         #: Whether any block bears fields of Anthropic's own, cache marks among them.
         self.decorated = False
 
@@ -87,14 +102,19 @@ class MessageWriter:
         self, turns: Sequence[Turn], sources: Sequence[int | None], body: JsonObject
     ) -> list[JsonObject]:
         """The messages; ``body`` has the rest of what thinking is bound to."""
+        self._skipped = len(self._draft.turns) - len(turns)
         if not self._draft.is_plain and any(
             type(part) is Native for turn in turns for part in turn.parts
         ):
             self.decorated = True
             self._judge_natives(turns, sources)
-        bound = find_binding(turns) if self._replays and self._family.binds_thinking else None
-        if self._replays and self._family.binds_thinking:
-            self._from = last_cut(turns) + 1
+        if not (self._replays and self._family.binds_thinking):
+            return self._messages(turns, sources)
+        if self._draft.continues:
+            return self._continued(turns, sources, body)
+        self._before = head_hash(body)
+        self._from = last_cut(turns) + 1
+        bound = find_binding(turns)
         if bound is None:
             return self._messages(turns, sources)
         at, binding = bound
@@ -102,7 +122,7 @@ class MessageWriter:
         self._from = max(self._from, kept_from if isinstance(kept_from, int) else 0)
         noted = len(self._draft.notes)
         messages = self._messages(turns, sources)
-        if prefix_hash(body, self._before(messages, at)) == binding.get("prefix"):
+        if prefix_hash(self._before, self._preceding(messages, at)) == binding.get("prefix"):
             return messages
         # What precedes the thinking has changed since: none of it is valid any more.
         self._from = at + 1
@@ -114,7 +134,31 @@ class MessageWriter:
         )
         return self._messages(turns, sources)
 
-    def _before(self, messages: Sequence[JsonObject], at: int) -> list[JsonObject]:
+    def _continued(
+        self, turns: Sequence[Turn], sources: Sequence[int | None], body: JsonObject
+    ) -> list[JsonObject]:
+        """The messages behind what an earlier request sent, which replayed the thinking before them.
+
+        Raises:
+            CutError: Thinking that was sent, or that of a later answer, is not valid behind what precedes it now.
+        """
+        state = self._draft.state
+        if state.get("head") != head_hash(body):
+            raise CutError("ANT-28", "the tools changed, and thinking is bound to them")
+        if last_cut(turns[self._draft.sent_before :]) >= 0:
+            raise CutError("ANT-29", "a turn ends with thinking that led to nothing")
+        self._before = as_text(state["stable" if self._draft.sent_before else "prefix"])
+        self._from = state["tail_from"] if self._draft.sent_before else 0
+        messages = self._messages(turns, sources)
+        bound = find_binding(turns[self._draft.sent_before :])
+        if bound is not None:
+            at = bound[0] + self._draft.sent_before
+            prefix = prefix_hash(self._before, self._preceding(messages, at))
+            if prefix != bound[1].get("prefix"):
+                raise CutError("ANT-28", "an answer thought behind another prefix")
+        return messages
+
+    def _preceding(self, messages: Sequence[JsonObject], at: int) -> list[JsonObject]:
         """The messages as they were before this turn."""
         place, blocks = self._places[at]
         before = list(messages[:place])
@@ -122,11 +166,24 @@ class MessageWriter:
             before.append(messages[place] | {"content": messages[place]["content"][:blocks]})
         return before
 
-    def binding(self, body: JsonObject) -> JsonObject:
-        """What the thinking of the answer to this request is bound to; nothing where the model binds none."""
-        if not (self._replays and self._family.binds_thinking):
-            return {}
-        return {"prefix": prefix_hash(body, body["messages"]), "from": self._from}
+    def state(self, body: JsonObject) -> JsonObject:
+        """What the encoder of the next request has to know; sets ``stable`` and ``binding``."""
+        tail = self._draft.tail - self._skipped
+        place, blocks = self._places.get(tail, (0, 0))
+        self.stable = 0 if blocks else place
+        state: JsonObject = {"replays": self._replays}
+        if not self._draft.tools and "tools" in body:
+            state["stubs"] = [as_text(tool.get("name")) for tool in body["tools"]]
+        if self._replays and self._family.binds_thinking:
+            stable = prefix_hash(self._before, body["messages"][: self.stable])
+            prefix = prefix_hash(stable, body["messages"][self.stable :])
+            kept_from = self._draft.state.get("from", 0) if self._draft.continues else self._from
+            self.binding = {"prefix": prefix, "from": kept_from}
+            state |= {"head": head_hash(body), "stable": stable} | self.binding
+            state["tail_from"] = max(0, self._from - tail)
+        if self._calls:
+            state |= {"server_calls": sorted(self._calls), "waiting_calls": self._waiting}
+        return state
 
     def _messages(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         messages: list[JsonObject] = []
@@ -169,6 +226,10 @@ class MessageWriter:
         if target.ends != "any":  # the block that paused the turn had to be written as words
             self._draft.note("ANT-08", "put a user turn at the end")
             messages.append({"role": "user", "content": CONTINUE})
+            if not self._closed:
+                self._closed = True
+                self._draft.turns = [*self._draft.turns, Turn("user", (Text(CONTINUE),))]
+                self._draft.sources = [*self._draft.sources, None]
         elif isinstance(last["content"], str):
             last["content"] = last["content"].rstrip()
         elif kind == "text":
@@ -303,7 +364,18 @@ class MessageWriter:
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
         """Find the native blocks that cannot stand where they are."""
-        pairs = ServerPairs()
+        state = self._draft.state
+        made = {
+            as_text(part.raw.get("id"))
+            for turn in turns
+            for part in turn.parts
+            if type(part) is Native
+        }
+        sent, waiting = (
+            [each for each in state.get(key, ()) if each not in made]
+            for key in ("server_calls", "waiting_calls")
+        )
+        pairs = ServerPairs(sent, waiting)
         described = self._described
         for at, turn in enumerate(turns):
             if turn.role == "user":
@@ -313,8 +385,9 @@ class MessageWriter:
                     why = self._misplaced(part, turn) or pairs.add(part, (at, position))
                     if why:
                         described[at, position] = why
+        self._waiting = pairs.waiting
         for identifier, place in pairs.open_calls():
-            if not may_stay_open(turns, place[0]):
+            if place != SENT and not may_stay_open(turns, place[0]):
                 described[place] = "a call of a server tool without its result"
                 pairs.ids.discard(identifier)
         self._calls = pairs.ids

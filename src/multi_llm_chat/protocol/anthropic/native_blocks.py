@@ -9,7 +9,7 @@ Rules:
    assistant message, and in a message whose client calls are answered next (ANT-24).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
@@ -148,13 +148,19 @@ def referenced_tool(block: JsonObject) -> str:
 
 # Calls of server tools and their results.
 
+#: The place of a call that an earlier request sent.
+SENT = (-1, -1)
+
 
 class ServerPairs:
-    """Calls of server tools and their results, in the order of the turns; a place is a turn and a part of it."""
+    """Calls of server tools and their results, in the order of the turns; a place is a turn and a part of it.
 
-    def __init__(self) -> None:
-        self.ids: set[str] = set()
-        self._open: dict[str, tuple[int, int]] = {}
+    ``sent`` are the ids of calls that an earlier request sent, ``waiting`` those of them that have no result yet.
+    """
+
+    def __init__(self, sent: Iterable[str] = (), waiting: Iterable[str] = ()) -> None:
+        self.ids: set[str] = set(sent)
+        self._open: dict[str, tuple[int, int]] = dict.fromkeys(waiting, SENT)
         self._left: list[tuple[str, tuple[int, int]]] = []
 
     def interrupt(self) -> None:
@@ -180,6 +186,11 @@ class ServerPairs:
     def open_calls(self) -> list[tuple[str, tuple[int, int]]]:
         """The calls without a result, and where they stand."""
         return [*self._left, *self._open.items()]
+
+    @property
+    def waiting(self) -> list[str]:
+        """The calls that a later result may answer."""
+        return list(self._open)
 
 
 def is_server_block(block: JsonObject) -> bool:

@@ -88,9 +88,8 @@ _BUDGETS = {"none": 0, "minimal": 512, "low": 1024, "medium": 8192}
 
 def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
-    system, turns = system_text(draft.turns)
-    if draft.system_prompt:
-        system = [draft.system_prompt, *system]
+    texts, turns = system_text(draft)
+    system = [draft.system_prompt, *texts] if draft.system_prompt else texts
     writer = _ContentWriter(draft)
     body: JsonObject = {
         "contents": writer.write(turns, draft.sources[len(draft.turns) - len(turns) :])
@@ -98,7 +97,8 @@ def encode(draft: RequestDraft) -> Encoded:
     if system:
         body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
     body |= _tools(draft)
-    if writer.has_server_parts:
+    has_server_parts = writer.has_server_parts or "server_parts" in draft.state
+    if has_server_parts:
         body["toolConfig"] = body.get("toolConfig", {}) | {"includeServerSideToolInvocations": True}
     settings = _settings(draft)
     if settings:
@@ -106,7 +106,11 @@ def encode(draft: RequestDraft) -> Encoded:
     draft.note_losses(writer.loss)
     verb = "streamGenerateContent?alt=sse" if draft.stream else "generateContent"
     return Encoded(
-        body | draft.options.extra, f"/models/{draft.model.removeprefix('models/')}:{verb}"
+        body | draft.options.extra,
+        f"/models/{draft.model.removeprefix('models/')}:{verb}",
+        stable=writer.stable,
+        system_texts=tuple(texts),
+        state={"server_parts": True} if has_server_parts else {},
     )
 
 
@@ -121,6 +125,8 @@ class _ContentWriter:
         self._described: set[tuple[int, int]] = set()
         #: Whether the contents hold calls of tools on Google's side.
         self.has_server_parts = False
+        #: How many contents stand before the draft's tail.
+        self.stable = 0
 
     def write(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         """The contents."""
@@ -130,6 +136,7 @@ class _ContentWriter:
             type(part) is Native for turn in turns for part in turn.parts
         ):
             self._judge_natives(turns, sources)
+        tail = self._draft.tail - (len(self._draft.turns) - len(turns))
         for at, turn in enumerate(turns):
             if turn.role == "tool":
                 parts = [self._response(part) for part in turn.parts]
@@ -138,6 +145,8 @@ class _ContentWriter:
                     # Responses stand alone; what they could not carry follows as the user's.
                     contents.append({"role": "user", "parts": self._take_shown()})
                     kind = "user"
+                if at == tail:
+                    self.stable = len(contents)
                 only = turn.parts[0] if len(turn.parts) == 1 else None
                 if type(only) is Text and only.extras is None:
                     parts = [{"text": only.content}]

@@ -68,7 +68,7 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     draft.turns = cut_long_texts(draft)
     quirks = settle_forced_choice(draft, quirks)
     writer = _MessageWriter(draft, quirks)
-    messages = list(writer.messages())
+    messages = writer.messages()
     body: JsonObject = {"model": draft.model, "messages": messages}
     body |= _tools(draft, quirks) | _settings(draft, quirks) | _output(draft, quirks)
     if draft.stream:
@@ -80,7 +80,7 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
         draft.note("OAI-28", f"{draft.model} takes no system messages: sent them as the user's")
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
         draft.note("MIS-08", "sent text and calls in separate messages")
-    return Encoded(body | draft.options.extra, PATH)
+    return Encoded(body | draft.options.extra, PATH, stable=writer.stable)
 
 
 def _is_plain(part: Part) -> bool:
@@ -104,22 +104,34 @@ class _MessageWriter:
         self._quirks = quirks
         is_taken = not quirks.reasoning_models or openai_model(draft.model).system
         self._system_role = "system" if is_taken else "user"  # OAI-28
+        #: How many messages stand before the draft's tail.
+        self.stable = 0
 
     @property
     def takes_no_system(self) -> bool:
         """Whether system text is sent as the user's."""
         return self._system_role == "user"
 
-    def messages(self) -> Iterable[JsonObject]:
-        messages = list(self._written())
-        return merge_messages(messages, self._quirks) if self._quirks.alternates else messages
+    def messages(self) -> list[JsonObject]:
+        draft = self._draft
+        opening: list[JsonObject] = []
+        if draft.system_prompt and not draft.continues:
+            opening = [{"role": self._system_role, "content": draft.system_prompt}]
+        if not draft.tail:
+            return self._merged([*opening, *self._written(draft.turns)])
+        # No message of the model's joins one that stands before it: both parts can be merged alone.
+        before = self._merged([*opening, *self._written(draft.turns[: draft.tail])])
+        self.stable = len(before)
+        return before + self._merged(self._written(draft.turns[draft.tail :]))
 
-    def _written(self) -> Iterator[JsonObject]:
+    def _merged(self, messages: Iterable[JsonObject]) -> list[JsonObject]:
         quirks = self._quirks
-        if self._draft.system_prompt:
-            yield {"role": self._system_role, "content": self._draft.system_prompt}
+        return list(merge_messages(messages, quirks) if quirks.alternates else messages)
+
+    def _written(self, turns: Sequence[Turn]) -> Iterator[JsonObject]:
+        quirks = self._quirks
         shown: list[Media] = []
-        for turn in self._draft.turns:
+        for turn in turns:
             if shown and turn.role != "tool":
                 yield from _attachments(shown, quirks)
                 shown = []

@@ -67,14 +67,14 @@ def encode(draft: RequestDraft) -> Encoded:
     """The request's body and path."""
     draft.turns = cut_long_texts(draft)
     writer = _ItemWriter(draft)
-    body: JsonObject = {"model": draft.model, "input": list(writer.items()), "store": False}
+    body: JsonObject = {"model": draft.model, "input": writer.items(), "store": False}
     if draft.system_prompt:
         body["instructions"] = draft.system_prompt
     body |= _tools(draft) | _settings(draft)
     if draft.stream:
         body["stream"] = True
     draft.note_losses(writer.loss)
-    return Encoded(body | draft.options.extra, PATH)
+    return Encoded(body | draft.options.extra, PATH, stable=writer.stable)
 
 
 class _ItemWriter:
@@ -85,9 +85,18 @@ class _ItemWriter:
         #: How the calls of the last model turn were written, by id: the type of the item and its fields; None as text.
         self._kinds: dict[str, tuple[str, JsonObject] | None] = {}
         self._following: Turn | None = None
+        #: How many items stand before the draft's tail.
+        self.stable = 0
 
-    def items(self) -> Iterator[JsonObject]:
-        for at, turn in enumerate(self._draft.turns):
+    def items(self) -> list[JsonObject]:
+        tail = self._draft.tail
+        before = list(self._written(0, tail))
+        self.stable = len(before)
+        return before + list(self._written(tail, len(self._draft.turns)))
+
+    def _written(self, start: int, end: int) -> Iterator[JsonObject]:
+        for at in range(start, end):
+            turn = self._draft.turns[at]
             role, parts = turn.role, turn.parts
             if role == "tool":
                 for part in parts:

@@ -1,0 +1,161 @@
+"""Which turns of a history are new since an earlier request, and how the next request begins with what that one sent.
+
+Rules:
+1. What was sent stays, byte for byte (SPEC 2.9): messages, system prompt, tools, ids, names, words of ours.
+2. The turns that were sent are found at the beginning of the history. Other models' turns may stand among them: they
+   arrived while the request was under way, and are new.
+3. The model's answer to the earlier request stands directly behind it, before other models' turns that arrived meanwhile
+   (so ``@all`` does not change the prefix). It moves over turns of other models only, never over the user's.
+4. A changed system prompt is a system turn at the end; the first one stays in its place.
+5. Tools that are no longer offered stay declared. Where no tool is offered at all, none may be chosen.
+6. Where the history does not begin with what was sent, or cannot be continued, the request is a cut: it is written from
+   nothing, and a note says why.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from multi_llm_chat.history.json_values import clean_text, compact_json
+from multi_llm_chat.history.values import RESERVED_ROLES, Text, ToolCall, Turn
+from multi_llm_chat.history.writer import write_turn
+from multi_llm_chat.protocol.request_draft import CutError
+from multi_llm_chat.repair.policy import Target
+from multi_llm_chat.request import ToolDefinition, Transcript
+
+CHANGED_PROMPT: Final = "These instructions replace the earlier ones:\n\n{prompt}"
+NO_PROMPT: Final = "The earlier instructions no longer apply."
+
+_CHANGED: Final = "the history does not begin with what was sent"
+
+
+def new_turns(sent: Transcript, turns: Sequence[Turn], target: Target) -> list[int]:
+    """The indexes of the turns that were not sent yet, in the order in which they are sent.
+
+    Raises:
+        CutError: The history does not begin with the turns that were sent.
+    """
+    count = len(sent.turns)
+    if not sent.digests and tuple(turns[:count]) == sent.turns:  # the very same turns, as a rule
+        return _own_first(list(range(count, len(turns))), turns, target)
+    arrived, rest = _match(sent, turns, target)
+    return _own_first([*arrived, *range(rest, len(turns))], turns, target)
+
+
+def _match(sent: Transcript, turns: Sequence[Turn], target: Target) -> tuple[list[int], int]:
+    """Find every turn that was sent; returns the others before the last of them, and where the rest begins."""
+    arrived: list[int] = []
+    at = 0
+    others = _Others(target)
+    for wanted in sent.digests or sent.turns:
+        found = next((place for place in arrived if _is_same(wanted, turns[place])), None)
+        if found is not None:
+            arrived.remove(found)
+            continue
+        while at < len(turns) and not _is_same(wanted, turns[at]):
+            if not others.includes(turns[at]):
+                raise CutError("", _CHANGED)
+            arrived.append(at)
+            at += 1
+        if at == len(turns):
+            raise CutError("", _CHANGED)
+        others.includes(turns[at])
+        at += 1
+    return arrived, at
+
+
+def _is_same(sent: Turn | bytes, turn: Turn) -> bool:
+    """Whether the turn was sent; its id, date and model are not."""
+    if isinstance(sent, bytes):
+        return turn_digest(turn) == sent
+    return sent is turn or (
+        sent.role == turn.role and sent.parts == turn.parts and sent.unreadable == turn.unreadable
+    )
+
+
+def turn_digest(turn: Turn) -> bytes:
+    """A short form of what a turn says."""
+    written = write_turn(turn)
+    said = [written.get("role"), written.get("content"), turn.unreadable]
+    return blake2b(compact_json(said).encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+class _Others:
+    """Tells turns of other models, and the results of their calls, from all others; in the order of the turns."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._last = False
+
+    def includes(self, turn: Turn) -> bool:
+        if turn.role == "tool":
+            speaker = turn.meta.get("speaker")
+            if isinstance(speaker, str) and speaker:
+                return not self._target.owns(Turn(speaker))
+            return self._last
+        self._last = turn.role not in RESERVED_ROLES and not self._target.owns(turn)
+        return self._last
+
+
+def _own_first(order: list[int], turns: Sequence[Turn], target: Target) -> list[int]:
+    """The turns with the model's answer first: the turn, and those that follow from its calls."""
+    spoken = (place for place, at in enumerate(order) if turns[at].role in ("user", "system"))
+    end = next(spoken, len(order))
+    first = next((place for place in range(end) if target.owns(turns[order[place]])), 0)
+    if first == 0 or turns[order[first]].role == "tool":
+        return order
+    others = _Others(target)
+    own: list[int] = []
+    rest: list[int] = []
+    is_open = True
+    for at in order[:end]:
+        turn = turns[at]
+        if others.includes(turn) or not is_open:
+            rest.append(at)
+            continue
+        own.append(at)
+        if turn.role != "tool":
+            is_open = any(type(part) is ToolCall for part in turn.parts)
+    return [*own, *rest, *order[end:]]
+
+
+def changed_prompt(sent: Transcript, prompt: str) -> Iterator[Turn]:
+    """The system turn that says a changed system prompt; none where it is the same."""
+    if prompt != sent.instructions:
+        yield Turn("system", (Text(CHANGED_PROMPT.format(prompt=prompt) if prompt else NO_PROMPT),))
+
+
+def kept_tools(
+    sent: Transcript, offered: Sequence[ToolDefinition]
+) -> tuple[Sequence[ToolDefinition], bool]:
+    """The tools to declare, and whether none of them may be called."""
+    if not offered and sent.tools:
+        return sent.tools, True
+    known = {tool.name: tool for tool in sent.tools}
+    is_same = len(offered) == len(known) and all(known.get(tool.name) == tool for tool in offered)
+    return (sent.tools if is_same else offered), False
+
+
+def calls_of(turns: Iterable[Turn]) -> dict[str, tuple[str, str]]:
+    """The tool and the speaker of each call, by the call's id."""
+    return {
+        clean_text(part.tool_call_id): (clean_text(part.name), turn.role)
+        for turn in turns
+        for part in turn.parts
+        if type(part) is ToolCall
+    }
+
+
+def last_passage(turns: Sequence[Turn], speaker: str) -> int:
+    """Where the model's last passage begins: its neighbouring turns can share a message. 0 if it did not speak."""
+    at = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == speaker), 0)
+    while at and turns[at - 1].role == speaker:
+        at -= 1
+    return at
+
+
+def json_hash(value: object) -> str:
+    """A short form of a JSON value."""
+    return blake2b(msgspec.json.encode(value), digest_size=8).hexdigest()
