@@ -116,7 +116,21 @@ def test_three_speakers_answer_and_take_over(model: str) -> None:
             speaker = ("@claude", "@all", "@gemini", "@claude", "@chatgpt")[number % 5]
             at.say(f"{speaker} question {number}")
         assert at.claude.refused == 0
-        assert at.claude.recognised > 0
+        # Faster answers of others do not change what was sent: every earlier block goes back each time.
+        assert at.claude.recognised == sum(range(len(at.simulator.requests)))
+
+
+def test_a_changed_prompt_changes_nothing_before_it() -> None:
+    with stage(MODELS[0]) as at:
+        for number in range(12):
+            if number % 4 == 3:
+                at.service.configure(system_prompt=f"Be brief ({number}).")
+            at.say(f"@all question {number}")
+        assert at.claude.refused == 0
+        requests = at.simulator.requests
+        assert at.claude.recognised == sum(range(len(requests)))
+        assert len({str(request.body.get("system")) for request in requests}) == 1
+        assert b"Be brief (11)." in requests[-1].content
 
 
 def test_ant_29_the_head_of_the_history_is_cut() -> None:

@@ -323,8 +323,8 @@ def test_another_model_or_policy_is_another_target():
         {"model": "claude-opus-5"},
         {"policy": RepairPolicy(foreign="drop")},
     ]
-    for settings in changes:
-        settings = {"model": "claude-sonnet-5"} | settings
+    for change in changes:
+        settings: dict[str, Any] = {"model": "claude-sonnet-5"} | change
         assert len(cuts(render(turns, "anthropic", previous=first, **settings))) == 1
 
 

@@ -123,7 +123,8 @@ class RemoteInquiry(Attempts):
     def reply(self, last_events: list[Event]) -> Reply:
         """The reply that ends with these events."""
         usage, finish = ending(last_events)
-        return Reply(self.turn, usage, finish, self.notes, self.provider)
+        transcript = self.exchange.rendered.transcript
+        return Reply(self.turn, usage, finish, self.notes, self.provider, transcript)
 
 
 def ending(events: list[Event]) -> tuple[Usage, Finish]:

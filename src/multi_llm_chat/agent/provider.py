@@ -50,10 +50,10 @@ from multi_llm_chat.metering.tokenizers import get_token_info
 from multi_llm_chat.protocol.conversion import history_to
 from multi_llm_chat.protocol.exchange import free_prefix
 from multi_llm_chat.protocol.providers import ProviderRow, is_known, plain_row, provider_row
-from multi_llm_chat.protocol.request_settings import read_options, read_request
+from multi_llm_chat.protocol.request_settings import SentRequest, read_options, read_request
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.repair.policy import Note, RepairPolicy
-from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
+from multi_llm_chat.request import ModelRequest, Options, ToolDefinition, Transcript
 from multi_llm_chat.schema.python_types import schema_of
 from multi_llm_chat.schema.tool_definitions import find_tools
 from multi_llm_chat.tools.registry import definitions_of
@@ -76,6 +76,8 @@ class AskSettings(TypedDict, total=False):
     schema: JsonObject | type[Any] | None
     #: How the history is repaired this time.
     policy: RepairPolicy | None
+    #: What the conversation's last request sent: ``Reply.transcript``. This one begins with it.
+    previous: Transcript | SentRequest | None
 
 
 def _misplaced(name: str) -> str:
@@ -208,6 +210,7 @@ class LLMProvider(EmbeddingMethods):
         schema: JsonObject | type[Any] | None = None,
         policy: RepairPolicy | None = None,
         stream: bool = True,
+        previous: Transcript | SentRequest | None = None,
         **unknown: Any,
     ) -> ModelRequest:
         """A request to this provider, ready for ``ask`` and ``ask_sync``; nothing is sent.
@@ -220,6 +223,7 @@ class LLMProvider(EmbeddingMethods):
             schema: What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model.
             policy: How the history is repaired this time.
             stream: Whether the answer is streamed.
+            previous: What the conversation's last request sent (``Reply.transcript``): this one begins with it.
             unknown: Nothing else: a ``TypeError`` says where the setting belongs.
         """
         if unknown:
@@ -236,6 +240,7 @@ class LLMProvider(EmbeddingMethods):
                 policy=policy or self._policy,
                 options=settled,
                 stream=stream,
+                previous=previous,
             )
         )
 

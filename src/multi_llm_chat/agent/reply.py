@@ -9,6 +9,7 @@ from multi_llm_chat.events import Finish, FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
 from multi_llm_chat.repair.policy import Note
+from multi_llm_chat.request import Transcript
 from multi_llm_chat.schema.python_types import without_fence
 
 _DECLINED = frozenset({"refusal", "safety"})
@@ -20,6 +21,7 @@ class Reply(Struct, frozen=True):
     ``turn`` is to be appended to the history: it keeps what the provider needs to recognise its
     own thinking. A refusal or a safety block shows in ``finish.reason``. ``notes`` are the
     changes that the request needed. ``provider`` is who answered, of a chain of several.
+    ``transcript`` is what the request sent: the next one takes it as ``previous``.
     """
 
     turn: Turn
@@ -27,6 +29,7 @@ class Reply(Struct, frozen=True):
     finish: Finish = Finish("other")
     notes: tuple[Note, ...] = ()
     provider: str = ""
+    transcript: Transcript | None = None
 
     @property
     def text(self) -> str:

@@ -32,6 +32,7 @@ from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.runs.spec import RunSpec
+from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
@@ -63,6 +64,7 @@ class Planner:
         self._tools = tools
         self._run_limits = limits or LoopLimits(iterations=settings.tools.max_iterations)
         self._hooks = hooks
+        self._transcripts = Transcripts()
         #: The rate limits of providers, by name.
         self.limits = {
             name: RateLimit(each.requests, each.tokens, each.burst)
@@ -188,6 +190,7 @@ class Planner:
             rates=self.limits,
             meta=meta or {},
             hooks=self._hooks,
+            transcripts=self._transcripts,
         )
 
     def _provider(self, speaker: "Speaker", own: JsonObject) -> LLMProvider:

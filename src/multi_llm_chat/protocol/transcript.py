@@ -50,11 +50,11 @@ def _match(sent: Transcript, turns: Sequence[Turn], target: Target) -> tuple[lis
     at = 0
     others = _Others(target)
     for wanted in sent.digests or sent.turns:
-        found = next((place for place in arrived if _is_same(wanted, turns[place])), None)
+        found = next((place for place in arrived if is_same_turn(wanted, turns[place])), None)
         if found is not None:
             arrived.remove(found)
             continue
-        while at < len(turns) and not _is_same(wanted, turns[at]):
+        while at < len(turns) and not is_same_turn(wanted, turns[at]):
             if not others.includes(turns[at]):
                 raise CutError("", _CHANGED)
             arrived.append(at)
@@ -66,7 +66,7 @@ def _match(sent: Transcript, turns: Sequence[Turn], target: Target) -> tuple[lis
     return arrived, at
 
 
-def _is_same(sent: Turn | bytes, turn: Turn) -> bool:
+def is_same_turn(sent: Turn | bytes, turn: Turn) -> bool:
     """Whether the turn was sent; its id, date and model are not."""
     if isinstance(sent, bytes):
         return turn_digest(turn) == sent

@@ -38,13 +38,7 @@ from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.telemetry import observed_run, observed_tool
 from multi_llm_chat.agent.window.run_window import Fitting
-from multi_llm_chat.errors import (
-    MultiLLMChatError,
-    ProviderError,
-    RunLost,
-    StoreError,
-    UsageError,
-)
+from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost, StoreError, UsageError
 from multi_llm_chat.events import (
     ApprovalDecided,
     ApprovalRequested,
@@ -66,6 +60,7 @@ from multi_llm_chat.request import ModelRequest, ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.rates import RateGate
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
+from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
     Allow,
@@ -122,6 +117,7 @@ class RunDriver:
         self._gate = gate
         self._step = step
         self._patience = store_patience
+        self._transcripts = spec.transcripts or Transcripts()
         self._loop = agent_loop(spec.history, options=spec.request_options, limits=spec.limits)
         replay = journal.replay.outcomes if journal is not None else ()
         self._replay: Sequence[Outcome] = replay
@@ -465,6 +461,7 @@ class RunDriver:
             self._offered,
             options=effect.options,
             policy=spec.policy,
+            previous=self._transcripts.find(spec.conversation, spec.provider, self.fitting.turns),
         )
         if spec.hooks is not None:
             request = await spec.hooks.prepare_request(request)
@@ -480,6 +477,7 @@ class RunDriver:
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
                 await self._emit_deltas(events)
+            self._transcripts.keep(spec.conversation, spec.provider, stream.reply)
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)
             return stream.reply

@@ -14,6 +14,7 @@ from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.hooks import RunHooks
+from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.store.rates import RateLimit
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
@@ -25,7 +26,8 @@ class RunSpec(Struct, frozen=True):
     """One answer to give.
 
     ``base`` is the id of the turn it answers, ``meta`` goes into the ``meta`` of its turns, ``schema`` is the JSON
-    Schema of the answer, ``rates`` are the limits of providers by name, ``hooks`` are called around model calls. A run without a journal has no id in ``run``.
+    Schema of the answer, ``rates`` are the limits of providers by name, ``hooks`` are called around model calls, ``transcripts`` are what the models of
+    the conversation were sent. A run without a journal has no id in ``run``.
     """
 
     provider: LLMProvider
@@ -45,6 +47,7 @@ class RunSpec(Struct, frozen=True):
     rates: Mapping[str, RateLimit] = {}
     meta: JsonObject = {}
     hooks: RunHooks | None = None
+    transcripts: Transcripts | None = None
 
     @property
     def model(self) -> str:
