@@ -18,9 +18,8 @@ from multi_llm_chat.local import (
     list_models,
     use,
 )
-from multi_llm_chat.local._default_model import running_ollama
 from multi_llm_chat.local.catalogue import KNOWN_MODELS, FileAddress, ModelRow
-from multi_llm_chat.local.locations import VARIABLE, locate
+from multi_llm_chat.local.locations import VARIABLE, locate, running_ollama
 
 CONTENT = bytes(range(256)) * 5000
 TAGS = b'{"models": [{"name": "qwen3:8b"}, {"name": "llama3"}]}'

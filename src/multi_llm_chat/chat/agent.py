@@ -59,6 +59,8 @@ from multi_llm_chat.runs.leases import RunHost, report_unsaved
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.schema.python_types import OutputType
 from multi_llm_chat.store import Store, append, create, open_store
+from multi_llm_chat.store.runs import run_info
+from multi_llm_chat.store.turns import turns_of_run
 from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.background_loop import wait_for
 from multi_llm_chat.tools.mcp.server_messages import ElicitationCallback
@@ -239,13 +241,15 @@ class Agent(Generic[Output]):
             service = self._service(None, self._hooks)
             by_run: dict[str, RunOutcome] = {}
             async for event in service.resume(conversation):
-                collect_event(by_run.setdefault(event.run, RunOutcome([])), event)
+                if event.run:
+                    collect_event(by_run.setdefault(event.run, RunOutcome([])), event)
                 sink.put([event])
-            for outcome in by_run.values():
+            for run, outcome in by_run.items():
                 if outcome.failure is not None:
                     raise outcome.failure
-                if outcome.turns:
-                    stream.results.append(self._result(outcome, (), None))
+                place = (await service.store.arun(run_info, run)).conversation
+                outcome.turns = await service.store.arun(turns_of_run, place, run)
+                stream.results.append(self._result(outcome, (), place))
 
         return AgentStream(produce, None, self._output)
 

@@ -12,6 +12,7 @@ from multi_llm_chat.config.settings import Settings
 
 def load_agent(
     name: str,
+    /,
     *,
     output: type[Any] | None = None,
     settings: Settings | None = None,

@@ -7,15 +7,15 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from multi_llm_chat.local._default_model import LocalChoice, choose_local
     from multi_llm_chat.local._installation import ListedModel, Progress, install, list_models, use
     from multi_llm_chat.local._model import Completed, LocalModel
     from multi_llm_chat.local._tool_choice import Example
     from multi_llm_chat.local.catalogue import DEFAULT_MODEL, KNOWN_MODELS, NOTICE
+    from multi_llm_chat.local.locations import LocalChoice, choose_local
 
 _HOMES = {
     "catalogue": ("DEFAULT_MODEL", "KNOWN_MODELS", "NOTICE"),
-    "_default_model": ("LocalChoice", "choose_local"),
+    "locations": ("LocalChoice", "choose_local"),
     "_installation": ("ListedModel", "Progress", "install", "list_models", "use"),
     "_model": ("Completed", "LocalModel"),
     "_tool_choice": ("Example",),

@@ -27,7 +27,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.local.catalogue import PROVIDER
-from multi_llm_chat.protocol.request_draft import media_label, system_text
+from multi_llm_chat.protocol.request_draft import media_label, split_system
 from multi_llm_chat.repair import frame, repair
 from multi_llm_chat.repair.policy import RepairPolicy, Target
 
@@ -115,7 +115,7 @@ def read_prompt(
     )
     repaired = repair(read_history(history), target, policy, tool_names)
     turns = [turn for _, turn in frame(repaired.placed, target, [])]
-    texts, body = system_text(turns)
+    texts, body = split_system(turns)
     prompt = [system_prompt.strip()] if system_prompt and system_prompt.strip() else []
     newest = max((at for at, turn in enumerate(body) if turn.role == "user"), default=0)
     return LocalPrompt(

@@ -6,16 +6,24 @@ Rules:
 2. Each may be a known name or the path of a GGUF file. A word with a path separator or the ending
    ``.gguf`` is a path.
 3. Reading changes nothing; the choice is written whole or not at all.
+4. Behind the name ``local``, a running Ollama with at least one model comes after a chosen model and before the default, for
+   it is better. Only this machine, or the address in ``OLLAMA_HOST``, is asked, with a short timeout and without a proxy; any
+   failure means that there is none.
 """
 
+import http.client
+import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.local.catalogue import (
     DEFAULT_MODEL,
     KNOWN_MODELS,
@@ -115,3 +123,46 @@ def _read_choice(home: Path) -> str:
         return (home / _CHOICE).read_text(encoding="utf-8").strip()
     except OSError:
         return ""
+
+
+class LocalChoice(Struct, frozen=True):
+    """The provider to ask and its model: ``ollama`` over HTTP, ``local`` in this process."""
+
+    provider: Literal["local", "ollama"]
+    model: str
+
+
+def choose_local(
+    *, folder: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> LocalChoice:
+    """The provider and model behind the name ``local``."""
+    configured = configured_model(folder=folder, environment=environment)
+    if configured:
+        return LocalChoice("local", configured)
+    offered = running_ollama(environment)
+    return LocalChoice("ollama", offered[0]) if offered else LocalChoice("local", DEFAULT_MODEL)
+
+
+# A running Ollama.
+
+_DEFAULT = "http://127.0.0.1:11434"
+_TIMEOUT = 0.5
+
+
+def running_ollama(environment: Mapping[str, str] = os.environ) -> tuple[str, ...]:
+    """The names of the models that a running Ollama offers; none if it does not run."""
+    host = environment.get("OLLAMA_HOST", "").strip() or _DEFAULT
+    parts = urlsplit(host if "//" in host else f"//{host}")
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    try:
+        connection = kind(parts.hostname or "127.0.0.1", parts.port or 11434, timeout=_TIMEOUT)
+        try:
+            connection.request("GET", "/api/tags")
+            reply = json.loads(connection.getresponse().read())
+        finally:
+            connection.close()
+    except (OSError, http.client.HTTPException, ValueError):
+        return ()
+    listed = as_list((as_object(reply) or {}).get("models")) or ()
+    names = (as_text((as_object(model) or {}).get("name")) for model in listed)
+    return tuple(name for name in names if name)

@@ -36,6 +36,7 @@ __all__ = [
     "media_label",
     "plain_text",
     "settle_media",
+    "split_system",
     "system_text",
     "without_nothing",
     "written_as_text",
@@ -166,12 +167,18 @@ def arguments_text(call: ToolCall) -> str:
 
 def system_text(draft: RequestDraft) -> tuple[list[str], Sequence[Turn]]:
     """The texts of the leading system turns, and the turns that follow them."""
-    texts: list[str] = list(draft.system_texts)
     if draft.continues:  # the leading ones were sent before
-        return texts, draft.turns
-    for at, turn in enumerate(draft.turns):
+        return list(draft.system_texts), draft.turns
+    texts, turns = split_system(draft.turns)
+    return [*draft.system_texts, *texts], turns
+
+
+def split_system(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
+    """The texts of the leading system turns, and the turns that follow them."""
+    texts: list[str] = []
+    for at, turn in enumerate(turns):
         if turn.role != "system":
-            return texts, draft.turns[at:]
+            return texts, turns[at:]
         texts.extend(plain_text(part) for part in turn.parts if isinstance(part, (Text, Media)))
     return texts, ()
 

@@ -2,6 +2,11 @@
 
 Members are judged in the order in which api.anthropic.com was seen to report them, then unknown
 keys, then the conversation, then what the model itself refuses.
+
+What the compiler of strict schemas refuses, over all strict tools of a request and its output format (ANT-42, ANT-43):
+1. More than 20 strict tools, 24 optional parameters and 16 parameters with unions; fewer of each in one schema.
+2. A definition that refers to itself, directly or through others.
+3. A property that is a boolean schema.
 """
 
 import re
@@ -16,7 +21,6 @@ from multi_llm_chat.testing.validators.anthropic.messages import (
     check_messages,
     check_system,
 )
-from multi_llm_chat.testing.validators.anthropic.strict_schemas import check_strict_schemas
 from multi_llm_chat.testing.validators.anthropic.thinking import (
     check_effort,
     check_thinking,
@@ -25,6 +29,7 @@ from multi_llm_chat.testing.validators.anthropic.thinking import (
     claude_model,
 )
 from multi_llm_chat.testing.validators.anthropic.turns import check_pairing
+from multi_llm_chat.testing.validators.function_schema import walk
 from multi_llm_chat.testing.validators.meta_schema import draft2020_fault
 from multi_llm_chat.testing.validators.typed_views import (
     as_array,
@@ -314,3 +319,69 @@ def _check_breakpoints(request: dict[str, Any]) -> Iterator[Violation]:
     count = sum(1 for block in blocks if block.get("cache_control") is not None)
     if count > _BREAKPOINTS:
         yield say.CACHE_BREAKPOINTS.fill(count=count)
+
+
+_TOOLS = 20
+_OPTIONAL = 24
+_UNIONS = 16
+
+
+def check_strict_schemas(body: dict[str, Any]) -> Iterator[Violation]:
+    """Count over all strict schemas, and look into each."""
+    tools = [
+        (f"tools.{index}.custom", as_object(tool.get("input_schema")) or {})
+        for index, tool in enumerate(objects(body.get("tools")))
+        if tool.get("strict") is True
+    ]
+    if len(tools) > _TOOLS:
+        yield say.STRICT_TOOLS.fill(count=len(tools))
+    form = as_object(members(members(body.get("output_config")).get("format")).get("schema"))
+    schemas = [*tools, *([("output_config.format.schema", form)] if form is not None else [])]
+    optional = sum(_optional(schema) for _, schema in schemas)
+    if optional > _OPTIONAL:
+        yield say.STRICT_OPTIONAL.fill(count=optional)
+    unions = sum(_unions(schema) for _, schema in schemas)
+    if unions > _UNIONS:
+        yield say.STRICT_UNIONS.fill(count=unions)
+    for path, schema in tools:
+        yield from _check_strict_schema(path, schema)
+    if any(_optional(schema) >= _OPTIONAL or _unions(schema) >= _UNIONS for _, schema in schemas):
+        yield say.STRICT_COMPLEX.fill()
+
+
+def _optional(root: dict[str, Any]) -> int:
+    return sum(
+        len(set(members(schema.get("properties"))) - set(as_array(schema.get("required")) or []))
+        for _, schema in walk(root)
+    )
+
+
+def _unions(root: dict[str, Any]) -> int:
+    return sum(
+        1 for _, schema in walk(root) if isinstance(schema.get("type"), list) or "anyOf" in schema
+    )
+
+
+def _check_strict_schema(path: str, root: dict[str, Any]) -> Iterator[Violation]:
+    definitions = members(root.get("$defs")) | members(root.get("definitions"))
+    for name, definition in definitions.items():
+        if name in _reachable(definition, definitions):
+            yield say.STRICT_CIRCLE.fill(path=path, name=name)
+            break
+    for _, schema in walk(root):
+        if any(isinstance(child, bool) for child in members(schema.get("properties")).values()):
+            yield say.STRICT_BOOLEAN.fill(path=path)
+            break
+
+
+def _reachable(start: object, definitions: dict[str, Any]) -> set[str]:
+    """The names of all definitions that a schema refers to, also through others."""
+    found: set[str] = set()
+    pending = [start]
+    while pending:
+        for _, schema in walk(pending.pop()):
+            name = (as_string(schema.get("$ref")) or "").rpartition("/")[2]
+            if name in definitions and name not in found:
+                found.add(name)
+                pending.append(definitions[name])
+    return found
