@@ -64,6 +64,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     the model's own default, or ``False`` for off; ``None`` leaves the choice to the provider.
     ``parallel_tool_calls=False`` asks for one call at a time, ``service_tier`` is the provider's word for how fast it answers,
     ``metadata`` are labels for the provider's own records.
+    ``cache`` says what the provider is asked to cache: with ``auto`` what a later request of the conversation can reuse, with
+    ``True`` the whole request, with ``False`` nothing. Where a provider caches by itself, it does so in any case.
     ``server_tools`` are tools that the provider runs itself: a word such as ``web_search``, or a ``ServerTool``.
     """
 
@@ -73,7 +75,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     tool_choice: ToolChoice | None = None
     schema: JsonObject | None = None
     stop: tuple[str, ...] = ()
-    cache: bool = False
+    cache: bool | Literal["auto"] = "auto"
     server_tools: tuple[ServerTool | ServerToolName, ...] = ()
     top_p: float | None = None
     seed: int | None = None
@@ -126,7 +128,8 @@ class ModelRequest(Struct, frozen=True):
     ``skipped_tools`` says of each tool that the caller offered and no model can be offered why it
     is missing from ``tools``. ``messages``, in the provider's own form, are sent in place of ``turns``, unrepaired:
     a provider's own ``format_history`` makes them. ``previous`` is the transcript of an earlier request of the conversation to the
-    same target: this one begins with what that one sent. ``headers`` are extra HTTP headers; their values may be secret, so a
+    same target: this one begins with what that one sent. ``conversation`` names the conversation, or is an empty string for a
+    loop without a name: later requests will begin with this one, so its provider is asked to cache it. ``headers`` are extra HTTP headers; their values may be secret, so a
     repr shows only their names. The key is not part of a request.
     """
 
@@ -144,6 +147,7 @@ class ModelRequest(Struct, frozen=True):
     messages: tuple[JsonObject, ...] | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
     previous: Transcript | None = None
+    conversation: str | None = None
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())

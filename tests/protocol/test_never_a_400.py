@@ -64,7 +64,7 @@ OPTIONS = st.fixed_dictionaries(
         "schema": nasty_schemas().filter(
             lambda schema: all(isinstance(key, str) for key in as_object(schema) or [None])
         ),
-        "cache": st.booleans(),
+        "cache": st.sampled_from([True, False, "auto"]),
         "top_p": st.floats(0, 1),
         "seed": st.integers(0, 2**31 - 1),
         "parallel_tool_calls": st.booleans(),
@@ -80,6 +80,7 @@ REQUESTS = st.fixed_dictionaries(
         "tools": st.none() | tool_definitions(),
         "options": OPTIONS,
         "stream": st.booleans(),
+        "conversation": st.sampled_from([None, "", "chat-1"]),
     }
 )
 

@@ -78,6 +78,8 @@ class AskSettings(TypedDict, total=False):
     policy: RepairPolicy | None
     #: What the conversation's last request sent: ``Reply.transcript``. This one begins with it.
     previous: Transcript | SentRequest | None
+    #: The conversation's name, or an empty string: later requests will begin with this one.
+    conversation: str | None
 
 
 def _misplaced(name: str) -> str:
@@ -211,6 +213,7 @@ class LLMProvider(EmbeddingMethods):
         policy: RepairPolicy | None = None,
         stream: bool = True,
         previous: Transcript | SentRequest | None = None,
+        conversation: str | None = None,
         **unknown: Any,
     ) -> ModelRequest:
         """A request to this provider, ready for ``ask`` and ``ask_sync``; nothing is sent.
@@ -224,6 +227,7 @@ class LLMProvider(EmbeddingMethods):
             policy: How the history is repaired this time.
             stream: Whether the answer is streamed.
             previous: What the conversation's last request sent (``Reply.transcript``): this one begins with it.
+            conversation: The conversation's name, or an empty string: later requests will begin with this one.
             unknown: Nothing else: a ``TypeError`` says where the setting belongs.
         """
         if unknown:
@@ -241,6 +245,7 @@ class LLMProvider(EmbeddingMethods):
                 options=settled,
                 stream=stream,
                 previous=previous,
+                conversation=conversation,
             )
         )
 

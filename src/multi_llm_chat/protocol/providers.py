@@ -42,6 +42,7 @@ class ChatQuirks(Struct, frozen=True):
     ``effort``: how the depth of thinking is said, if at all; ``forced_thinking``: a tool may be forced while it thinks.
     ``other_keys``: options under another key than their name; an empty one where the server has none.
     ``output_schema``: how structured output is asked for; ``web_search``: how the server's own search is.
+    ``cache_key``: it takes a key that keeps the requests of a conversation on one cache.
     """
 
     alternates: bool = False
@@ -73,6 +74,7 @@ class ChatQuirks(Struct, frozen=True):
     web_search: Literal["web_search_options", "openrouter"] | None = None
     other_keys: Mapping[str, str] = {}
     reasoning_models: bool = False
+    cache_key: bool = False
 
 
 class MediaLimits(Struct, frozen=True):
@@ -192,6 +194,7 @@ _OPENAI_CHAT = ChatQuirks(
     media=_OPENAI_MEDIA,
     message_keys=("name", "role"),
     cache_mark="prompt_cache_breakpoint",
+    cache_key=True,
     refusals=True,  # OAI-11
     custom_tools=True,  # OAI-32
     effort="reasoning_effort",
@@ -326,6 +329,7 @@ _ROWS = (
             required="any",  # MIS-12
             named_choice=False,  # MIS-12
             schema_rules=MISTRAL,  # MIS-10, MIS-13
+            cache_key=True,
             stream_usage=False,  # MIS-11: usage comes unasked
         ),
         id_pattern=_NINE,  # MIS-01

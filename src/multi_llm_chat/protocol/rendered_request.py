@@ -19,13 +19,14 @@ from multi_llm_chat.history.values import JsonObject, Origin, Turn
 from multi_llm_chat.protocol._model_families import row_for_model
 from multi_llm_chat.protocol._rule_ids import own_rule
 from multi_llm_chat.protocol.attachments import count_pictures, fit_media
-from multi_llm_chat.protocol.dialect_registry import DIALECTS
+from multi_llm_chat.protocol.dialect_registry import DIALECTS, Dialect
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import CutError, Encoded, RequestDraft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
 from multi_llm_chat.protocol.transcript import (
     calls_of,
     changed_prompt,
+    choose_caching,
     json_hash,
     kept_tools,
     last_passage,
@@ -196,17 +197,14 @@ class _Writing:
             pictures = self._fit_media(draft, pictures)
         kept = () if sent is None else self._continue(draft, sent)
         draft.tail = last_passage(draft.turns, self._receiver.target.speaker)
+        draft.caching = choose_caching(request, self._receiver.target, is_first=sent is None)
         dialect = DIALECTS[row.dialect]
         encoded = dialect.encode(draft, row.chat)
         key = dialect.messages
         if sent is not None:
             _check_prefix(sent, len(kept), encoded, key)
         if request.messages is not None:
-            own = list(request.messages)
-            if dialect.system_in_messages and draft.system_prompt:
-                own.insert(0, encoded.body[key][0])
-            encoded.body[key] = own
-            notes.append(Note("", None, "sent the messages of the provider's own format_history"))
+            _put_messages(request.messages, dialect, draft, encoded)
         transcript = None
         if request.messages is None and key not in request.options.extra:
             stable = len(kept) + (encoded.stable or 0)
@@ -345,6 +343,17 @@ def _sent_tools(
         ToolDefinition(names.sent(tool.name), clean_text(tool.description), tool.schema)
         for tool in offered
     ]
+
+
+def _put_messages(
+    messages: Sequence[JsonObject], dialect: Dialect, draft: RequestDraft, encoded: Encoded
+) -> None:
+    """Send the messages that the caller made, behind our system prompt."""
+    own = list(messages)
+    if dialect.system_in_messages and draft.system_prompt:
+        own.insert(0, encoded.body[dialect.messages][0])
+    encoded.body[dialect.messages] = own
+    draft.note("", "sent the messages of the provider's own format_history")
 
 
 def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> None:

@@ -58,6 +58,8 @@ class RequestDraft(Struct):
     it was sent; the first ``sent_before`` of them were sent before, in messages that may grow. ``state`` is what the
     encoder said of the earlier request, ``system_texts`` the texts of its leading system turns. The next request may
     write the turns from ``tail`` on again: it is the beginning of the model's last passage.
+
+    ``caching`` says what the provider is asked to cache.
     """
 
     turns: Sequence[Turn]
@@ -76,6 +78,7 @@ class RequestDraft(Struct):
     tail: int = 0
     system_texts: Sequence[str] = ()
     state: JsonObject = {}
+    caching: "Caching" = field(default_factory=lambda: NO_CACHING)
     notes: list[Note] = field(default_factory=list[Note])
     arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
@@ -103,6 +106,21 @@ class RequestDraft(Struct):
                     lost = loss(carried, turn)
                     if lost is not None:
                         self.notes.append(Note(lost[0], source, lost[1]))
+
+
+class Caching(Struct, frozen=True):
+    """What the provider is asked to cache: the request, for an hour if it is ``long``, under the ``key`` of its conversation.
+
+    ``expected``: this request or a later one of the conversation is cached, so its form does not change with the first mark.
+    """
+
+    wanted: bool = False
+    long: bool = False
+    key: str = ""
+    expected: bool = False
+
+
+NO_CACHING = Caching()
 
 
 class Encoded(Struct, frozen=True):

@@ -53,6 +53,8 @@ class RequestSettings(TypedDict, total=False):
     headers: Mapping[str, str] | None
     #: The conversation's last request to the same target, or its transcript: this one begins with what that one sent.
     previous: "Transcript | SentRequest | None"
+    #: The conversation's name, or an empty string: later requests will begin with this one.
+    conversation: str | None
 
 
 def read_request(
@@ -69,6 +71,7 @@ def read_request(
     base_url: str | None = None,
     headers: Mapping[str, str] | None = None,
     previous: Transcript | SentRequest | None = None,
+    conversation: str | None = None,
 ) -> ModelRequest:
     """Read the arguments of one request; ``RequestSettings`` describes them."""
     if isinstance(history, ModelRequest):
@@ -95,6 +98,7 @@ def read_request(
         previous=previous
         if previous is None or isinstance(previous, Transcript)
         else previous.transcript,
+        conversation=conversation,
     )
 
 

@@ -8,12 +8,15 @@ Rules:
    (so ``@all`` does not change the prefix). It moves over turns of other models only, never over the user's.
 4. A changed system prompt is a system turn at the end; the first one stays in its place.
 5. Tools that are no longer offered stay declared. Where no tool is offered at all, none may be chosen.
-6. Where the history does not begin with what was sent, or cannot be continued, the request is a cut: it is written from
+6. Only what a later request can reuse is cached (``cache="auto"``): the requests of a loop with tools, and those of a
+   conversation from its second one on. A question that is asked once is not: writing to a cache has its price.
+7. Where the history does not begin with what was sent, or cannot be continued, the request is a cut: it is written from
    nothing, and a note says why.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
+from itertools import pairwise
 from typing import Final
 
 import msgspec
@@ -21,12 +24,16 @@ import msgspec
 from multi_llm_chat.history.json_values import clean_text, compact_json
 from multi_llm_chat.history.values import RESERVED_ROLES, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
-from multi_llm_chat.protocol.request_draft import CutError
+from multi_llm_chat.protocol.request_draft import Caching, CutError
 from multi_llm_chat.repair.policy import Target
-from multi_llm_chat.request import ToolDefinition, Transcript
+from multi_llm_chat.request import ModelRequest, ToolDefinition, Transcript
 
 CHANGED_PROMPT: Final = "These instructions replace the earlier ones:\n\n{prompt}"
 NO_PROMPT: Final = "The earlier instructions no longer apply."
+
+#: Milliseconds between two messages of the user for which Anthropic's short cache is too short, and its long one not.
+_PAUSES: Final = (270_000, 3_600_000)
+_LATEST: Final = 32
 
 _CHANGED: Final = "the history does not begin with what was sent"
 
@@ -159,3 +166,25 @@ def last_passage(turns: Sequence[Turn], speaker: str) -> int:
 def json_hash(value: object) -> str:
     """A short form of a JSON value."""
     return blake2b(msgspec.json.encode(value), digest_size=8).hexdigest()
+
+
+def choose_caching(request: ModelRequest, target: Target, *, is_first: bool) -> Caching:
+    """What the provider is asked to cache; ``is_first``: nothing says that an earlier request was sent."""
+    wanted = request.options.cache
+    turns = request.turns
+    key = ""
+    # A key costs nothing; a gateway may not know it.
+    if wanted and request.conversation and target.origin.endpoint == target.default_endpoint:
+        key = blake2b(request.conversation.encode(errors="replace"), digest_size=16).hexdigest()
+    expected = bool(wanted) and request.conversation is not None
+    if wanted == "auto":
+        is_used = bool(request.tools) or not is_first or any(map(target.owns, turns[-_LATEST:]))
+        wanted = expected and is_used
+    return Caching(wanted, wanted and _has_pauses(turns[-_LATEST:]), key, expected)
+
+
+def _has_pauses(turns: Sequence[Turn]) -> bool:
+    """Whether the user lately took longer to write than a short cache lasts."""
+    dates = [turn.created_at for turn in turns if turn.role == "user"]
+    times = [date for date in dates if isinstance(date, int)][-4:]
+    return any(_PAUSES[0] < later - earlier < _PAUSES[1] for earlier, later in pairwise(times))

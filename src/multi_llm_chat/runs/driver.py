@@ -462,6 +462,7 @@ class RunDriver:
             options=effect.options,
             policy=spec.policy,
             previous=self._transcripts.find(spec.conversation, spec.provider, self.fitting.turns),
+            conversation=spec.conversation or ("" if self._offered else None),
         )
         if spec.hooks is not None:
             request = await spec.hooks.prepare_request(request)

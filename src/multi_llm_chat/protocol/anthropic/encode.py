@@ -46,6 +46,9 @@ _DEFAULT_MAX_TOKENS = 8192
 _SMALLEST_BUDGET = 1024
 _DEFAULT_BUDGET = 8192
 _MOST_MARKS = 4
+#: How many blocks before a mark are compared with what is cached (platform.claude.com, prompt caching).
+_LOOKBACK = 19
+_UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 _CALL_ANY = "[Call one of the tools now.]"
 _CALL_ONE = "[Call the tool {name} now.]"
 _FIT = "[Answer with one JSON value that fits this schema, and nothing else: {schema}]"
@@ -74,7 +77,8 @@ def encode(draft: RequestDraft) -> Encoded:
     if draft.system_prompt:
         system = [draft.system_prompt, *texts]
     if system:
-        body["system"] = system[0] if len(system) == 1 else _system(system)
+        is_text = len(system) == 1 and not draft.caching.expected
+        body["system"] = system[0] if is_text else _system(system)
     if thinking is not None:
         body["thinking"] = thinking
     body |= _tools(draft, family, turns, thinking) | _settings(draft, family, thinking)
@@ -83,7 +87,8 @@ def encode(draft: RequestDraft) -> Encoded:
     _ask_for_schema(draft, body)
     state, binding = writer.state(body), writer.binding
     last_message = dict(body["messages"][-1]) if body["messages"] else None
-    has_marks = _mark_for_cache(draft, body, decorated=writer.decorated)
+    new = 0 if draft.continues and not draft.sent_before else writer.stable
+    has_marks = _mark_for_cache(draft, body, new, decorated=writer.decorated)
     if draft.stream:
         body["stream"] = True
     draft.note_losses(writer.loss)
@@ -127,10 +132,10 @@ def _system(texts: Sequence[str]) -> list[JsonObject]:
 # Cache marks.
 
 
-def _mark_for_cache(draft: RequestDraft, body: JsonObject, *, decorated: bool) -> bool:
+def _mark_for_cache(draft: RequestDraft, body: JsonObject, new: int, *, decorated: bool) -> bool:
     """Let the provider cache what the client marked and, if it is wanted, everything up to the last message.
 
-    Returns whether the client marked anything.
+    ``new`` is the first message that the last request did not have. Returns whether the client marked anything.
     """
     marked: list[JsonObject] = []
     if decorated:
@@ -147,27 +152,36 @@ def _mark_for_cache(draft: RequestDraft, body: JsonObject, *, decorated: bool) -
             is_long = True
         elif is_long:
             block["cache_control"] = {"type": "ephemeral", "ttl": "1h"}
-    if draft.options.cache:
-        _add_marks(body, _MOST_MARKS - len(marked), is_long)
+    if draft.caching.wanted:
+        _add_marks(body, new, _MOST_MARKS - len(marked), is_long=is_long or draft.caching.long)
     return bool(marked)
 
 
-def _add_marks(body: JsonObject, free: int, is_long: bool) -> None:
+def _add_marks(body: JsonObject, new: int, free: int, *, is_long: bool) -> None:
+    """Mark the end of the request, its head and, behind many new blocks, one that is near to what was cached before."""
     mark: JsonObject = {"type": "ephemeral"} | ({"ttl": "1h"} if is_long else {})
-    last: JsonObject = dict(body["messages"][-1])
-    body["messages"][-1] = last
-    blocks = last["content"] = list(as_blocks(last["content"]))
-    # Native blocks are the history's own values: a mark goes into a copy.
-    if free and "cache_control" not in blocks[-1]:
-        blocks[-1] = blocks[-1] | {"cache_control": {"type": "ephemeral"}}
-        free -= 1
-    if free and "tools" in body:
-        body["tools"][-1]["cache_control"] = mark
-        free -= 1
-    if free and "system" in body:
+    messages: list[JsonObject] = body["messages"]
+    places = [
+        (at, position)
+        for at in range(new, len(messages))
+        for position, block in enumerate(as_blocks(messages[at]["content"]))
+        if block.get("type") not in _UNMARKABLE and block.get("text", "x")
+    ]
+    wanted = places[-1:] if len(places) <= _LOOKBACK else [places[-1], places[_LOOKBACK - 1]]
+    for at, position in wanted[:free]:
+        message = messages[at] = dict(messages[at])
+        # Native blocks are the history's own values: a mark goes into a copy.
+        blocks = message["content"] = list(as_blocks(message["content"]))
+        if "cache_control" not in blocks[position]:
+            blocks[position] = blocks[position] | {"cache_control": mark}
+            free -= 1
+    if free and "system" in body:  # which stands behind the tools
         given = body["system"]
         blocks = body["system"] = _system([given]) if isinstance(given, str) else given
         blocks[-1]["cache_control"] = mark
+        free -= 1
+    if free and "tools" in body:
+        body["tools"][-1]["cache_control"] = mark
 
 
 def _copy_blocks(block: JsonObject) -> JsonObject:

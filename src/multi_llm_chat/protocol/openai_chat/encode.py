@@ -71,6 +71,8 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     messages = writer.messages()
     body: JsonObject = {"model": draft.model, "messages": messages}
     body |= _tools(draft, quirks) | _settings(draft, quirks) | _output(draft, quirks)
+    if draft.caching.key and quirks.cache_key:
+        body["prompt_cache_key"] = draft.caching.key
     if draft.stream:
         body["stream"] = True
         if quirks.stream_usage:

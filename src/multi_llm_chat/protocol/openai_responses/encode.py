@@ -71,6 +71,8 @@ def encode(draft: RequestDraft) -> Encoded:
     if draft.system_prompt:
         body["instructions"] = draft.system_prompt
     body |= _tools(draft) | _settings(draft)
+    if draft.caching.key:
+        body["prompt_cache_key"] = draft.caching.key
     if draft.stream:
         body["stream"] = True
     draft.note_losses(writer.loss)
