@@ -1,4 +1,4 @@
-"""Public aids for testing: judges of provider requests, a simulator of providers, and the kit for authors of providers.
+"""Public aids for testing: judges of provider requests, a simulator of providers, their bills, and the kit for authors of providers.
 
 Names are loaded when they are first used: an import of the judges does not load the server.
 """
@@ -9,23 +9,29 @@ from typing import TYPE_CHECKING, Any
 from multi_llm_chat.testing.validators import PROVIDERS, Violation, error_body, validate
 
 if TYPE_CHECKING:
+    from multi_llm_chat.testing.billing import Bill, BilledRequest, bill, least_bill
     from multi_llm_chat.testing.conformance import ConformanceFailure, conform
     from multi_llm_chat.testing.simulator import Call, Say, Script, Simulator
 
 __all__ = [
     "PROVIDERS",
+    "Bill",
+    "BilledRequest",
     "Call",
     "ConformanceFailure",
     "Say",
     "Script",
     "Simulator",
     "Violation",
+    "bill",
     "conform",
     "error_body",
+    "least_bill",
     "validate",
 ]
 
 _LAZY = {
+    "billing": ("Bill", "BilledRequest", "bill", "least_bill"),
     "simulator": ("Call", "Say", "Script", "Simulator"),
     "conformance": ("ConformanceFailure", "conform"),
 }
