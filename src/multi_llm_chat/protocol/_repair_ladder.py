@@ -423,8 +423,8 @@ def repair_mark(origin: Origin, rules: Mapping[str, str]) -> JsonObject:
 def _find_marks(turns: Sequence[Turn], origin: Origin) -> dict[str, tuple[str, int]]:
     """The repairs that the origin asked for: the rule of each, and the last turn that bears it."""
     found: dict[str, tuple[str, int]] = {}
-    for at, turn in enumerate(turns):
-        mark = as_object(turn.meta.get(_MARK)) if turn.meta else None
+    for at in [at for at, turn in enumerate(turns) if _MARK in turn.meta]:
+        mark = as_object(turns[at].meta.get(_MARK))
         if mark is None or origin != _origin(mark):
             continue
         for key, rule in (as_object(mark.get("applied")) or {}).items():

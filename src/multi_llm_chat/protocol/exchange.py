@@ -117,7 +117,7 @@ class Exchange:
             origin=Origin(self._row.name, endpoint_of(self._base_url), self.rendered.model),
             names=self.rendered.names,
             arguments=self.rendered.arguments,
-            id_prefix=free_prefix(asked.turns),
+            id_prefix=self._id_prefix(asked),
             parts=limits.parts,
         )
         self._limits = limits
@@ -138,6 +138,14 @@ class Exchange:
 
     def __repr__(self) -> str:
         return f"Exchange({self._row.name}, {self.rendered.model})"
+
+    def _id_prefix(self, asked: ModelRequest) -> str:
+        """The beginning of ids for calls that come without one."""
+        sent = asked.previous if self.rendered.continues else None
+        if sent is None:
+            return free_prefix(asked.turns)
+        # The calls that were sent are known; others' turns may stand among these.
+        return free_prefix(asked.turns[len(sent.turns) :], sent.calls, len(asked.turns))
 
     def request(self) -> HttpRequest:
         """The request to send."""
@@ -300,11 +308,12 @@ class Exchange:
         return events
 
 
-def free_prefix(turns: Sequence[Turn]) -> str:
-    """A beginning for ids of new calls that no call in the history has."""
-    taken = {part.tool_call_id for turn in turns for part in turn.parts if type(part) is ToolCall}
-    prefix = f"call_{len(turns)}"
-    while any(identifier.startswith(f"{prefix}_") for identifier in taken):
+def free_prefix(turns: Sequence[Turn], before: Iterable[str] = (), count: int | None = None) -> str:
+    """A beginning for ids of new calls that no call in the history has; ``before`` are those of the turns that are left out."""
+    taken = [part.tool_call_id for turn in turns for part in turn.parts if type(part) is ToolCall]
+    prefix = f"call_{len(turns) if count is None else count}"
+    ids = "\n".join(["", *taken, *before])  # one search costs less than thousands
+    while f"\n{prefix}_" in ids:
         prefix += "x"
     return prefix
 

@@ -69,6 +69,11 @@ class Rendered(Struct, frozen=True, dict=True):
     _last_message: JsonObject | None = None
     _transcript: Transcript | None = None
 
+    @property
+    def continues(self) -> bool:
+        """Whether it begins with messages of an earlier request."""
+        return bool(self._sent)
+
     @cached_property
     def body(self) -> JsonObject:
         """The JSON body."""

@@ -14,6 +14,8 @@ from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history.values import Turn
 from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair.policy import RepairPolicy
 from multi_llm_chat.request import ModelRequest, Options, Transcript
@@ -82,8 +84,9 @@ def read_request(
     if provider is None:
         raise UsageError("Name the provider that the request is for, such as 'anthropic'")
     found = find_tools(tools or None)
+    sent = previous if previous is None or isinstance(previous, Transcript) else previous.transcript
     return ModelRequest(
-        turns=read_any(history),
+        turns=_read_turns(history, sent),
         provider=provider,
         model=model,
         system_prompt=system_prompt,
@@ -95,11 +98,20 @@ def read_request(
         speaker=speaker,
         base_url=base_url,
         headers=dict(headers) if headers else {},
-        previous=previous
-        if previous is None or isinstance(previous, Transcript)
-        else previous.transcript,
+        previous=sent,
         conversation=conversation,
     )
+
+
+def _read_turns(history: Iterable[Any], sent: Transcript | None) -> tuple[Turn, ...]:
+    """The turns of a history; those that were sent before are not read again."""
+    if sent is None or not isinstance(history, tuple):
+        return read_any(history)
+    turns: tuple[Any, ...] = history
+    known = len(sent.turns)
+    if not known or turns[:known] != sent.turns:
+        return read_any(turns)
+    return (*sent.turns, *read_history(turns[known:]))
 
 
 def read_options(options: Options | Mapping[str, Any] | None) -> Options:
