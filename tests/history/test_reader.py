@@ -236,3 +236,8 @@ def test_one_turn_in_one_turn_out_and_every_call_has_an_id(history: list[Any]):
     )
     assert repr(history) == before
     assert read_history(turns) == turns
+
+
+def test_a_type_that_is_no_text_is_kept_as_a_native_part():
+    turns = read_history([{"role": "user", "content": {"type": ["text", None]}}])
+    assert [type(part) for part in turns[0].parts] == [Native]

@@ -117,7 +117,7 @@ def read_parts(content: object, index: int | None, *, strict: bool = False) -> t
         return (Text(content),) if content else ()
     items = as_list(content)
     if items is None and (alone := as_object(content)) is not None:
-        items = [alone] if alone.get("type") in PART_READERS else None
+        items = [alone] if as_text(alone.get("type")) in PART_READERS else None
     if items is None:
         if not strict:
             return (unknown_part(content, type(content).__name__),)
