@@ -38,7 +38,7 @@ from multi_llm_chat.repair.identifiers import NO_CALLS, NameMap, SentCalls
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
 from multi_llm_chat.repair.sorting import Placed
 from multi_llm_chat.request import ModelRequest, ToolDefinition, Transcript
-from multi_llm_chat.schema.tool_definitions import read_tools
+from multi_llm_chat.schema.tool_definitions import find_tools
 
 
 class Rendered(Struct, frozen=True, dict=True):
@@ -476,7 +476,7 @@ def _distinct(request: ModelRequest, notes: list[Note]) -> list[ToolDefinition]:
     """The tools on offer, one of each name."""
     if not request.tools and not request.skipped_tools:
         return []
-    read = read_tools(request.tools)
+    read = find_tools(request.tools)  # their schemas are cleaned once, with their projection
     notes.extend(Note("DSK-06", None, why) for why in (*request.skipped_tools, *read.skipped))
     distinct: dict[str, ToolDefinition] = {}
     for tool in read.definitions:
