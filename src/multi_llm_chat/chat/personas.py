@@ -11,8 +11,7 @@ from multi_llm_chat.config.settings import Settings
 
 
 def load_agent(
-    name: str,
-    /,
+    speaker: str,
     *,
     output: type[Any] | None = None,
     settings: Settings | None = None,
@@ -22,7 +21,7 @@ def load_agent(
     """An agent with the provider, the instructions, the options and the choice of tools of a persona or speaker.
 
     Args:
-        name: The persona's or speaker's name in ``config.toml``.
+        speaker: The persona's or speaker's name in ``config.toml``.
         output: The type of the answer, as for ``Agent``.
         settings: Used instead of the configuration file.
         keys: Finds the providers' keys; the program's own if not given.
@@ -33,10 +32,10 @@ def load_agent(
     """
     folders = program_folders()
     found = settings or read_settings(folders.config_file)
-    speaker = configured_speakers(found, keys or Keys(folders=folders)).named(name)
+    made = configured_speakers(found, keys or Keys(folders=folders)).named(speaker)
     own: AgentSettings = {
-        "instructions": speaker.settings.system_prompt or found.system_prompt,
-        "offered_tools": speaker.settings.tools,
-        "name": speaker.name,
+        "instructions": made.settings.system_prompt or found.system_prompt,
+        "offered_tools": made.settings.tools,
+        "name": made.name,
     }
-    return Agent(speaker.provider, output=cast("Any", output), **{**own, **given})
+    return Agent(made.provider, output=cast("Any", output), **{**own, **given})
