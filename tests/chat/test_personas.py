@@ -7,7 +7,7 @@ import pytest
 from tests.chat.stage import Read, stage
 from tests.cli.commands import shell
 
-from multi_llm_chat.chat.personas import load_agent
+from multi_llm_chat.chat.agent import load_agent
 from multi_llm_chat.config.config_file import parse_settings
 from multi_llm_chat.config.settings import PersonaSettings, Settings
 from multi_llm_chat.errors import UsageError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from multi_llm_chat.http._retry_dates import with_seconds
+from multi_llm_chat.http.transports import with_seconds
 
 NOON = 1794744000.0  # 15 November 2026, 12:00 UTC
 

@@ -28,12 +28,6 @@ from msgspec.structs import replace
 from multi_llm_chat.agent.agent_loop import final_text
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.provider_access import ProviderSettings
-from multi_llm_chat.agent.providers import (
-    FallbackProvider,
-    LLMProvider,
-    as_provider,
-    create_provider,
-)
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.chat._agent_results import (
     AgentResult,
@@ -46,6 +40,11 @@ from multi_llm_chat.chat._agent_results import (
 )
 from multi_llm_chat.chat._agent_tools import RUN_DEPS, AgentTools
 from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.speakers import Models, configured_speakers, model_speakers
+from multi_llm_chat.config.config_file import read_settings
+from multi_llm_chat.config.folders import program_folders
+from multi_llm_chat.config.keys import Keys
+from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import MultiLLMChatError, OutputError, UsageError
 from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.metering.prices import cost_of
@@ -71,10 +70,6 @@ Deps = TypeVar("Deps")
 
 #: What a run is asked: a message, or a history in any form that ``render`` reads.
 Prompt: TypeAlias = str | Iterable[Any]
-#: A name such as ``claude`` or ``claude:MODEL``, or a provider.
-Model: TypeAlias = str | LLMProvider
-#: One model, a chain of them, or several speakers by name.
-Models: TypeAlias = Model | Sequence[Model] | Mapping[str, Model | Sequence[str]]
 
 
 class RunContext(Struct, Generic[Deps], frozen=True):
@@ -169,7 +164,7 @@ class Agent(Generic[Output]):
         self._deps = settings.get("deps")
         self._limits = settings.get("limits")
         self._hooks = settings.get("hooks") or RunHooks()
-        self.speakers = _speakers(model, _provider_settings(settings))
+        self.speakers = model_speakers(model, _provider_settings(settings))
         self.tools = AgentTools(
             settings.get("tools", ()),
             approve=settings.get("approve"),
@@ -566,23 +561,32 @@ def _provider_settings(settings: AgentSettings) -> ProviderSettings:
     }
 
 
-def _speakers(model: Models, settings: ProviderSettings) -> dict[str, LLMProvider]:
-    """The providers that answer, by the names under which they speak."""
-    if isinstance(model, Mapping):
-        return {name: as_provider(each, name) for name, each in model.items()}
-    if isinstance(model, str) or not isinstance(model, Sequence):
-        provider = _provider(model, settings)
-    else:
-        provider = FallbackProvider([_provider(each, settings) for each in model])
-    return {provider.speaker: provider}
+def load_agent(
+    speaker: str,
+    *,
+    output: type[Any] | None = None,
+    settings: Settings | None = None,
+    keys: Keys | None = None,
+    **given: Unpack[AgentSettings],
+) -> Agent[Any]:
+    """An agent with the provider, the instructions, the options and the choice of tools of a persona or speaker.
 
+    Args:
+        speaker: The persona's or speaker's name in ``config.toml``.
+        output: The type of the answer, as for ``Agent``.
+        settings: Used instead of the configuration file.
+        keys: Finds the providers' keys; the program's own if not given.
+        given: Further arguments of ``Agent``; they replace what the configuration says.
 
-def _provider(model: Model, settings: ProviderSettings) -> LLMProvider:
-    if not isinstance(model, str):
-        given = [name for name, value in settings.items() if value is not None]
-        if given:
-            raise UsageError(
-                f"Give {', '.join(given)} to the provider itself: create_provider(…, {given[0]}=…)"
-            )
-        return as_provider(model, "agent")
-    return create_provider(model, **settings)
+    Raises:
+        UsageError: There is no such name.
+    """
+    folders = program_folders()
+    found = settings or read_settings(folders.config_file)
+    made = configured_speakers(found, keys or Keys(folders=folders)).named(speaker)
+    own: AgentSettings = {
+        "instructions": made.settings.system_prompt or found.system_prompt,
+        "offered_tools": made.settings.tools,
+        "name": made.name,
+    }
+    return Agent(made.provider, output=cast("Any", output), **{**own, **given})

@@ -8,8 +8,8 @@ Rules:
    name that no speaker has becomes such a speaker when it is asked for with ``known``.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import cast
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeAlias, cast
 
 from msgspec import Struct
 
@@ -221,3 +221,31 @@ def _member(
     if alone and own.base_url is not None:
         settings["base_url"] = own.base_url
     return create_provider(provider, **settings)
+
+
+#: A name such as ``claude`` or ``claude:MODEL``, or a provider.
+Model: TypeAlias = str | LLMProvider
+#: One model, a chain of them, or several speakers by name.
+Models: TypeAlias = Model | Sequence[Model] | Mapping[str, Model | Sequence[str]]
+
+
+def model_speakers(model: Models, settings: ProviderSettings) -> dict[str, LLMProvider]:
+    """The providers of an agent, by the names under which they speak."""
+    if isinstance(model, Mapping):
+        return {name: as_provider(each, name) for name, each in model.items()}
+    if isinstance(model, str) or not isinstance(model, Sequence):
+        provider = _model_provider(model, settings)
+    else:
+        provider = FallbackProvider([_model_provider(each, settings) for each in model])
+    return {provider.speaker: provider}
+
+
+def _model_provider(model: Model, settings: ProviderSettings) -> LLMProvider:
+    if not isinstance(model, str):
+        given = [name for name, value in settings.items() if value is not None]
+        if given:
+            raise UsageError(
+                f"Give {', '.join(given)} to the provider itself: create_provider(…, {given[0]}=…)"
+            )
+        return as_provider(model, "agent")
+    return create_provider(model, **settings)

@@ -29,12 +29,12 @@ from multi_llm_chat.cli.messages import print_json, print_message, read_input
 from multi_llm_chat.cli.request_options import configure_requests, request_options
 from multi_llm_chat.cli.terminal import TerminalQuestions, open_board, stopped_by_interrupt
 from multi_llm_chat.cli.terminal.boards import show
-from multi_llm_chat.cli.tool_startup import start_tools
 from multi_llm_chat.cli.workspace_option import (
     find_conversation,
     last_conversation,
     memory_option,
     open_workspace,
+    start_tools,
     store_option,
     store_place,
 )

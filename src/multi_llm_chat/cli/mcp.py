@@ -13,8 +13,7 @@ from typing import Any
 import click
 
 from multi_llm_chat.cli.messages import one_line, print_json, print_message
-from multi_llm_chat.cli.tool_startup import print_waiting, start_tools
-from multi_llm_chat.cli.workspace_option import open_workspace
+from multi_llm_chat.cli.workspace_option import open_workspace, print_waiting, start_tools
 from multi_llm_chat.config.folders import program_folders
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_object

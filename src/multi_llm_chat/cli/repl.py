@@ -34,8 +34,13 @@ from multi_llm_chat.cli.terminal import (
     stopped_by_interrupt,
 )
 from multi_llm_chat.cli.terminal.boards import show
-from multi_llm_chat.cli.tool_startup import missing_servers, wait_for_startup
-from multi_llm_chat.cli.workspace_option import find_conversation, last_conversation, store_place
+from multi_llm_chat.cli.workspace_option import (
+    find_conversation,
+    last_conversation,
+    missing_servers,
+    store_place,
+    wait_for_startup,
+)
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Event, MessageSaved
 from multi_llm_chat.runs.event_stream import EventStream

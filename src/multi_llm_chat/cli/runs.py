@@ -13,8 +13,7 @@ from multi_llm_chat.chat.planner import Planner
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.messages import one_line, print_message
-from multi_llm_chat.cli.tool_startup import start_tools
-from multi_llm_chat.cli.workspace_option import open_workspace, store_option
+from multi_llm_chat.cli.workspace_option import open_workspace, start_tools, store_option
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.owner import is_dead

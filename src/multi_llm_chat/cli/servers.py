@@ -22,8 +22,7 @@ from multi_llm_chat.chat.tool_scope import scoped
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.local import prepare_embedded
 from multi_llm_chat.cli.messages import print_message
-from multi_llm_chat.cli.tool_startup import astart_tools
-from multi_llm_chat.cli.workspace_option import open_workspace, store_option
+from multi_llm_chat.cli.workspace_option import astart_tools, open_workspace, store_option
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.runs.health import serve_health
 from multi_llm_chat.runs.leases import LEASE
