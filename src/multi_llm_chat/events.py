@@ -250,9 +250,10 @@ class ErrorRecord(Struct, frozen=True, omit_defaults=True):
 
 
 class RunStarted(_Event, frozen=True):
-    """A speaker starts to answer, with this model."""
+    """A speaker starts to answer, with this model; ``purpose`` is ``verdict`` where it weighs the answers of a council."""
 
     model: str = ""
+    purpose: str = ""
 
 
 class RunResumed(_Event, frozen=True):

@@ -1,5 +1,7 @@
 """The result of an agent's run, its stream, and how events become them."""
 
+import asyncio
+import time
 from collections.abc import (
     AsyncGenerator,
     Awaitable,
@@ -14,6 +16,7 @@ from typing import Any, Final, Generic, TypeVar
 from msgspec import Struct
 
 from multi_llm_chat.agent.agent_loop import final_text
+from multi_llm_chat.chat.council import VERDICT
 from multi_llm_chat.errors import (
     AuthError,
     BadRequest,
@@ -185,7 +188,7 @@ def collect_event(outcome: RunOutcome, event: Event) -> None:
     """Take what an event says about the outcome of a run."""
     if isinstance(event, TurnFinished):
         outcome.turns.append(event.turn)
-        if event.turn.role != "tool":
+        if event.turn.role != "tool" and not event.turn.meta.get(VERDICT):
             outcome.texts[event.speaker or event.turn.role] = final_text([event.turn])
     elif isinstance(event, RunFailed):
         outcome.failure = _error(event.error)
@@ -225,3 +228,18 @@ def _error(record: ErrorRecord) -> Exception:
     if kind is None:
         return MultiLLMChatError(record.message)
     return kind(record.message, provider=record.provider, status=record.status, code=record.code)
+
+
+class Pace:
+    """Lets so many pass in a second."""
+
+    def __init__(self, rate: float | None) -> None:
+        self._gap = 0.0 if rate is None else 1.0 / rate
+        self._next = time.monotonic()
+
+    async def wait(self) -> None:
+        """Return when the next one may pass."""
+        now = time.monotonic()
+        self._next = max(self._next, now) + self._gap
+        if (pause := self._next - self._gap - now) > 0:
+            await asyncio.sleep(pause)

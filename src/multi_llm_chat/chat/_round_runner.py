@@ -12,10 +12,18 @@ from typing import TYPE_CHECKING
 
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.chat._active_runs import ActiveRun, ActiveRuns, ObservingSink
-from multi_llm_chat.chat._message_writes import Said, save_round
+from multi_llm_chat.chat._message_writes import Back, Said, save_round
 from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown
 from multi_llm_chat.chat._rounds import Round, retried
 from multi_llm_chat.chat.branch import COUNCIL, Branch, new_id
+from multi_llm_chat.chat.council import (
+    VERDICT,
+    VERDICT_RETRIES,
+    chair_history,
+    check_verdict,
+    member_answers,
+    verdict_schema,
+)
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Cut, MessageFinished, MessageSaved
@@ -85,8 +93,11 @@ class RoundRunner:
         if trouble is not None:
             raise trouble
         await self.active.perform(planned, sink)
-        last_word = await self._last_word(chosen)
-        await self.active.perform(last_word, sink)
+        if chosen.has_verdict:
+            last_word = await self._verdict(chosen, planned, sink)
+        else:
+            last_word = await self._last_word(chosen)
+            await self.active.perform(last_word, sink)
         sink.put([self.finished([*planned, *last_word])])
 
     async def retry(self, sink: EventSink) -> None:
@@ -207,6 +218,41 @@ class RoundRunner:
         await self._store.arun(save_round, self._open.id, None, [start])
         start.landed()
         return [last]
+
+    async def _verdict(
+        self, chosen: Round, members: Sequence[ActiveRun], sink: EventSink
+    ) -> list[ActiveRun]:
+        """Let the chair write a verdict about the answers; one that breaks its schema is asked for again."""
+        base = self._open.branch.last
+        turns = self._open.branch.turns
+        answers = member_answers(turns)
+        if chosen.council is None or all(each.failed for each in members) or not answers:
+            return []
+        schema, complaint, tries = verdict_schema(answers), "", 1 + VERDICT_RETRIES
+        meta: dict[str, bool] = {COUNCIL: True, VERDICT: True}
+        while True:
+            last = self._plan_run(
+                chosen.council,
+                chair_history(turns, complaint),
+                base,
+                {},
+                meta=dict(meta),
+                schema=schema,
+            )
+            start = self._start(last, schema, **meta)
+            # Another verdict is another branch: the first one stays, and is not shown.
+            message = ((), Back(base), self._open.own) if complaint else None
+            await self._store.arun(save_round, self._open.id, message, [start])
+            start.landed()
+            if complaint:
+                self._open.branch.back_to(base)
+            await self.active.perform([last], sink)
+            written = [each.turn for each in self._open.branch.placed if each.run_id == last.run]
+            complaint = check_verdict(written[-1], schema) if written else ""
+            tries -= 1
+            if last.failed or not complaint or not tries:
+                last.failed |= bool(complaint)
+                return [last]
 
     def _plan_run(
         self,

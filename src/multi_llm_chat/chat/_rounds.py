@@ -22,7 +22,8 @@ class Round(Struct, frozen=True):
     """One round.
 
     ``base`` is the turn up to which the addressed speakers see the history; None means all of it. ``schema`` is what
-    their answers must match, ``queued`` the id under which the message waited.
+    their answers must match, ``queued`` the id under which the message waited. With ``has_verdict`` the council's speaker writes
+    a structured verdict.
     """
 
     ask: tuple[str, ...] = ()
@@ -31,6 +32,7 @@ class Round(Struct, frozen=True):
     stays: tuple[Said, ...] = ()
     base: str | None = None
     council: str | None = None
+    has_verdict: bool = False
     schema: JsonObject | None = None
     queued: str | None = None
 

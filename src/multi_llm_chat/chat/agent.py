@@ -11,7 +11,6 @@ Rules:
 
 import asyncio
 import inspect
-import time
 from collections.abc import (
     Awaitable,
     Callable,
@@ -33,6 +32,7 @@ from multi_llm_chat.chat._agent_results import (
     AgentResult,
     AgentStream,
     ObservedSink,
+    Pace,
     RunOutcome,
     add_outcome,
     collect_event,
@@ -40,6 +40,7 @@ from multi_llm_chat.chat._agent_results import (
 )
 from multi_llm_chat.chat._agent_tools import RUN_DEPS, AgentTools
 from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.council import VERDICT, read_verdict
 from multi_llm_chat.chat.speakers import Models, configured_speakers, model_speakers
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
@@ -112,6 +113,8 @@ class AgentSettings(TypedDict, total=False):
     base_url: str | None
     #: How often an answer that does not fit ``output`` is asked for again; 2 if not given.
     output_retries: int
+    #: The speaker that writes a verdict about the answers of several; ``output`` is then a ``chat.council.Verdict``.
+    council: str
     #: Which of its tools models are offered: all, none, or those that match patterns such as ``read_*``.
     offered_tools: bool | Sequence[str]
     #: Its name as a tool of another agent; ``agent`` if not given.
@@ -173,6 +176,11 @@ class Agent(Generic[Output]):
             deps=self._deps,
             offered=settings.get("offered_tools", True),
         )
+        self._council = settings.get("council")
+        if self._council and (output is not None or self._council not in self.speakers):
+            raise UsageError("A council is one of several speakers, and its verdict is the output")
+        if self._council:
+            self._retries = 0  # the conversation asks for another verdict itself
         self._place = settings.get("store")
         self._store: Store | None = None
         self._host: RunHost | None = None
@@ -269,7 +277,7 @@ class Agent(Generic[Output]):
         """
         waiting = list(prompts)
         results: list[AgentResult[Output] | Exception | None] = [None] * len(waiting)
-        gate, pace, done = asyncio.Semaphore(concurrency), _Pace(rate), 0
+        gate, pace, done = asyncio.Semaphore(concurrency), Pace(rate), 0
 
         async def answer(at: int, prompt: Prompt) -> None:
             nonlocal done
@@ -452,9 +460,14 @@ class Agent(Generic[Output]):
         to = None if service.addresses(text) else list(self.speakers)
         schema = None if self._output is None else self._output.schema
         outcome = RunOutcome([])
-        async for event in service.process_message(text, media=media, to=to, schema=schema):
+        council = self._council or None
+        async for event in service.process_message(
+            text, media=media, to=to, council=council, verdict=bool(council), schema=schema
+        ):
             sink.put([event])
             collect_event(outcome, event)
+        if outcome.turns and outcome.turns[-1].meta.get(VERDICT):
+            outcome.failure = None  # of a member
         return outcome
 
     async def _conversation(
@@ -507,6 +520,11 @@ class Agent(Generic[Output]):
         if len(outcome.texts) > 1:
             text = "\n\n".join(f"{name}: {words}" for name, words in outcome.texts.items())
         output = cast("Output", text if self._output is None else self._output.read(text))
+        if self._council:
+            verdict = read_verdict(outcome.turns[-1])
+            if verdict is None:
+                raise OutputError("The council has no verdict that fits its schema", text=text)
+            output, text = cast("Output", verdict), verdict.answer
         return AgentResult(
             output,
             text,
@@ -526,20 +544,6 @@ class _Task(Struct, frozen=True):
     prompt: Prompt
     deps: object
     conversation: str | None
-
-
-class _Pace:
-    """Lets so many pass in a second."""
-
-    def __init__(self, rate: float | None) -> None:
-        self._gap = 0.0 if rate is None else 1.0 / rate
-        self._next = time.monotonic()
-
-    async def wait(self) -> None:
-        now = time.monotonic()
-        self._next = max(self._next, now) + self._gap
-        if (pause := self._next - self._gap - now) > 0:
-            await asyncio.sleep(pause)
 
 
 def _complaint(error: OutputError) -> Turn:

@@ -196,6 +196,7 @@ class ChatService:
         media: Sequence[Media] = (),
         to: Sequence[str] | None = None,
         council: str | bool | None = None,
+        verdict: bool = False,
         schema: JsonObject | None = None,
     ) -> EventStream:
         """Send a message; the addressed speakers answer.
@@ -205,6 +206,7 @@ class ChatService:
             media: Pictures and files that go with it.
             to: The speakers that answer, whatever the text says.
             council: The speaker that weighs the answers afterwards; True for the configured one, False for none.
+            verdict: Whether that speaker writes a structured verdict (``chat.council``); a message to ``@council:NAME`` has one.
             schema: The JSON Schema that the answers must follow.
 
         Reading the stream raises ``StoreError`` if the message cannot be saved: then no speaker was asked.
@@ -212,8 +214,14 @@ class ChatService:
 
         def decide() -> Round:
             message = self._planner.message(text, media, self._open.own, to)
-            last_word = self._planner.council(council, message.addressed)
-            return Round(message.addressed, message.turn, council=last_word, schema=schema)
+            last_word = message.chair or self._planner.council(council, message.addressed)
+            return Round(
+                message.addressed,
+                message.turn,
+                council=last_word,
+                has_verdict=verdict or message.chair is not None,
+                schema=schema,
+            )
 
         return self._stream(decide)
 
@@ -270,8 +278,14 @@ class ChatService:
             to = message.request.get("to")
             media = [part for part in map(_read_media, message.request.get("media", ())) if part]
             planned = self._planner.message(message.text, media, self._open.own, to)
-            last_word = self._planner.council(None, planned.addressed)
-            return Round(planned.addressed, planned.turn, council=last_word, queued=message.id)
+            last_word = planned.chair or self._planner.council(None, planned.addressed)
+            return Round(
+                planned.addressed,
+                planned.turn,
+                council=last_word,
+                has_verdict=planned.chair is not None,
+                queued=message.id,
+            )
 
         return self._stream(decide)
 

@@ -19,6 +19,7 @@ from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.chat.council import COUNCIL_PREFIX
 from multi_llm_chat.chat.mentions import Addressed, read_mentions
 from multi_llm_chat.chat.tool_scope import tools_for
 from multi_llm_chat.config.settings import PriceSettings, Settings
@@ -41,10 +42,11 @@ if TYPE_CHECKING:
 
 
 class Message(Struct, frozen=True):
-    """The user's turn, and the speakers that answer it."""
+    """The user's turn, the speakers that answer it, and the chair of the council that it addresses, if it does."""
 
     turn: Turn
     addressed: tuple[str, ...]
+    chair: str | None = None
 
 
 class Planner:
@@ -78,7 +80,8 @@ class Planner:
         if not chosen:
             return tuple(self._speakers)
         names = [name for name in self._speakers if name in chosen]
-        return tuple(dict.fromkeys([*names, *(name for name in chosen if name in self._speakers)]))
+        others = (name for name in chosen if name in self._speakers or name in self.councils)
+        return tuple(dict.fromkeys([*names, *others]))
 
     def message(
         self, text: str, media: Sequence[Media], own: JsonObject, to: Sequence[str] | None
@@ -95,7 +98,9 @@ class Planner:
             UsageError: The message is empty, or ``to`` names a speaker that does not exist.
         """
         addressed = self.address(text, own)
-        names = addressed.speakers if to is None else tuple(map(self.known, to))
+        names, chair = self._members(
+            addressed.speakers if to is None else tuple(map(self.known, to))
+        )
         words = addressed.text
         parts: list[Part] = [Text(words)] if words.strip() else []
         parts += media
@@ -109,7 +114,7 @@ class Planner:
         if words != text:
             meta["typed"] = text
         turn = Turn("user", tuple(parts), new_id(), time.time_ns() // 1_000_000, meta=meta)
-        return Message(turn, names)
+        return Message(turn, names, chair)
 
     def address(self, text: str, own: JsonObject) -> Addressed:
         """The speakers that a text addresses, and the text without mentions."""
@@ -129,15 +134,34 @@ class Planner:
             group: [name for name in members if name in names or name in self._speakers.further]
             for group, members in self._settings.groups.items()
         }
-        return read_mentions(text, names, groups, self._speakers.further)
+        return read_mentions(text, names, groups, (*self._speakers.further, *self.councils))
+
+    @property
+    def councils(self) -> tuple[str, ...]:
+        """The names under which councils are addressed."""
+        return tuple(f"{COUNCIL_PREFIX}{name}" for name in self._settings.councils)
+
+    def _members(self, names: Sequence[str]) -> tuple[tuple[str, ...], str | None]:
+        """The speakers behind the names, and the chair of the last council among them."""
+        found: list[str] = []
+        chair: str | None = None
+        for name in names:
+            if name not in self.councils:
+                found.append(name)
+                continue
+            panel = self._settings.councils[name.removeprefix(COUNCIL_PREFIX)]
+            found += map(self._speakers.known, panel.members)
+            chair = self._speakers.known(panel.chair or panel.members[0])
+        return tuple(dict.fromkeys(found)), chair
 
     def has(self, name: str) -> bool:
         """Whether there is a speaker of exactly this name."""
         return name in self._speakers
 
     def known(self, name: str) -> str:
-        """The speaker's name in its own spelling, whatever the case; ``UsageError`` if there is none."""
-        return self._speakers.known(name)
+        """The speaker's or council's name in its own spelling, whatever the case; ``UsageError`` if there is none."""
+        council = next((each for each in self.councils if each.lower() == name.lower()), None)
+        return council or self._speakers.known(name)
 
     def council(self, wanted: str | bool | None, addressed: Sequence[str]) -> str | None:
         """The speaker that weighs the answers: the wanted one, or the configured one if several answer; else None."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from msgspec.structs import replace
 
 from multi_llm_chat.chat.branch import COUNCIL, by_run
+from multi_llm_chat.chat.council import VERDICT, chair_history
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.runs.spec import RunSpec
 from multi_llm_chat.store import Store, Taken, Transaction, get, reading
@@ -46,7 +47,9 @@ class RunResolver:
         own, history = await store.arun(_before, taken.conversation, taken.base)
         meta: JsonObject = taken.spec.get("meta") or {}
         schema: Any = taken.spec.get("schema")
-        if meta.get(COUNCIL):
+        if meta.get(VERDICT):
+            history = chair_history(history)
+        elif meta.get(COUNCIL):
             history = (*history, self._planner.council_turn())
         spec = self._planner.spec(
             name,

@@ -20,6 +20,7 @@ from typing import Any
 import click
 
 from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.council import readable_verdicts
 from multi_llm_chat.chat.message_outcome import Outcome
 from multi_llm_chat.chat.speaker_names import EMBEDDED
 from multi_llm_chat.chat.workspace import Workspace
@@ -117,7 +118,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
                 yield from outcome.following(events)
 
         with stopped_by_interrupt(stopper.stop), closing(send(text, to)) as events:
-            wanted: Iterator[Event] = events
+            wanted: Iterator[Event] = events if options["as_lines"] else readable_verdicts(events)
             if check is not None:
                 wanted = _fitting(events, outcome, send, every=options["as_lines"])
             _print(wanted, approval, options, several=len(to) > 1)

@@ -5,6 +5,7 @@ import asyncio
 import click
 
 from multi_llm_chat.agent.model_list import ModelInfo
+from multi_llm_chat.chat.council import COUNCIL_PREFIX
 from multi_llm_chat.chat.speakers import Speaker
 from multi_llm_chat.cli.messages import one_line, print_json, print_message
 from multi_llm_chat.cli.workspace_option import open_workspace
@@ -47,6 +48,8 @@ def speakers() -> None:
         for name, persona in workspace.settings.personas.items():
             prompt = one_line(persona.system_prompt or "")
             click.echo(f"@{name:15} as @{persona.speaker}  {prompt[:60]}".rstrip())
+        for name, panel in workspace.settings.councils.items():
+            click.echo(f"@{COUNCIL_PREFIX + name:15} = {', '.join(panel.members)}")
         for group, members in workspace.settings.groups.items():
             click.echo(f"@{group:15} = {', '.join(members)}")
 

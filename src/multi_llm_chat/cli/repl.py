@@ -21,6 +21,7 @@ from typing import Self
 
 from msgspec import Struct, structs
 
+from multi_llm_chat.chat.council import COUNCIL_PREFIX, readable_verdicts
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import nearest, one_line, print_message
@@ -211,7 +212,8 @@ class ChatRepl:
             {
                 name: service.speakers.model_of(name)
                 for name in (*service.names, *service.speakers.further)
-            },
+            }
+            | {f"{COUNCIL_PREFIX}{name}": "" for name in self.workspace.settings.councils},
             self.workspace.settings.groups,
             {f"/{name}": tr(command.usage) for name, command in COMMANDS.items()},
         )
@@ -265,7 +267,7 @@ class ChatRepl:
         ):
             self._questions = TerminalQuestions(board)
             try:
-                for event in events:
+                for event in readable_verdicts(events):
                     self._is_saved |= isinstance(event, MessageSaved)
                     _show(board, event, names)
             finally:

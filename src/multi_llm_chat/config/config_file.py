@@ -10,7 +10,7 @@ Rules:
 import difflib
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -63,7 +63,21 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
 
 
 def _contradictions(settings: Settings) -> Iterable[str]:
-    names = (*settings.speakers, *settings.personas, *settings.groups)
+    yield from _name_problems((*settings.speakers, *settings.personas, *settings.groups))
+    for name, persona in settings.personas.items():
+        if persona.speaker.lower() in (each.lower() for each in settings.personas):
+            yield f"the persona {name!r} needs a speaker, not another persona"
+    for name, panel in settings.councils.items():
+        if not _NAME.fullmatch(name):
+            yield f"{name!r} cannot be addressed with @: use letters, digits, dots and dashes"
+        if len(set(panel.members)) < 2:
+            yield f"the council {name!r} needs two members or more"
+    for group, members in settings.groups.items():
+        if not members:
+            yield f"the group {group!r} has no members"
+
+
+def _name_problems(names: Sequence[str]) -> Iterable[str]:
     for name in names:
         if name.lower() in TAKEN_NAMES:
             yield f"a speaker cannot be called {name!r}: the word has a meaning of its own"
@@ -73,12 +87,6 @@ def _contradictions(settings: Settings) -> Iterable[str]:
     for name in folded:
         if folded.count(name) > 1:
             yield f"{name!r} is the name of two speakers, personas or groups; names are the same in any case"
-    for name, persona in settings.personas.items():
-        if persona.speaker.lower() in (each.lower() for each in settings.personas):
-            yield f"the persona {name!r} needs a speaker, not another persona"
-    for group, members in settings.groups.items():
-        if not members:
-            yield f"the group {group!r} has no members"
 
 
 def _error_text(message: str, content: dict[str, Any]) -> str:

@@ -116,6 +116,16 @@ class CouncilSettings(Struct, frozen=True, forbid_unknown_fields=True):
     )
 
 
+class PanelSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """A council that is addressed as one speaker: ``@council:NAME``.
+
+    ``members`` answer, ``chair`` writes the verdict about their answers; the first member if not given.
+    """
+
+    members: tuple[str, ...]
+    chair: str | None = None
+
+
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """The whole of ``config.toml``."""
 
@@ -129,5 +139,6 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     tools: ToolSettings = ToolSettings()
     context: ContextSettings = ContextSettings()
     council: CouncilSettings = CouncilSettings()
+    councils: dict[str, PanelSettings] = field(default_factory=dict)
     prices: dict[str, PriceSettings] = field(default_factory=dict)
     rates: dict[str, RateSettings] = field(default_factory=dict)

@@ -232,7 +232,7 @@ class RunDriver:
     async def _begin(self, *, begun: bool) -> None:
         journal = self._journal
         if journal is None or begun:
-            self._put([RunStarted(self.spec.model)])
+            self._put([RunStarted(self.spec.model, self.spec.purpose)])
             await self._sink.ready()
             return
         event, writes = journal.resume()

@@ -147,7 +147,7 @@ class Journal:
     def start(self) -> Write:
         """The run starts here. The write may share a transaction with the message that the run answers."""
         spec, host = self.spec, self.host
-        self.lease.append([RunStarted(spec.model)])
+        self.lease.append([RunStarted(spec.model, spec.purpose)])
         arguments = (
             spec.conversation, spec.run, spec.speaker, spec.base, spec.recorded(),
             host.owner, host.lease_ms, self._model_start(),
@@ -156,7 +156,9 @@ class Journal:
 
     def resume(self) -> tuple[Event, list[Write]]:
         """The run continues here: the event that says so, and the writes that come first."""
-        event = RunResumed(self.fence.epoch) if self._is_resumed else RunStarted(self.spec.model)
+        event: Event = RunStarted(self.spec.model, self.spec.purpose)
+        if self._is_resumed:
+            event = RunResumed(self.fence.epoch)
         self.lease.append([event])
         self.lease.hold()
         if not self.replay.asks_model:

@@ -55,6 +55,11 @@ class RunSpec(Struct, frozen=True):
         return self.provider.model or ""
 
     @property
+    def purpose(self) -> str:
+        """What the run is for, where it is no answer to a message: ``verdict``."""
+        return "verdict" if self.meta.get("verdict") else ""
+
+    @property
     def request_options(self) -> Options:
         """The options of each request."""
         options = self.options or self.provider.options

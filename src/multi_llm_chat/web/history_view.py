@@ -17,6 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from multi_llm_chat.chat.branch import COUNCIL, addressed_by, typed
+from multi_llm_chat.chat.council import readable_turn
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import (
@@ -253,6 +254,7 @@ class HistoryRenderer:
         seconds_by_call = {
             name: seconds for turn in turns for name, seconds in _call_seconds(turn).items()
         }
+        turns = [readable_turn(turn) for turn in turns]
         sources = read_sources(turns)
         segments: list[Segment] = []
         for turn in turns:

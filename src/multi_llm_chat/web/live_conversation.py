@@ -20,6 +20,7 @@ from typing import Any, Final, TypeVar
 
 from multi_llm_chat.chat.branch import addressed_by
 from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.council import VERDICT, VerdictReader
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import (
     Event,
@@ -101,6 +102,7 @@ class LiveConversation:
         self._tasks: set[asyncio.Task[None]] = set()
         self._flush: asyncio.TimerHandle | None = None
         self._tool_started = asyncio.Event()
+        self._verdicts = VerdictReader()
         self._exchange_id = ""
         self._columns: dict[str, str] = {}
         self._addressed: tuple[str, ...] = ()
@@ -354,7 +356,11 @@ class LiveConversation:
 
     def _changes(self, event: Event) -> list[Change]:
         """The changes of the page that an event causes."""
-        return self._handlers.get(type(event), self._run_event)(event)
+        return [
+            change
+            for each in self._verdicts.read(event)
+            for change in self._handlers.get(type(each), self._run_event)(each)
+        ]
 
     def _run_event(self, event: Event) -> list[Change]:
         self._flush_soon()
@@ -409,7 +415,10 @@ class LiveConversation:
         if not self._exchange_id:
             self._begin_exchange()
         hue = hue_of(event.speaker, self.service.names)
-        view = PageAnswer(event.run, event.speaker, hue, event.model, is_live=True)
+        is_verdict = event.purpose == VERDICT
+        view = PageAnswer(
+            event.run, event.speaker, hue, event.model, is_live=True, is_council=is_verdict
+        )
         self._answers[event.run] = LiveAnswer(view, self._origin)
         change: Change = {"op": "append", "to": f"{self._exchange_id}-answers", "html": view}
         right = self._column_after(event.speaker)
