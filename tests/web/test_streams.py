@@ -367,3 +367,29 @@ def test_an_answer_without_the_tools_of_a_slow_server_shows_a_notice(tmp_path: P
         assert len(notices) == 1
         assert notices[0]["text"].endswith("without their tools: slow")
         (tmp_path / "pipe").write_text("")
+
+
+def test_a_council_is_offered_asked_and_shown_as_a_table(tmp_path: Path):
+    config = '[councils.panel]\nmembers = ["claude", "gemini"]\n\n[personas.poet]\nspeaker = "claude"\n\n'
+    verdict = {"answer": "Yes.", "claims": [{"claim": "So it is.", "agree": ["gemini:1"], "contradict": []}]}  # fmt: skip
+    with (
+        run_server(tmp_path, config=config) as server,
+        server.signed_in_client() as visitor,
+    ):
+        server.add_replies("claude", Say("One."), Say(json.dumps(verdict)))
+        server.add_replies("gemini", Say("Two."))
+        identifier, position = new_conversation(visitor)
+        html = visitor.get("/").text
+        assert 'data-name="council:panel"' in html
+        assert 'data-name="poet"' in html
+        with visitor.stream("GET", f"/c/{identifier}/events?after={position}") as stream:
+            entries = changes(stream.iter_lines())
+            said = visitor.post(
+                f"/c/{identifier}/messages", data={"text": "Well?", "to": "council:panel"}
+            )
+            assert said.status_code == 200
+            seen = json.dumps(read_until_idle(entries))
+        page = visitor.get(f"/c/{identifier}").text
+    assert "gemini ¶1" in page
+    assert "<table>" in page
+    assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it comes either

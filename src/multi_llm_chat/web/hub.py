@@ -15,6 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from multi_llm_chat.chat.chat_service import ChatService
+from multi_llm_chat.chat.council import COUNCIL_PREFIX
 from multi_llm_chat.chat.speakers import Speakers
 from multi_llm_chat.chat.tool_scope import ScopedTools, in_scope, scope_of, scoped
 from multi_llm_chat.chat.workspace import Workspace
@@ -201,8 +202,8 @@ class Hub:
             live.log.close()
 
     def list_speakers(self, addressed: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """All speakers, as pages show them, and whether the next message goes to them."""
-        names = self.workspace.speakers
+        """All speakers, as pages show them, and whether the next message goes to them; also personas and councils."""
+        names = self._names
         return [
             {
                 "name": name,
@@ -216,12 +217,21 @@ class Hub:
     def addressees(self, own: Mapping[str, Any]) -> list[str]:
         """The speakers to whom the next message goes in a conversation with these settings; at least one, if there is any."""
         kept: Any = own.get(ADDRESSEES)
-        names = list(self.workspace.speakers)
+        names = self._names
         found = [name for name in names if isinstance(kept, list) and name in kept]
         default: Any = own.get("default_speaker") or self.workspace.settings.default_speaker
         return found or [name for name in names if name == default] or names[:1]
 
+    @property
+    def _names(self) -> list[str]:
+        settings = self.workspace.settings
+        councils = (f"{COUNCIL_PREFIX}{name}" for name in settings.councils)
+        return [*self.workspace.speakers, *settings.personas, *councils]
+
     def _model(self, name: str) -> str:
+        panel = self.workspace.settings.councils.get(name.removeprefix(COUNCIL_PREFIX))
+        if panel is not None and name.startswith(COUNCIL_PREFIX):
+            return ", ".join(panel.members)
         try:
             return self.workspace.speakers[name].provider.model or ""
         except (MultiLLMChatError, ValueError):
