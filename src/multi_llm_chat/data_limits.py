@@ -55,7 +55,7 @@ REPLY_LIMITS = Limits()
 
 #: What is read of a tool's result.
 RESULT_LIMITS = Limits(
-    total_bytes=32 * MEGABYTE, item_bytes=32 * MEGABYTE, total_values=200_000, parts=1_000
+    total_bytes=32 * MEGABYTE, item_bytes=32 * MEGABYTE, total_values=1_000_000, parts=1_000
 )
 
 #: What is read of an archive of conversations.

@@ -208,7 +208,7 @@ def test_an_agent_is_a_tool_of_another():
 def test_registries_servers_and_functions_are_mixed():
     registry = ToolRegistry()
     registry.tool(get_weather)
-    server = {"command": sys.executable, "args": [str(EVERYDAY)], "name": "daily"}
+    server = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)], "name": "daily"}
 
     def shout(text: str) -> str:
         """In capitals."""

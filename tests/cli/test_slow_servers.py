@@ -28,7 +28,12 @@ def configure(home: Path, **entries: dict[str, Any]) -> None:
 def slow(home: Path, **settings: Any) -> dict[str, Any]:
     """A server that waits for the pipe."""
     os.mkfifo(home / "pipe")
-    return {"command": sys.executable, "args": [str(SCRIPT), str(home / "pipe")], **settings}
+    return {
+        "command": sys.executable,
+        "trusted": True,
+        "args": [str(SCRIPT), str(home / "pipe")],
+        **settings,
+    }
 
 
 def release(home: Path, words: str = "") -> None:

@@ -26,7 +26,12 @@ def test_a_run_reports_the_form_of_its_tool_server():
         asked.append(question)
         return ElicitationAnswer("accept", {"colour": "red"})
 
-    entry = {"command": sys.executable, "args": [str(EVERYDAY)], "startupTimeout": PATIENCE}
+    entry = {
+        "command": sys.executable,
+        "trusted": True,
+        "args": [str(EVERYDAY)],
+        "startupTimeout": PATIENCE,
+    }
     registry = ToolRegistry(timeout=PATIENCE)
     replies = [Say(calls=[Call("paint", {})]), Say("It is red.")]
     with (

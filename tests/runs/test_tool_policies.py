@@ -150,6 +150,7 @@ def test_a_tool_that_is_run_again_gets_the_same_key(scene: Scene):
 def _use_a_server(scene: Scene) -> None:
     folder = Path(scene.ledger).parent
     entry = {
+        "trusted": True,
         "command": sys.executable,
         "args": [str(SERVER), scene.ledger],
         "alwaysAllow": ["look"],

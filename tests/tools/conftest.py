@@ -101,7 +101,12 @@ class Scene:
 def everyday(*arguments: str, **settings: Any) -> dict[str, Any]:
     """The entry of the well-behaved server."""
     script = str(SERVERS / "everyday.py")
-    entry = {"command": sys.executable, "args": [script, *arguments], "startupTimeout": PATIENCE}
+    entry = {
+        "command": sys.executable,
+        "args": [script, *arguments],
+        "startupTimeout": PATIENCE,
+        "trusted": True,
+    }
     return entry | settings
 
 
@@ -110,7 +115,7 @@ def scene(request: pytest.FixtureRequest, http_server: HttpServer) -> Generator[
     """The everyday server, over each transport."""
     entries = {
         "stdio": everyday(),
-        "http": {"url": http_server.url, "startupTimeout": PATIENCE},
+        "http": {"url": http_server.url, "startupTimeout": PATIENCE, "trusted": True},
     }
     scene = Scene({"everyday": entries[request.param]})
     with scene.servers:

@@ -1,10 +1,13 @@
 """Who may run what."""
 
 import asyncio
+import fnmatch
 from collections.abc import Callable
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.tools import Allow, ApprovalRequest, Deny, Tool, ToolContext, ToolRegistry
@@ -176,3 +179,34 @@ def test_who_lets_an_interrupted_call_be_made_again_is_asked_again_about_the_nex
     assert asked == [True, False, True, False]
     registry.set_approval("look", "never")
     assert not asyncio.run(registry.may_repeat(call, conversation="talk"))
+
+
+async def _run(arguments: dict[str, Any], context: ToolContext[Any]) -> str:
+    return "done"
+
+
+@given(
+    st.sampled_from(["files", "other", ""]),
+    st.sampled_from(["read_file", "write_file"]),
+    st.sampled_from(["files/read_file", "files/*", "*/read_file", "/read_file", "read_file", "*"]),
+)
+def test_a_rule_with_a_source_holds_for_tools_of_that_source_alone(
+    source: str, name: str, pattern: str
+) -> None:
+    registry = ToolRegistry(rules={pattern: "never"})
+    offered = registry.add(Tool(name, _run, "", {"type": "object"}, source))
+    ruled = fnmatch.fnmatchcase(f"{source}/{name}" if "/" in pattern else name, pattern)
+    assert (registry.approval(offered) == "never") == ruled
+
+
+def test_a_rule_without_a_source_that_lets_a_servers_tool_run_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    registry = ToolRegistry(rules={"read_file": "always", "files/*": "always"})
+    foreign = Tool("read_file", _run, "", {"type": "object"}, approval="ask")
+    registry.replace_source("evil", [foreign])
+    registry.replace_source("evil", [foreign])
+    assert registry.approval("read_file") == "always"
+    (record,) = caplog.records
+    assert "names no server" in record.getMessage()
+    assert "evil/read_file" in record.getMessage()

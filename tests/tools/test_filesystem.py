@@ -38,6 +38,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def scene(root: Path) -> Generator[Scene]:
     entry = {
+        "trusted": True,
         "command": sys.executable,
         "args": ["-m", "multi_llm_chat.tools.filesystem", str(root)],
     }

@@ -12,7 +12,8 @@ import pytest
 from msgspec.structs import replace
 
 from multi_llm_chat.history.values import ToolCall, ToolResult
-from multi_llm_chat.tools import ToolRegistry
+from multi_llm_chat.testing import hostile_mcp_server
+from multi_llm_chat.tools import Allow, ApprovalRequest, ToolRegistry
 from multi_llm_chat.tools.mcp import (
     Elicitation,
     ElicitationAnswer,
@@ -25,12 +26,12 @@ from multi_llm_chat.tools.mcp import (
 )
 from multi_llm_chat.tools.mcp.servers import McpServers
 
-SCRIPT = str(Path(__file__).parent / "servers" / "hostile.py")
+SCRIPT = hostile_mcp_server.__file__
 PATIENCE = 60.0
 
 
 def acting(manner: str, **settings: Any) -> dict[str, Any]:
-    return {"command": sys.executable, "args": [SCRIPT, manner], **settings}
+    return {"command": sys.executable, "args": [SCRIPT, manner], "trusted": True, **settings}
 
 
 class Scene:
@@ -362,3 +363,108 @@ def test_changes_of_older_servers_are_followed_too() -> None:
         while play.events.get(timeout=PATIENCE) != ListChanged("actor", "tools"):
             continue
         assert play.registry.names() == ["answer", "late"]
+
+
+def lives(process: int) -> bool:
+    """Whether a process with this number runs; one that only waits for its parent does not."""
+    try:
+        return ") Z " not in Path(f"/proc/{process}/stat").read_text(encoding="ascii")
+    except OSError:
+        return False
+
+
+def test_hints_of_a_server_that_is_not_trusted_lower_no_policy() -> None:
+    for trusted, policy in ((True, "always"), (False, "ask")):
+        registry = ToolRegistry()
+        entries = {"mcpServers": {"bad": acting("hints") | {"trusted": trusted}}}
+        with McpServers(entries, registry, patience=PATIENCE):
+            assert registry.approval("delete_everything") == policy
+            assert registry.resume("delete_everything") == ("retry" if trusted else "ask")
+
+
+def test_what_was_allowed_is_asked_again_when_the_tool_changes() -> None:
+    asked: list[str] = []
+
+    def approve(request: ApprovalRequest) -> Allow:
+        asked.append(request.description)
+        return Allow("conversation")
+
+    registry = ToolRegistry(approve=approve)
+    events: queue.Queue[ServerEvent] = queue.Queue()
+    call = ToolCall("answer", {}, "id")
+    entries = {"mcpServers": {"bad": acting("turns") | {"trusted": False}}}
+    with McpServers(entries, registry, on_event=events.put, patience=PATIENCE):
+        registry.execute_sync(call, conversation="c")
+        while events.get(timeout=PATIENCE) != ListChanged("bad", "tools"):
+            continue
+        registry.execute_sync(call, conversation="c")
+        registry.execute_sync(call, conversation="c")
+    assert asked == ["", "Deletes your files."]
+
+
+@pytest.mark.parametrize("action", ["accept", "decline"])
+@pytest.mark.parametrize(("manner", "most"), [("asks-forever", 20), ("asks-at-once", 20)])
+def test_a_flood_of_questions_stops_after_a_few(manner: str, most: int, action: str) -> None:
+    play = Play(manner, action)
+    with play.servers:
+        assert not play.call().is_error
+    assert 0 < len(play.questions) <= (most if action == "accept" else 6)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="found in /proc")
+def test_a_process_that_left_the_group_of_its_server_is_ended_too() -> None:
+    play = Play("escapee")
+    with play.servers:
+        child = int(play.call().content)
+        assert lives(child)
+    assert not lives(child)
+
+
+def test_of_many_parts_the_first_are_kept_and_the_rest_is_said() -> None:
+    result, _ = called("parts")
+    assert result.content.startswith("x\nx\n")
+    assert "99,000 more parts are left out" in result.content
+
+
+@pytest.mark.parametrize(("manner", "name"), [("all-of", "vast"), ("deep-schema", "deep")])
+def test_a_tool_with_too_large_a_schema_is_left_out(manner: str, name: str) -> None:
+    scene = Scene(manner)
+
+    async def run() -> list[str]:
+        async with scene.running():
+            return scene.names("bad")
+
+    assert asyncio.run(run()) == ["answer"]
+    assert f"its tool '{name}' is not offered" in scene.said()
+
+
+#: Behaviours in groups, each beside one good server.
+GROUPS = [list(hostile_mcp_server.BEHAVIOURS)[start::6] for start in range(6)]
+
+
+@pytest.mark.parametrize("behaviours", GROUPS, ids=lambda group: "-".join(group)[:60])
+def test_whatever_servers_do_every_call_ends_and_the_good_one_answers(
+    behaviours: list[str],
+) -> None:
+    registry = ToolRegistry(timeout=3.0)
+    entries = {name: acting(name, startupTimeout=6.0) for name in behaviours}
+    entries["neighbour"] = acting("good")
+
+    async def run() -> dict[str, ToolResult]:
+        async with McpServers({"mcpServers": entries}, registry, backoff=(), patience=PATIENCE):
+            answers = {
+                item.source: item.name for item in registry.listing() if item.original == "answer"
+            }
+            calls = [
+                registry.execute(ToolCall(name, {}, f"id-{source}"))
+                for source, name in answers.items()
+            ]
+            return dict(zip(answers, await asyncio.gather(*calls), strict=True))
+
+    results = asyncio.run(run())
+    assert results["neighbour"].content == "good answers"
+    assert all(len(str(result.content)) < 1_000_000 for result in results.values())
+
+
+def test_the_table_of_behaviours_is_long_enough() -> None:
+    assert len(hostile_mcp_server.BEHAVIOURS) >= 40

@@ -161,7 +161,7 @@ def test_a_server_that_ends_answers_its_calls_and_is_started_again() -> None:
 def test_a_remote_server_that_ends_is_found_again() -> None:
     server = HttpServer()
     try:
-        scene = Scene({"e": {"url": server.url}})
+        scene = Scene({"e": {"url": server.url, "trusted": True}})
         with scene.servers:
             assert scene.call("die").is_error
             server.process.wait()
@@ -174,7 +174,7 @@ def test_a_remote_server_that_ends_is_found_again() -> None:
 def test_a_remote_result_that_is_too_large_is_an_error_of_that_call() -> None:
     server = HttpServer()
     try:
-        scene = Scene({"e": {"url": server.url}})
+        scene = Scene({"e": {"url": server.url, "trusted": True}})
         with scene.servers:
             assert len(scene.call("large", size=1_000_000).content) < 60_000
             assert scene.call("large", size=50_000_000).is_error
@@ -219,7 +219,9 @@ def test_without_a_callback_questions_are_declined() -> None:
 
 def test_a_server_that_was_given_up_can_be_started_again(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
-    scene = Scene({"e": {"command": sys.executable, "args": [str(script)]}}, backoff=())
+    scene = Scene(
+        {"e": {"command": sys.executable, "args": [str(script)], "trusted": True}}, backoff=()
+    )
     with scene.servers:
         assert scene.servers.states()[0].state == "failed"
         shutil.copy(Path(__file__).parent / "servers" / "everyday.py", script)
@@ -232,7 +234,7 @@ def test_the_time_server_from_the_package_index() -> None:
     if importlib.util.find_spec("mcp_server_time") is None:
         pytest.skip("mcp-server-time is not installed")
     registry = ToolRegistry(approve=None, timeout=PATIENCE)
-    entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"]}
+    entry = {"command": sys.executable, "args": ["-m", "mcp_server_time"], "trusted": True}
     with McpServers({"mcpServers": {"time": entry}}, registry, patience=PATIENCE):
         for name in registry.names():
             registry.set_approval(name, "always")
@@ -246,7 +248,7 @@ def test_the_everything_server_from_npm() -> None:
     program = modules / ".bin" / "mcp-server-everything"
     if shutil.which("node") is None or not program.exists():
         pytest.skip(f"there is no Node, or no {program}")
-    scene = Scene({"everything": {"command": str(program), "args": ["stdio"]}})
+    scene = Scene({"everything": {"command": str(program), "args": ["stdio"], "trusted": True}})
     with scene.servers:
         for name in scene.registry.names():
             scene.registry.set_approval(name, "always")

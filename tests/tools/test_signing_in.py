@@ -43,7 +43,9 @@ def test_the_user_signs_in_once_and_the_token_is_kept(
     asked: list[Elicitation] = []
     for _ in range(2):
         scene = Scene(
-            {"guarded": {"url": guarded.url}}, elicit=visiting(asked), tokens=FileSecrets(path)
+            {"guarded": {"trusted": True, "url": guarded.url}},
+            elicit=visiting(asked),
+            tokens=FileSecrets(path),
         )
         with scene.servers:
             assert scene.call("treasure").content == "gold"
@@ -55,7 +57,7 @@ def test_the_user_signs_in_once_and_the_token_is_kept(
 
 
 def test_without_anybody_to_ask_the_server_is_not_used(guarded: GuardedServer) -> None:
-    scene = Scene({"guarded": {"url": guarded.url}}, elicit=None, backoff=())
+    scene = Scene({"guarded": {"trusted": True, "url": guarded.url}}, elicit=None, backoff=())
     with scene.servers:
         (state,) = scene.servers.states()
     assert state.state == "failed"
@@ -65,7 +67,7 @@ def test_without_anybody_to_ask_the_server_is_not_used(guarded: GuardedServer) -
 
 def test_an_authorization_of_the_settings_is_used_as_it_is(guarded: GuardedServer) -> None:
     asked: list[Elicitation] = []
-    entry = {"url": guarded.url, "headers": {"authorization": "Bearer wrong"}}
+    entry = {"trusted": True, "url": guarded.url, "headers": {"authorization": "Bearer wrong"}}
     scene = Scene({"guarded": entry}, elicit=visiting(asked), backoff=())
     with scene.servers:
         (state,) = scene.servers.states()

@@ -14,6 +14,7 @@ import pytest
 from tests.tools.conftest import PATIENCE, SERVERS
 
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.testing import hostile_mcp_server
 from multi_llm_chat.tools import ToolRegistry
 from multi_llm_chat.tools.mcp import StateChanged
 from multi_llm_chat.tools.mcp.servers import McpServers
@@ -29,7 +30,7 @@ class Scene:
         self.notices: queue.Queue[tuple[str, ...]] = queue.Queue()
         entries = {
             "slow": self._entry("slow.py", str(self._pipe)) | settings,
-            "good": self._entry("hostile.py", "good"),
+            "good": self._entry(hostile_mcp_server.__file__, "good"),
         }
         self.servers = McpServers(
             {"mcpServers": entries},
@@ -69,7 +70,11 @@ class Scene:
 
     @staticmethod
     def _entry(script: str, argument: str) -> dict[str, Any]:
-        return {"command": sys.executable, "args": [str(SERVERS / script), argument]}
+        return {
+            "command": sys.executable,
+            "args": [str(SERVERS / script), argument],
+            "trusted": True,
+        }
 
 
 @pytest.fixture

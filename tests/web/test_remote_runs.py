@@ -116,7 +116,7 @@ def test_an_approval_of_a_resumed_run_waits_for_an_open_page(browser: Browser, t
 
 def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_path: Path):
     script = [Say(calls=[Call("erase", {"path": "/old"})]), Say("It is gone.")]
-    entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
+    entry = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)]}
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
         write_config(tmp_path, simulator)
         servers = json.dumps({"mcpServers": {"daily": entry}})
@@ -195,7 +195,7 @@ ERASING = [Say(calls=[Call("erase", {"path": "/old"})])]
 
 def offer_erasing(folder: Path) -> None:
     """Configure a tool server with a tool that needs approval."""
-    entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
+    entry = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)]}
     (folder / "config").mkdir(parents=True, exist_ok=True)
     servers = json.dumps({"mcpServers": {"daily": entry}})
     (folder / "config" / "mcp.json").write_text(servers, encoding="utf-8")

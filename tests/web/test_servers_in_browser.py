@@ -22,7 +22,7 @@ def paste(page: Page, text: str) -> None:
 
 
 def test_a_pasted_server_is_started_saved_and_shows_its_form(server: RunningServer, page: Page):
-    entry = {"command": sys.executable, "args": [str(EVERYDAY)]}
+    entry = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)]}
     paste(page, json.dumps({"mcpServers": {"daily": entry}}))
     expect(page.locator("#tools .server", has_text="daily")).to_contain_text("paint")
     kept = json.loads(server.hub.workspace.folders.servers_file.read_text(encoding="utf-8"))

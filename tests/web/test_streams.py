@@ -350,7 +350,11 @@ def test_an_export_can_be_imported_again(server: RunningServer):
 def test_an_answer_without_the_tools_of_a_slow_server_shows_a_notice(tmp_path: Path):
     script = Path(__file__).parents[1] / "tools" / "servers" / "slow.py"
     os.mkfifo(tmp_path / "pipe")
-    entry = {"command": sys.executable, "args": [str(script), str(tmp_path / "pipe")]}
+    entry = {
+        "command": sys.executable,
+        "trusted": True,
+        "args": [str(script), str(tmp_path / "pipe")],
+    }
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "mcp.json").write_text(json.dumps({"mcpServers": {"slow": entry}}))
     with (

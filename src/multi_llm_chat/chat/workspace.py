@@ -290,4 +290,6 @@ class Workspace:
             return ()
         roots = (str(Path(folder).expanduser()) for folder in folders)
         arguments = ("-m", "multi_llm_chat.tools.filesystem", *roots)
-        return (ServerSettings("files", sys.executable, arguments),)
+        return (
+            ServerSettings("files", sys.executable, arguments, trusted=True),
+        )  # our own program

@@ -53,14 +53,23 @@ def list_command() -> None:
     metavar="NAME: VALUE",
     help="An HTTP header for a server with a URL.",
 )
+@click.option(
+    "--trusted", is_flag=True, help="Run tools that the server calls read-only without asking."
+)
 def add_command(
-    name: str, command: tuple[str, ...], env: tuple[str, ...], header: tuple[str, ...]
+    name: str,
+    command: tuple[str, ...],
+    env: tuple[str, ...],
+    header: tuple[str, ...],
+    trusted: bool,
 ) -> None:
     """Add the server NAME: a COMMAND with its arguments, a URL, or its JSON.
 
     A value such as ${TOKEN} is read from the environment when the server starts, and not written into the file.
     """
     entry = _entry(command, env, header)
+    if trusted:
+        entry["trusted"] = True
     checked = read_servers({"mcpServers": {name: entry}}, environment=_Anything())
     if checked.problems:
         raise UsageError(checked.problems[0])

@@ -7,7 +7,10 @@ Rules:
    do not fit the whole schema.
 3. Definitions are in the order in which the tools were added; a tool that comes back has its old
    place and name.
-4. It may be used and changed from several threads: readers see a whole state, old or new.
+4. What was allowed for a tool is forgotten when its definition, its own policy or its source changes.
+5. A rule names a tool with its source, ``files/read_file``; ``/run`` is the function ``run`` of the program. One without a
+   source holds for tools of every source; where it lets a server's tool run without asking, that is logged once.
+6. It may be used and changed from several threads: readers see a whole state, old or new.
 """
 
 import asyncio
@@ -77,7 +80,8 @@ class ToolRegistry:
         approve: Asked before tools of the policy ``ask``; without it they do not run.
         allow: Names or patterns (``git_*``) of the only tools that may be offered and run.
         disable: Names or patterns of tools that are neither offered nor run, whenever they come.
-        rules: Approval policies by name or pattern, which win over what a tool came with; the first match decides.
+        rules: Approval policies by source and name or pattern (``files/read_*``), which win over what a tool came with; the first
+            match decides.
     """
 
     def __init__(
@@ -98,7 +102,8 @@ class ToolRegistry:
         self._rules: dict[str, Approval] = dict(rules or {})
         self._enabled: frozenset[str] = frozenset()
         self._names = Names()
-        self._known: dict[str, ToolDefinition] = {}
+        self._known: dict[str, tuple[ToolDefinition, Approval, Resume]] = {}
+        self._warned: set[tuple[str, str]] = set()
         self._entries: dict[str, _Entry] = {}
         self._disabled: frozenset[str] = frozenset()
         self._policies: dict[str, Approval] = {}
@@ -183,9 +188,11 @@ class ToolRegistry:
 
     def _put(self, added: dict[str, _Entry]) -> None:
         for name, entry in added.items():
-            if self._known.get(name, entry.definition) != entry.definition:
+            seen = (entry.definition, entry.tool.approval, entry.tool.resume)
+            if self._known.get(name, seen) != seen:
                 self.approvals.forget_tool(name)
-            self._known[name] = entry.definition
+            self._known[name] = seen
+            self._warn(name, entry.tool)
         merged = self._entries | added
         self._entries = {name: merged[name] for name in self._known if name in merged}
 
@@ -257,11 +264,37 @@ class ToolRegistry:
 
     def approval(self, name: str) -> Approval:
         """Whether the user is asked before the tool runs."""
-        own = self._entries[self._require(name)].tool.approval
-        for pattern, ruled in self._rules.items():
-            if name not in self._policies and _matches(name, [pattern]):
-                return ruled
-        return self._policies.get(name) or own
+        tool = self._entries[self._require(name)].tool
+        chosen = self._policies.get(name)
+        if chosen is None:
+            found = self._rule_for(name, tool)
+            chosen = None if found is None else found[1]
+        return chosen or tool.approval
+
+    def _rule_for(self, name: str, tool: Tool) -> tuple[str, Approval] | None:
+        """The first rule that names the tool."""
+        full = f"{tool.source}/{tool.name}"
+        return next(
+            (
+                (pattern, ruled)
+                for pattern, ruled in self._rules.items()
+                if _matches(full if "/" in pattern else name, [pattern])
+            ),
+            None,
+        )
+
+    def _warn(self, name: str, tool: Tool) -> None:
+        """Log a rule that lets a server's tool run although the rule names no server."""
+        found = self._rule_for(name, tool)
+        if not tool.source or found is None or found[1] != "always" or tool.approval == "always":
+            return
+        pattern = found[0]
+        if "/" not in pattern and pattern != "*" and (pattern, name) not in self._warned:
+            self._warned.add((pattern, name))
+            _LOGGER.warning(
+                "the rule %r names no server, and lets %r of the server %r run without asking; write %r",
+                pattern, name, tool.source, f"{tool.source}/{tool.name}",
+            )  # fmt: skip
 
     def resume(self, name: str) -> Resume:
         """What to do with an interrupted call of the tool: ``never`` for an unknown one."""

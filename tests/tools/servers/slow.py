@@ -10,4 +10,6 @@ from pathlib import Path
 if words := Path(sys.argv[1]).read_text(encoding="utf-8"):
     sys.exit(words)
 sys.argv[1] = "slow"
-runpy.run_path(str(Path(__file__).with_name("hostile.py")), run_name="__main__")
+# By its file: the program starts without our environment, and without loading the package.
+hostile = Path(__file__).parents[3] / "src" / "multi_llm_chat" / "testing" / "hostile_mcp_server.py"
+runpy.run_path(str(hostile), run_name="__main__")

@@ -104,6 +104,7 @@ class ServerConnection:
     def start(self) -> None:
         """Start it, or start it again after it was given up."""
         self._wake.set()
+        self._answers.reset()
         if self.state == "failed":
             self._enter("starting")
         if self._task is None or self._task.done():
@@ -236,7 +237,10 @@ class ServerConnection:
             )
             if problem:
                 self._say("warning", f"{problem}; the rest is left out")
-            self._publish(self.settings.name, tools_from(listed, self.settings, self.call))
+            tools = tools_from(
+                listed, self.settings, self.call, lambda words: self._say("warning", words)
+            )
+            self._publish(self.settings.name, tools)
 
     async def _on_message(self, message: IncomingMessage) -> None:
         client = self._client

@@ -5,9 +5,11 @@ Rules:
 2. A callback that fails means no as well; the server learns no more than that.
 3. While a person is asked, the clocks of the calls under way stand still.
 4. An address that is no web address is declined without asking.
-5. Roots are the folders the program names, nothing else.
-6. What the program does not allow is not offered to the server either.
-7. The server's description of its own results is not enforced: its patterns would run in our process, and
+5. A server that asks too much is not asked for: above ``MOST_QUESTIONS`` of one call, above ``MOST_OPEN`` at a time, and after
+   ``MOST_REFUSALS`` refusals in one call its questions are declined without asking, which is reported once.
+6. Roots are the folders the program names, nothing else.
+7. What the program does not allow is not offered to the server either.
+8. The server's description of its own results is not enforced: its patterns would run in our process, and
    a model can read a result that is not as promised.
 """
 
@@ -50,6 +52,13 @@ from multi_llm_chat.tools.tool import ToolContext
 _LOGGER = logging.getLogger(__name__)
 _Question = TypeVar("_Question")
 _DECLINED = ElicitationAnswer("decline")
+
+#: The questions of one call, those that wait for an answer at one time, and the refusals of one call.
+MOST_QUESTIONS: Final = 20
+MOST_OPEN: Final = 3
+MOST_REFUSALS: Final = 3
+#: Calls whose questions are counted.
+_MOST_COUNTED: Final = 200
 
 #: The call in whose task a question is asked: servers of the newer protocol ask in the answer to a call.
 CURRENT_CALL: ContextVar[ToolContext[Any] | None] = ContextVar("CURRENT_CALL", default=None)
@@ -139,6 +148,9 @@ class Answers:
         self._callbacks = callbacks
         self._asking = asking
         self._calls = calls
+        self._asked: dict[object, tuple[int, int]] = {}  # questions and refusals by call
+        self._open = 0
+        self._reported = False
 
     @property
     def may_sample(self) -> bool:
@@ -169,15 +181,50 @@ class Answers:
         callback = self._callbacks.elicit
         if callback is None or (question.mode == "url" and not _is_web_address(question.url)):
             return _DECLINED
-        question = self._with_call(question)
-        with self._asking():
-            answer = await _asked(callback, question)
-        return answer if isinstance(answer, ElicitationAnswer) else _DECLINED
+        calls = self._concerned()
+        key = calls[-1].call.tool_call_id if calls else None
+        if self._is_flood(key):
+            return _DECLINED
+        question = self._with_call(question, calls)
+        self._open += 1
+        try:
+            with self._asking():
+                given = await _asked(callback, question)
+        finally:
+            self._open -= 1
+        answer = given if isinstance(given, ElicitationAnswer) else _DECLINED
+        if answer.action != "accept":
+            asked, refused = self._asked.get(key, (0, 0))
+            self._asked[key] = (asked, refused + 1)
+        return answer
 
-    def _with_call(self, question: Elicitation) -> Elicitation:
-        """The question with the call that it belongs to; the run of that call reports it."""
+    def reset(self) -> None:
+        """Forget what was asked: the user starts the server anew."""
+        self._asked.clear()
+        self._reported = False
+
+    def _is_flood(self, key: object) -> bool:
+        """Count a question; whether it is one too many."""
+        asked, refused = self._asked.pop(key, (0, 0))
+        while len(self._asked) >= _MOST_COUNTED:
+            self._asked.pop(next(iter(self._asked)))
+        self._asked[key] = (asked + 1, refused)
+        flood = asked >= MOST_QUESTIONS or refused >= MOST_REFUSALS or self._open >= MOST_OPEN
+        if flood and not self._reported:
+            self._reported = True
+            self._callbacks.emit(
+                ServerLogged(
+                    self._settings.name, "warning", "its questions are declined: there are too many"
+                )
+            )
+        return flood
+
+    def _concerned(self) -> Sequence[ToolContext[Any]]:
         current = CURRENT_CALL.get()
-        calls = self._calls() if current is None else (current,)
+        return self._calls() if current is None else (current,)
+
+    def _with_call(self, question: Elicitation, calls: Sequence[ToolContext[Any]]) -> Elicitation:
+        """The question with the call that it belongs to; the run of that call reports it."""
         conversations = tuple(dict.fromkeys(context.conversation for context in calls))
         if len(conversations) != 1:
             return replace(question, conversations=conversations)

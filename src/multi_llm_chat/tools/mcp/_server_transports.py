@@ -1,15 +1,18 @@
 """The two ways to speak to a server: its standard input and output, and streamable HTTP.
 
 A program on this machine:
-1. One line is one message, at most ``MESSAGE_LIMIT`` bytes. A longer one, or too many lines that are no
-   messages at all, ends the connection: such a server cannot be understood, and must not fill the memory.
+1. One line is one message, at most ``RESULT_LIMITS.item_bytes`` with at most ``RESULT_LIMITS.total_values`` JSON values, counted before
+   they are decoded. One above that, or too many lines that are no messages at all, ends the connection: such a
+   server cannot be understood, and must not fill the memory. A large message is decoded in a thread.
 2. Of our environment it gets only what the official client considers harmless, and its own settings.
 3. It gets a process group of its own, and none of it survives the connection: its input is closed,
-   then it is asked to end, then it is killed.
+   then it is asked to end, then it is killed. Its descendants carry a variable in their environment, by which those that left the
+   group are found (on Linux) and killed.
 4. What it writes to its error output is passed on, and the last of it is kept to explain its end.
 
 A remote server:
-5. No reply of more than ``MESSAGE_LIMIT`` bytes is read: it ends with an error, and only that call does.
+5. No reply, and no event of a stream, above the same limits is read: it ends with an error, and only that call does. Compression
+   is not asked for; a compressed reply is decompressed in bounded pieces and counted like any other.
 6. Headers from the settings go to the configured address alone; redirects to another address are not followed.
 7. The connection is closed with the client.
 """
@@ -20,9 +23,12 @@ import contextlib
 import os
 import signal
 import sys
+import uuid
+import zlib
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, cast
 
@@ -34,12 +40,22 @@ from mcp.client.stdio import get_default_environment
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
+from multi_llm_chat.data_limits import (
+    MEGABYTE,
+    RESULT_LIMITS,
+    Decompressor,
+    OverLimit,
+    check_json,
+    decompressor_for,
+)
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 
 # A program on this machine.
 
-#: Bytes of one message, of one reply, or of one event of a stream; a picture in base64 fits.
-MESSAGE_LIMIT: Final = 32 * 1024 * 1024
+#: Bytes from which a message is decoded in a thread: the loop is shared by all servers.
+_LARGE: Final = MEGABYTE
+#: The variable by which descendants of a server are found.
+_MARK: Final = "MULTI_LLM_CHAT_SERVER"
 #: Lines that are no messages before the server is given up.
 MOST_GARBAGE: Final = 1_000
 _CHUNK: Final = 256 * 1024
@@ -65,6 +81,7 @@ class StdioTransport:
         self._garbage = 0
         self._tasks: list[asyncio.Task[None]] = []
         self._owner = os.getpid()
+        self._mark = uuid.uuid4().hex
 
     async def __aenter__(self) -> _Streams:
         settings = self._settings
@@ -74,7 +91,7 @@ class StdioTransport:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env=get_default_environment() | settings.env,
+            env=get_default_environment() | settings.env | {_MARK: self._mark},
             cwd=settings.cwd,
             start_new_session=True,
         )
@@ -123,13 +140,17 @@ class StdioTransport:
                     pending, size = [], 0
                 pending.append(rest)
                 size += len(rest)
-                if size > MESSAGE_LIMIT:
-                    self._reason = f"it sent a message of more than {MESSAGE_LIMIT:,} bytes"
+                if size > RESULT_LIMITS.item_bytes:
+                    self._reason = (
+                        f"it sent a message of more than {RESULT_LIMITS.item_bytes:,} bytes"
+                    )
                     return
                 if self._garbage > MOST_GARBAGE:
                     self._reason = "it writes something other than messages to its output"
                     return
             await self._see_end()
+        except OverLimit as excess:
+            self._reason = f"it sent a message with {excess}"
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
             return  # there is no listener any more
         finally:
@@ -150,7 +171,10 @@ class StdioTransport:
         if not line.strip():
             return
         try:
-            message = mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+            if len(line) > _LARGE:
+                message = await asyncio.to_thread(_read_message, line)
+            else:
+                message = _read_message(line)
         except ValueError:
             # Programs print to their output by mistake; said once, then only counted.
             self._garbage += 1
@@ -207,6 +231,7 @@ class StdioTransport:
             if await self._ended():
                 break
         self._signal(_KILL)  # what it may have left behind in its group
+        await asyncio.to_thread(_kill_marked, self._mark)
         await _cancel(drains)
         # A grandchild that escaped may hold the pipes open; our ends are closed all the same.
         transport = getattr(process, "_transport", None)
@@ -232,6 +257,30 @@ class StdioTransport:
                 self._process.terminate()
             else:
                 os.killpg(self._process.pid, number)
+
+
+def _read_message(line: bytes) -> mcp_types.JSONRPCMessage:
+    check_message(line)
+    return mcp_types.jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+
+def check_message(line: bytes) -> None:
+    """Count the JSON values of a message.
+
+    Raises:
+        OverLimit: There are too many.
+    """
+    if len(line) > RESULT_LIMITS.surely_allowed:
+        check_json(line, values=RESULT_LIMITS.total_values, depth=RESULT_LIMITS.depth)
+
+
+def _kill_marked(mark: str) -> None:
+    """Kill the processes that carry the mark in their environment: they left the group of their server."""
+    wanted = f"{_MARK}={mark}".encode()
+    for environment in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError, ValueError):
+            if wanted in environment.read_bytes().split(b"\0"):
+                os.kill(int(environment.parent.name), _KILL)
 
 
 #: The transports whose program was not seen to end.
@@ -273,7 +322,7 @@ def http_transport(
 @asynccontextmanager
 async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGenerator[Any]:
     client = httpx2.AsyncClient(
-        headers=settings.headers,
+        headers={"Accept-Encoding": "identity"} | settings.headers,
         timeout=_TIMEOUT,
         auth=auth,
         transport=_LimitedTransport(httpx2.AsyncHTTPTransport()),
@@ -281,22 +330,30 @@ async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGe
     async with (
         client,
         streamable_http_client(
-            settings.url, http_client=client, max_sse_event_size=MESSAGE_LIMIT
+            settings.url, http_client=client, max_sse_event_size=RESULT_LIMITS.item_bytes
         ) as streams,
     ):
         yield streams
 
 
 class _LimitedTransport(httpx2.AsyncBaseTransport):
-    """Counts what arrives; streams of events are counted event by event by their reader."""
+    """Counts what arrives, decompressed: a reply as a whole, a stream of events line by line."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
         self._inner = inner
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         response = await self._inner.handle_async_request(request)
-        if not response.headers.get("content-type", "").startswith(_EVENT_STREAM):
-            response.stream = _LimitedStream(cast("httpx2.AsyncByteStream", response.stream))
+        encoding = response.headers.pop("content-encoding", "identity")
+        unpacking = decompressor_for(encoding)
+        if unpacking is None and encoding.lower() != "identity":
+            await response.aclose()
+            raise httpx2.ReadError("the reply is compressed in a way that was not asked for")
+        response.stream = _LimitedStream(
+            cast("httpx2.AsyncByteStream", response.stream),
+            unpacking,
+            endless=response.headers.get("content-type", "").startswith(_EVENT_STREAM),
+        )
         return response
 
     async def aclose(self) -> None:
@@ -304,17 +361,52 @@ class _LimitedTransport(httpx2.AsyncBaseTransport):
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    def __init__(self, inner: httpx2.AsyncByteStream) -> None:
+    """Gives out whole lines whose JSON was counted; a reply without newlines is one line."""
+
+    def __init__(
+        self, inner: httpx2.AsyncByteStream, unpacking: Decompressor | None, *, endless: bool
+    ) -> None:
         self._inner = inner
+        self._unpacking = unpacking
+        self._endless = endless
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
+        held: list[bytes] = []
         size = 0
-        async for chunk in self._inner:
+        async for chunk in self._plain():
             size += len(chunk)
-            if size > MESSAGE_LIMIT:
-                message = f"the reply has more than {MESSAGE_LIMIT:,} bytes"
+            if size > RESULT_LIMITS.item_bytes:
+                message = f"the reply has more than {RESULT_LIMITS.item_bytes:,} bytes"
                 raise httpx2.ReadError(message)
-            yield chunk
+            lines, newline, rest = chunk.rpartition(b"\n")
+            held.append(lines)
+            if newline:
+                yield _counted(b"".join(held)) + newline
+                held = [rest]
+                size = len(rest) if self._endless else size
+            else:
+                held[-1] = rest
+        yield _counted(b"".join(held))
+
+    async def _plain(self) -> AsyncIterator[bytes]:
+        async for chunk in self._inner:
+            if self._unpacking is None:
+                yield chunk
+                continue
+            try:
+                for piece in self._unpacking.pieces(chunk):
+                    yield piece
+            except zlib.error:
+                raise httpx2.ReadError("the compressed reply is damaged") from None
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+def _counted(lines: bytes) -> bytes:
+    try:
+        for line in lines.split(b"\n"):
+            check_message(line)
+    except OverLimit as excess:
+        raise httpx2.ReadError(f"the reply has {excess}") from None
+    return lines

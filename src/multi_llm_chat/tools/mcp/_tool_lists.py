@@ -3,12 +3,14 @@
 Rules:
 1. A list has an end: at most ``MOST_PAGES`` pages and ``MOST_ITEMS`` items, no cursor twice. What is beyond
    is left out, and said so.
-2. A tool that only reads runs without asking; any other is asked for, unless the user's settings allow it:
-   hints come from the server and are no more than hints.
-3. The texts of a result are joined by newlines; a resource is its text, or ``[Resource: uri (mime)]``; pictures and
+2. Every tool is asked for, unless the user's settings allow it. Hints come from the server: only those of a server that the
+   user marked ``trusted`` let a tool that reads run without asking, or an interrupted call be repeated.
+3. A schema of more than ``SCHEMA_LIMITS`` costs its tool; said so.
+4. A result has at most ``RESULT_LIMITS.parts`` blocks; what is beyond is left out, and said so. Texts are joined once.
+5. The texts of a result are joined by newlines; a resource is its text, or ``[Resource: uri (mime)]``; pictures and
    sounds are media. ``isError`` is kept.
-4. ``structuredContent`` is used when there is no text and no media: servers repeat it as text.
-5. Nothing a server sends is trusted to be base64, short, or of the type it says.
+6. ``structuredContent`` is used when there is no text and no media: servers repeat it as text.
+7. Nothing a server sends is trusted to be base64, short, or of the type it says.
 """
 
 import base64
@@ -17,7 +19,16 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 import mcp_types
+import msgspec
 
+from multi_llm_chat.data_limits import (
+    MEGABYTE,
+    RESULT_LIMITS,
+    Limits,
+    OverLimit,
+    check_json,
+    in_megabytes,
+)
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject, Media, Text
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
@@ -28,6 +39,10 @@ from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext, ToolO
 MOST_PAGES: Final = 50
 MOST_ITEMS: Final = 1_000
 _LONGEST_DESCRIPTION: Final = 8_000
+#: The schema of one tool, and the bytes of all schemas of one server.
+SCHEMA_LIMITS: Final = Limits(
+    total_bytes=8 * MEGABYTE, item_bytes=MEGABYTE // 4, values=10_000, depth=64
+)
 
 _Item = TypeVar("_Item")
 _Page = TypeVar("_Page", bound="_HasCursor")
@@ -63,14 +78,37 @@ Caller = Callable[[str, JsonObject, ToolContext], Awaitable[object]]
 
 
 def tools_from(
-    listed: Sequence[mcp_types.Tool], settings: ServerSettings, call: Caller
+    listed: Sequence[mcp_types.Tool],
+    settings: ServerSettings,
+    call: Caller,
+    warn: Callable[[str], None],
 ) -> list[Tool]:
-    """The server's tools, without those the settings disable or that have no name."""
-    return [
-        _tool(tool, settings, call)
-        for tool in listed
-        if tool.name.strip() and tool.name not in settings.disabled_tools
-    ]
+    """The server's tools, without those the settings disable, that have no name or too large a schema."""
+    tools: list[Tool] = []
+    left = SCHEMA_LIMITS.total_bytes
+    for tool in listed:
+        if not tool.name.strip() or tool.name in settings.disabled_tools:
+            continue
+        try:
+            left -= _schema_size(tool)
+            if left < 0:
+                raise OverLimit(f"schemas of more than {in_megabytes(SCHEMA_LIMITS.total_bytes)}")
+        except OverLimit as excess:
+            warn(f"its tool {tool.name[:80]!r} is not offered: there are {excess}")
+            continue
+        tools.append(_tool(tool, settings, call))
+    return tools
+
+
+def _schema_size(tool: mcp_types.Tool) -> int:
+    try:
+        text = msgspec.json.encode(tool.input_schema)
+    except (RecursionError, ValueError):
+        raise OverLimit("schemas that cannot be written as JSON") from None
+    if len(text) > SCHEMA_LIMITS.item_bytes:
+        raise OverLimit(f"more than {in_megabytes(SCHEMA_LIMITS.item_bytes)} in its schema")
+    check_json(text, values=SCHEMA_LIMITS.values, depth=SCHEMA_LIMITS.depth)
+    return len(text)
 
 
 def _tool(tool: mcp_types.Tool, settings: ServerSettings, call: Caller) -> Tool:
@@ -88,18 +126,20 @@ def _tool(tool: mcp_types.Tool, settings: ServerSettings, call: Caller) -> Tool:
         settings.name,
         settings.timeout,
         _approval(tool, settings),
-        _resume(tool.annotations),
+        _resume(tool.annotations, settings),
     )
 
 
 def _approval(tool: mcp_types.Tool, settings: ServerSettings) -> Approval:
     hints = tool.annotations
-    reads_only = hints is not None and hints.read_only_hint is True
+    reads_only = settings.trusted and hints is not None and hints.read_only_hint is True
     return "always" if reads_only or tool.name in settings.always_allow else "ask"
 
 
-def _resume(hints: mcp_types.ToolAnnotations | None) -> Resume:
-    if hints is not None and (hints.read_only_hint or hints.idempotent_hint):
+def _resume(hints: mcp_types.ToolAnnotations | None, settings: ServerSettings) -> Resume:
+    if hints is None or not settings.trusted:
+        return "ask"
+    if hints.read_only_hint or hints.idempotent_hint:
         return "retry"
     return "ask"
 
@@ -120,13 +160,20 @@ def output_of(result: mcp_types.CallToolResult) -> ToolOutput:
 def content_parts(blocks: Sequence[mcp_types.ContentBlock]) -> list[Text | Media]:
     """The blocks as text and media, neighbouring texts joined."""
     parts: list[Text | Media] = []
-    for block in blocks:
+    texts: list[str] = []
+    for block in blocks[: RESULT_LIMITS.parts]:
         part = _part(block)
-        last = parts[-1] if parts else None
-        if isinstance(part, Text) and isinstance(last, Text):
-            parts[-1] = Text(f"{last.content}\n{part.content}")
-        else:
-            parts.append(part)
+        if isinstance(part, Text):
+            texts.append(part.content)
+            continue
+        if texts:
+            parts.append(Text("\n".join(texts)))
+            texts = []
+        parts.append(part)
+    if len(blocks) > RESULT_LIMITS.parts:
+        texts.append(f"[{len(blocks) - RESULT_LIMITS.parts:,} more parts are left out]")
+    if texts:
+        parts.append(Text("\n".join(texts)))
     return parts
 
 

@@ -5,7 +5,8 @@ Rules:
 2. ``${NAME}`` and ``${NAME:-default}`` are replaced in every string of an entry; a name that is not set
    and has no default makes the entry unusable, rather than sending a server half a secret.
 3. An entry has a ``command`` (a program of this machine) or a ``url`` (streamable HTTP), not both.
-4. Unknown keys are other programs' and ignored. Nothing here starts or contacts anything.
+4. ``trusted`` is the user's word alone: without it the hints of a server lower no policy.
+5. Unknown keys are other programs' and ignored. Nothing here starts or contacts anything.
 """
 
 import os
@@ -45,6 +46,7 @@ class ServerSettings(Struct, frozen=True):
         startup_timeout: Seconds until it must have answered and listed its tools.
         sampling: Whether it may ask the model, if the program allows that at all.
         oauth: Whether to sign in where the server demands it.
+        trusted: Whether its hints are believed: tools that it calls read-only run without asking.
     """
 
     name: str
@@ -61,6 +63,7 @@ class ServerSettings(Struct, frozen=True):
     startup_timeout: float = STARTUP_TIMEOUT
     sampling: bool = False
     oauth: bool = True
+    trusted: bool = False
 
 
 class ReadServers(Struct, frozen=True):
@@ -87,6 +90,7 @@ class _Entry(Struct, rename="camel"):
     startup_timeout: float = STARTUP_TIMEOUT
     sampling: bool = False
     oauth: Any = True
+    trusted: bool = False
 
 
 #: Other programs' words for our keys.
@@ -163,6 +167,7 @@ def _read(name: str, entry: object, variables: Mapping[str, str]) -> ServerSetti
         read.startup_timeout,
         read.sampling,
         read.oauth is not False,
+        read.trusted,
     )
 
 

@@ -183,9 +183,12 @@ async def _decide(context: RequestContext, body: ActionBody) -> None:
 
 def _always_allow(context: RequestContext, tool: str) -> None:
     """Let a tool run without a question from now on, and save it in the settings."""
+    source, original = context.hub.workspace.tools.origin(tool)
 
     def change(document: Any, _settings: Settings) -> None:
-        document.setdefault("tools", {}).setdefault("rules", {})[tool] = "always"
+        # With its source: a tool of another server may come by the same name.
+        rules = document.setdefault("tools", {}).setdefault("rules", {})
+        rules[f"{source}/{original}"] = "always"
 
     change_settings(context.hub.workspace.folders, change)
     context.hub.workspace.tools.set_approval(tool, "always")
