@@ -31,7 +31,7 @@ from tests.runs.worker_processes import begin
 from tests.store.processes import SLOW
 
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.runs.owner import host_name, is_dead
+from multi_llm_chat.runs.owner import is_dead, process_name
 from multi_llm_chat.store import Transaction, list_runs, open_store, take_run
 from multi_llm_chat.testing.simulator import Gate, Say
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
@@ -158,7 +158,7 @@ def test_a_worker_that_stands_still_in_a_transaction_does_not_keep_its_runs(post
 @pytest.mark.skipif(sys.platform != "linux", reason="how others are told apart is Linux's way")
 def test_a_process_that_has_ended_is_dead_even_if_nobody_has_asked_how():
     process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    owner = f"{host_name()}:{process.pid}:holder/run"
+    owner = f"{process_name(process.pid)}:holder/run"
     assert not is_dead(owner)
     process.kill()
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # it has ended, and is still listed
