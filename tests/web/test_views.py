@@ -1,6 +1,7 @@
 """Values of the page: tables, hues, the order of answers, windows of exchanges, the source of an answer."""
 
 import json
+import re
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
@@ -8,9 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.web.payloads import PAYLOADS
 
-from multi_llm_chat.events import NativeItem
-from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin, Part, Text, Turn
+from multi_llm_chat.events import NativeItem, ToolStarted
+from multi_llm_chat.history.values import (
+    Extras,
+    JsonObject,
+    Native,
+    Origin,
+    Part,
+    Text,
+    ToolCall,
+    Turn,
+)
 from multi_llm_chat.store import Placed
+from multi_llm_chat.tools.approval import ApprovalRequest
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.exchange_groups import (
     EXCHANGES_PER_PAGE,
@@ -25,6 +36,8 @@ from multi_llm_chat.web.views import (
     SourcesSegment,
     StepSegment,
     TextSegment,
+    ToolSegment,
+    format_arguments,
     hue_of,
     read_table,
 )
@@ -194,3 +207,27 @@ def test_the_step_of_a_provider_is_shown_in_words():
     live = LiveAnswer(PageAnswer("run", "claude", 2))
     live.apply(NativeItem(item=Native("web_search_call", "uuid v7 index size")))
     assert live.view.segments == (step,)
+
+
+@given(st.text(st.characters(codec="utf-8"), max_size=200))
+def test_no_hidden_character_of_an_argument_stays_hidden(value: str):
+    ((name, shown),) = format_arguments(ToolCall("run", {"\u202ecommand": value}, "1"), whole=True)
+    assert name == "⟨U+202E⟩command"
+    assert all(character.isprintable() or character in "\n\t" for character in shown)
+    kept = re.sub(r"⟨U\+([0-9A-F]{4,6})⟩", lambda found: chr(int(found[1], 16)), shown)
+    assert "⟨" in value or kept == value  # nothing is lost
+
+
+def test_what_is_approved_is_shown_whole():
+    call = ToolCall("run", {"command": "echo hi\n" * 10_000 + "rm -rf /"}, "1")
+    answer = LiveAnswer(PageAnswer("run", "claude", 2))
+    answer.apply(ToolStarted(call))
+    answer.ask_approval(ApprovalRequest(call, "run", "shell", "Adds.\u202e"), "key")
+    (card,) = answer.view.segments
+    assert isinstance(card, ToolSegment)
+    assert card.rows == (("command", call.arguments["command"]),)
+    assert (card.source, card.description) == ("shell", "Adds.⟨U+202E⟩")
+    answer.end_approval("key")
+    (card,) = answer.view.segments
+    assert isinstance(card, ToolSegment)
+    assert len(card.rows[0][1]) < 21_000

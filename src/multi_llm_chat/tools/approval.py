@@ -7,13 +7,15 @@ Rules:
    it holds for the one call.
 4. Who allows an interrupted call to be made again is not asked a second time whether it may run.
 5. A refusal says to the model who refused and why, so that it does not try the same again.
+6. What is approved is what runs: a card or a terminal shows all of its arguments, through ``visible_text``.
 """
 
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Literal, TypeAlias, cast
+from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
@@ -22,6 +24,25 @@ from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, NotRun
 
 _LOGGER = logging.getLogger(__name__)
+
+
+#: Characters that count as printable but show nothing: fillers, joiners and variation selectors (not U+FE0F, which
+#: many emoji end with). https://www.unicode.org/reports/tr36/ lists what they are abused for.
+_SHOWS_NOTHING: Final = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]"
+)
+
+
+def visible_text(text: str) -> str:
+    """The text with every invisible, bidirectional or control character as ``⟨U+202E⟩``; line feeds and tabs stay."""
+    if text.isprintable() and not _SHOWS_NOTHING.search(text):
+        return text
+    return "".join(
+        character
+        if character in "\n\t" or (character.isprintable() and not _SHOWS_NOTHING.match(character))
+        else f"⟨U+{ord(character):04X}⟩"
+        for character in text
+    )
 
 
 class Allow(Struct, frozen=True):

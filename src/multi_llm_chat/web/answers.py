@@ -24,7 +24,7 @@ from multi_llm_chat.events import (
     ToolStarted,
 )
 from multi_llm_chat.history.values import ToolCall
-from multi_llm_chat.tools.approval import ApprovalRequest
+from multi_llm_chat.tools.approval import ApprovalRequest, visible_text
 from multi_llm_chat.web.history_view import ToolOrigin, step_view, tool_view
 from multi_llm_chat.web.markdown import IncrementalMarkdown
 from multi_llm_chat.web.oplog import Change
@@ -36,6 +36,8 @@ from multi_llm_chat.web.views import (
     TextSegment,
     ThinkingSegment,
     ToolSegment,
+    format_arguments,
+    truncate,
 )
 
 
@@ -122,8 +124,9 @@ class LiveAnswer:
             return []
         details = {
             "source": request.source,
-            "description": request.description,
+            "description": visible_text(request.description),
             "interrupted": request.interrupted,
+            "rows": format_arguments(request.call, whole=True),
         }
         return [self._update(at, state="waiting", question=question, **details)]
 
@@ -131,7 +134,8 @@ class LiveAnswer:
         """Remove the approval buttons."""
         for at, segment in enumerate(self._segments):
             if isinstance(segment, ToolSegment) and segment.question == question:
-                return [self._update(at, state="running", question="")]
+                rows = tuple((name, truncate(value)) for name, value in segment.rows)
+                return [self._update(at, state="running", question="", rows=rows)]
         return []
 
     @property

@@ -41,6 +41,7 @@ from multi_llm_chat.store import (
     siblings,
     totals,
 )
+from multi_llm_chat.tools.approval import visible_text
 from multi_llm_chat.web.cited_text import read_sources, render_text
 from multi_llm_chat.web.exchange_groups import turns_by_run
 from multi_llm_chat.web.markdown import render_markdown
@@ -403,7 +404,7 @@ def tool_view(
         state,
         source,
         rows=format_arguments(call),
-        raw=call.raw_arguments or "" if call.error else "",
+        raw=visible_text(call.raw_arguments or "") if call.error else "",
         result=text,
         seconds=seconds,
     )

@@ -23,6 +23,7 @@ from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.store import ErrorRecord
+from multi_llm_chat.tools.approval import visible_text
 from multi_llm_chat.tools.mcp import Elicitation
 
 # Ids in URLs.
@@ -51,7 +52,7 @@ def id_of(segment: str) -> str:
 
 # Views.
 
-#: Longer results and arguments are truncated in the page; the history has them whole.
+#: Longer results and arguments are truncated in the page; the history has them whole, and an approval request shows them whole.
 MOST_CHARACTERS: Final = 20_000
 
 ToolState: TypeAlias = Literal["writing", "waiting", "running", "done", "failed"]
@@ -301,11 +302,20 @@ def attachment(media: Media, identifier: str, source: str) -> PageAttachment:
 PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
-def format_arguments(call: ToolCall) -> tuple[tuple[str, str], ...]:
-    """The arguments, each with its value: text as it is, everything else as JSON."""
-    return tuple(
-        (name, truncate(value if isinstance(value, str) else compact_json(value)))
+def format_arguments(call: ToolCall, *, whole: bool = False) -> tuple[tuple[str, str], ...]:
+    """The arguments, each with its value: text as it is, everything else as JSON; hidden characters are made visible.
+
+    Args:
+        call: The call.
+        whole: Whether long values are left as they are: what a user approves must be all that runs.
+    """
+    written = (
+        (name, value if isinstance(value, str) else compact_json(value))
         for name, value in call.arguments.items()
+    )
+    return tuple(
+        (visible_text(name), visible_text(value if whole else truncate(value)))
+        for name, value in written
     )
 
 

@@ -42,7 +42,7 @@ from multi_llm_chat.cli.terminal.boards import Board
 from multi_llm_chat.cli.terminal.words import argument_lines
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
+from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny, visible_text
 from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
 
 if sys.platform != "win32":
@@ -369,7 +369,9 @@ def _question_lines(request: ApprovalRequest) -> list[Line]:
         question = f"? {name} was interrupted and may have done its work. Run it again?"
     lines = [("bold fg:ansiyellow", question)]
     if request.description:
-        lines.append(("fg:ansibrightblack", f"  {one_line(request.description)[:200]}"))
+        lines.append(
+            ("fg:ansibrightblack", f"  {one_line(visible_text(request.description))[:200]}")
+        )
     return lines
 
 

@@ -28,6 +28,7 @@ from multi_llm_chat.errors import (
 )
 from multi_llm_chat.events import FinishReason, StopReason, Usage
 from multi_llm_chat.history.values import Media, Text, ToolCall, ToolResult
+from multi_llm_chat.tools.approval import visible_text
 
 _LONGEST_VALUE: Final = 60
 _SECONDS_AN_HOUR: Final = 3600
@@ -103,13 +104,13 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def argument_lines(call: ToolCall) -> list[str]:
-    """The arguments in full, a line each at least, to be judged before a tool runs."""
+    """The arguments in full, a line each at least, to be judged before a tool runs; hidden characters are made visible."""
     if call.error is not None:
-        return sanitize(call.raw_arguments or "").split("\n")
+        return visible_text(call.raw_arguments or "").split("\n")
     return [
         line
         for name, value in call.arguments.items()
-        for line in _named(one_line(name), sanitize(_written(value)).split("\n"))
+        for line in _named(one_line(visible_text(name)), visible_text(_written(value)).split("\n"))
     ]
 
 
