@@ -102,8 +102,9 @@ def run_server(
     metrics_token: str = "",
     shows_components: bool = False,
     prepare: Callable[[Hub], object] = lambda _hub: None,
+    **limits: Any,
 ) -> Generator[RunningServer]:
-    """Run a server in a thread; its files are below the folder. ``prepare`` is called before it serves."""
+    """Run a server in a thread; its files are below the folder. ``prepare`` is called before it serves, ``limits`` are further options."""
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)
     with Simulator(script) as simulator:
@@ -125,7 +126,9 @@ def run_server(
             metrics_token=metrics_token,
         )
         listening = socket.create_server(("127.0.0.1", 0))
-        options = ServerOptions(port=listening.getsockname()[1], shows_components=shows_components)
+        options = ServerOptions(
+            port=listening.getsockname()[1], shows_components=shows_components, **limits
+        )
         server = make_server(hub, access, options)
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()

@@ -1,10 +1,13 @@
 """Signing in, permissions, and protection against other sites."""
 
+import asyncio
 from pathlib import Path
 
 import httpx2
 import pytest
 from argon2 import PasswordHasher
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.web.server_process import RunningServer, form_token, run_server
 
 from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
@@ -216,19 +219,98 @@ def test_the_password_signs_in(tmp_path: Path):
         assert foreign.status_code == 403
 
 
-def test_many_wrong_passwords_delay_the_next_try():
+def quick_hash(password: str) -> str:
+    return PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash(password)
+
+
+def test_many_wrong_passwords_delay_the_place_they_come_from_and_no_other():
     now = 0.0
-    quick = PasswordHasher(time_cost=1, memory_cost=64, parallelism=1).hash("correct horse")
-    access = AccessPolicy(b"secret", password_hash=quick, clock=lambda: now)
-    for _ in range(6):
-        assert not access.check_password("wrong")
-        now += access.wait
-    assert not access.check_password("wrong")
-    assert access.wait > 1
-    assert not access.check_password("correct horse")
-    now += access.wait
-    assert access.check_password("correct horse")
-    assert access.wait == 0
+    access = AccessPolicy(b"secret", password_hash=quick_hash("correct horse"), clock=lambda: now)
+    guesser, owner = access.place_of("203.0.113.9", ""), access.place_of("198.51.100.2", "")
+    device = access.place_of("203.0.113.9", access.new_device())
+
+    async def check() -> None:
+        nonlocal now
+        for _ in range(6):
+            assert not await access.check_password("wrong", guesser)
+            now += access.wait(guesser)
+        assert not await access.check_password("wrong", guesser)
+        assert access.wait(guesser) > 1
+        assert not await access.check_password("correct horse", guesser)
+        # A known device is let in from the same address, and so is every other address.
+        assert await access.check_password("correct horse", device)
+        assert await access.check_password("correct horse", owner)
+        now += access.wait(guesser)
+        assert await access.check_password("correct horse", guesser)
+        assert access.wait(guesser) == 0
+
+    asyncio.run(check())
+
+
+def test_one_place_tries_one_password_at_a_time():
+    access = AccessPolicy(b"secret", password_hash=quick_hash("correct horse"))
+
+    async def check() -> list[bool]:
+        return await asyncio.gather(
+            *(access.check_password("correct horse", "address x") for _ in range(20))
+        )
+
+    assert asyncio.run(check()).count(True) == 1
+
+
+@given(st.text(max_size=40))
+def test_a_device_that_was_not_signed_here_is_an_address(cookie: str):
+    access = AccessPolicy(b"secret")
+    assert access.place_of("203.0.113.9", cookie) == "address 203.0.113.9"
+    foreign = AccessPolicy(b"other").new_device()
+    assert access.place_of("2001:db8::1", foreign) == access.place_of("2001:db8::2", cookie)
+
+
+def test_signing_out_ends_the_session_for_every_copy_of_its_cookie(server: RunningServer):
+    with server.signed_in_client() as owner, server.signed_in_client() as other:
+        stolen = owner.cookies["mlc_session"]
+        with httpx2.Client(base_url=server.url, cookies={"mlc_session": stolen}) as thief:
+            assert thief.get("/").status_code == 200
+            assert owner.post("/logout").status_code == 200
+            assert thief.get("/").status_code == 401
+        assert other.get("/").status_code == 200
+
+
+def test_sessions_are_listed_and_can_be_ended(server: RunningServer):
+    with server.signed_in_client() as one, server.signed_in_client() as other:
+        listed = one.get("/sessions").json()["sessions"]
+        (own,) = [each for each in listed if each["is_this"]]
+        assert own["browser"].startswith("python-httpx")
+        (foreign,) = [each for each in other.get("/sessions").json()["sessions"] if each["is_this"]]
+        assert one.post("/sessions/end", json={"id": foreign["id"]}).status_code == 200
+        assert other.get("/").status_code == 401
+        assert one.post("/sessions/end", json={"id": foreign["id"]}).status_code == 400
+        assert one.get("/").status_code == 200
+
+
+def test_sessions_outlive_the_server_and_are_shared_by_servers_of_one_folder(tmp_path: Path):
+    now = 1000.0
+    kept = FileSecrets(tmp_path / "web.json")
+    first = AccessPolicy(b"secret", sessions=kept, clock=lambda: now)
+    second = AccessPolicy(b"secret", sessions=kept, clock=lambda: now)
+    session = first.new_session("anna")
+    assert second.user_of(session) == "anna"
+    assert not first.end_session("bert", first.session_id(session))
+    assert first.end_session("anna", first.session_id(session))
+    now += 10
+    assert second.user_of(session) is None
+
+
+def test_a_link_is_used_up_and_leaves_the_address_also_when_signed_in(server: RunningServer):
+    link = f"{server.link('/c/one')}&around=two"
+    with server.signed_in_client() as visitor, httpx2.Client() as stranger:
+        answer = visitor.get(link)
+        assert answer.headers["location"] == "/c/one?around=two"
+        assert stranger.get(link).status_code == 401
+    with httpx2.Client() as stranger:
+        token = server.access.new_link()
+        answer = stranger.get(f"{server.url}//evil.example/x?token={token}")
+        assert answer.headers["location"] == "/evil.example/x"
 
 
 def test_users_of_a_proxy_see_only_their_own_conversations(tmp_path: Path):

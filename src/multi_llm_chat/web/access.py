@@ -4,12 +4,18 @@ Rules:
 1. On the loopback interface a browser signs in with the link that the terminal prints. A link works once, in one browser.
 2. On other interfaces a browser signs in with the password, or the configured proxy names the user in a header. The header is
    ignored unless the request comes from the proxy's address.
-3. A session is a signed cookie. The server stores no sessions, and a new secret ends all of them.
-4. After some wrong passwords the next try has to wait, longer each time.
-5. Metrics are open to programs on this machine; others need the token. A request that a proxy has forwarded does not count as
+3. A session is a signed cookie with an id. The ids that may be used are kept with the secret: signing out ends a session, and so
+   does a new secret, all of them.
+4. After some wrong passwords the next try from the same place has to wait, longer each time. The place is the device, if it was
+   signed in before (a signed cookie says so), else the network address: guesses delay the place they come from, not the owner. One place
+   tries one password at a time. Above ``MANY_WRONG`` wrong passwords from everywhere, places that are not known devices
+   wait a second more.
+5. Signatures and tokens are compared in constant time; hashing a password happens in a thread.
+6. Metrics are open to programs on this machine; others need the token. A request that a proxy has forwarded does not count as
    coming from this machine.
 """
 
+import asyncio
 import base64
 import binascii
 import hashlib
@@ -20,24 +26,36 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from multi_llm_chat.config.secrets import SecretStore
+from multi_llm_chat.config.secrets import MemorySecrets, SecretStore
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.store import LOCAL_USER
 
 #: How long a browser stays signed in.
 SESSION_SECONDS: Final = 30 * 24 * 3600
 
+#: How long a browser is a known device after it has signed in.
+DEVICE_SECONDS: Final = 365 * 24 * 3600
+
 #: From this many wrong passwords on the next try has to wait; the longest wait, in seconds.
 WRONG_BEFORE_DELAY: Final = 4
 LONGEST_WAIT: Final = 60.0
+
+#: Wrong passwords from all places after which unknown devices wait; the places that are remembered; the sessions of all users.
+MANY_WRONG: Final = 100
+MOST_PLACES: Final = 10_000
+MOST_SESSIONS: Final = 1_000
 
 #: Headers that proxies add to requests they forward.
 _FORWARDING_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via")
 
 _SECRET: Final = "session-secret"  # noqa: S105  a name, not a secret
 _PASSWORD: Final = "password-hash"  # noqa: S105  a name, not a secret
+_SESSIONS: Final = "sessions"
+#: How long sessions that were read are believed.
+_FRESH_SECONDS: Final = 5.0
 
 
 class Proxy(Struct, frozen=True):
@@ -46,6 +64,24 @@ class Proxy(Struct, frozen=True):
     header: str
     addresses: tuple[str, ...] = ("127.0.0.1", "::1")
     admins: tuple[str, ...] = ()
+
+
+class SignedInBrowser(Struct, frozen=True):
+    """A browser that is signed in: since when and until when (seconds since 1970), and what it calls itself."""
+
+    id: str
+    user: str
+    began: float
+    ends: float
+    browser: str = ""
+
+
+class _Tries(Struct):
+    """The wrong passwords of one place."""
+
+    wrong: int = 0
+    locked_until: float = 0.0
+    is_checking: bool = False
 
 
 class AccessPolicy:
@@ -58,6 +94,7 @@ class AccessPolicy:
         hosts: Host names of this server, in addition to ``localhost`` and IP addresses.
         is_encrypted: Whether browsers use https.
         metrics_token: Lets programs on other machines read the metrics.
+        sessions: Where the sessions are kept; in memory when not given.
         clock: Seconds since 1970.
     """
 
@@ -70,6 +107,7 @@ class AccessPolicy:
         hosts: tuple[str, ...] = (),
         is_encrypted: bool = False,
         metrics_token: str = "",
+        sessions: SecretStore | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._secret = secret
@@ -80,8 +118,10 @@ class AccessPolicy:
         self._hosts = frozenset(host.lower() for host in hosts) | {"localhost"}
         self._clock = clock
         self._links: set[str] = set()
+        self._kept: SecretStore = sessions or MemorySecrets()
+        self._sessions = self._read_sessions()
+        self._tries: dict[str, _Tries] = {}
         self._wrong_passwords = 0
-        self._locked_until = 0.0
 
     # Links.
 
@@ -100,23 +140,72 @@ class AccessPolicy:
 
     # Sessions.
 
-    def new_session(self, user: str = LOCAL_USER) -> str:
+    def new_session(self, user: str = LOCAL_USER, browser: str = "") -> str:
         """The value of a session cookie for a user."""
+        now = self._clock()
+        session = SignedInBrowser(
+            secrets.token_hex(8), user, now, now + SESSION_SECONDS, browser[:200]
+        )
+        living = [each for each in self._read_sessions().values() if each.ends > now]
+        newest = sorted(living, key=lambda each: each.began)[-(MOST_SESSIONS - 1) :]
+        self._write_sessions({each.id: each for each in (*newest, session)})
         encoded_user = base64.urlsafe_b64encode(user.encode()).decode()
-        payload = f"{encoded_user}.{int(self._clock()) + SESSION_SECONDS}.{secrets.token_hex(8)}"
+        payload = f"{encoded_user}.{int(session.ends)}.{session.id}"
         return f"{payload}.{self._sign('session', payload)}"
 
     def user_of(self, cookie: str) -> str | None:
-        """The user of a session; None if it is invalid or has expired."""
+        """The user of a session; None if it is invalid, has expired or was ended."""
         payload, _, signature = cookie.rpartition(".")
-        if not hmac.compare_digest(signature.encode(), self._sign("session", payload).encode()):
+        if not is_same(signature, self._sign("session", payload)):
             return None
         try:
-            encoded_user, expires, _ = payload.split(".")
+            encoded_user, expires, identifier = payload.split(".")
             user = base64.urlsafe_b64decode(encoded_user).decode()
         except (ValueError, binascii.Error):
             return None
-        return user if int(expires) > self._clock() else None
+        # Another server of this folder may have signed in, or ended the session.
+        if identifier not in self._sessions or self._clock() - self._read_at > _FRESH_SECONDS:
+            self._sessions = self._read_sessions()
+        is_open = identifier in self._sessions and int(expires) > self._clock()
+        return user if is_open else None
+
+    def sessions_of(self, user: str) -> list[SignedInBrowser]:
+        """The browsers in which a user is signed in, the newest first."""
+        self._sessions = self._read_sessions()
+        found = [
+            each
+            for each in self._sessions.values()
+            if each.user == user and each.ends > self._clock()
+        ]
+        return sorted(found, key=lambda each: each.began, reverse=True)
+
+    def end_session(self, user: str, identifier: str) -> bool:
+        """End a session of a user; return whether there was one."""
+        kept = self._read_sessions()
+        found = kept.get(identifier)
+        if found is None or found.user != user:
+            return False
+        del kept[identifier]
+        self._write_sessions(kept)
+        return True
+
+    def session_id(self, cookie: str) -> str:
+        """The id in a valid session cookie; empty for any other text."""
+        return "" if self.user_of(cookie) is None else cookie.split(".")[2]
+
+    def _read_sessions(self) -> dict[str, SignedInBrowser]:
+        self._read_at = self._clock()
+        try:
+            listed = msgspec.json.decode(
+                self._kept.read(_SESSIONS) or "[]", type=list[SignedInBrowser]
+            )
+        except msgspec.DecodeError:
+            return {}
+        return {each.id: each for each in listed}
+
+    def _write_sessions(self, sessions: dict[str, SignedInBrowser]) -> None:
+        self._kept.write(_SESSIONS, msgspec.json.encode(list(sessions.values())).decode())
+        self._sessions = sessions
 
     def form_token(self, identity: str) -> str:
         """The token that a page of this identity sends with every change (against CSRF)."""
@@ -127,28 +216,51 @@ class AccessPolicy:
 
     # The password.
 
-    @property
-    def wait(self) -> float:
-        """Seconds until the next password is checked."""
-        return max(0.0, self._locked_until - self._clock())
+    def new_device(self) -> str:
+        """The value of a cookie for a browser that has signed in."""
+        identifier = secrets.token_hex(8)
+        return f"{identifier}.{self._sign('device', identifier)}"
 
-    def check_password(self, password: str) -> bool:
-        """Whether the password is right; slow on purpose."""
-        from argon2 import PasswordHasher  # noqa: PLC0415  needed only with a password
-        from argon2.exceptions import Argon2Error, InvalidHashError  # noqa: PLC0415  as above
+    def place_of(self, address: str, device: str) -> str:
+        """Where a password comes from: a known device, else the network address."""
+        identifier, _, signature = device.partition(".")
+        if identifier and is_same(signature, self._sign("device", identifier)):
+            return f"device {identifier}"
+        if ":" in address and _is_address(address):  # one household has a whole network
+            return f"address {ipaddress.ip_network(f'{address}/64', strict=False)}"
+        return f"address {address}"
 
-        if self.password_hash is None or self.wait:
+    def wait(self, place: str) -> float:
+        """Seconds until the next password from this place is checked."""
+        tries = self._tries.get(place)
+        if tries is None:
+            return 0.0
+        return 1.0 if tries.is_checking else max(0.0, tries.locked_until - self._clock())
+
+    async def check_password(self, password: str, place: str) -> bool:
+        """Whether the password is right; slow on purpose, in a thread."""
+        if self.password_hash is None or self.wait(place):
             return False
+        tries = self._tries.setdefault(place, _Tries())
+        while len(self._tries) > MOST_PLACES:
+            self._tries.pop(next(iter(self._tries)))
+        tries.is_checking = True
         try:
-            PasswordHasher().verify(self.password_hash, password)
-        except (Argon2Error, InvalidHashError):
-            self._wrong_passwords += 1
-            if self._wrong_passwords >= WRONG_BEFORE_DELAY:
-                delay = min(LONGEST_WAIT, 2.0 ** (self._wrong_passwords - WRONG_BEFORE_DELAY))
-                self._locked_until = self._clock() + delay
-            return False
-        self._wrong_passwords = 0
-        return True
+            if self._wrong_passwords >= MANY_WRONG and not place.startswith("device "):
+                await asyncio.sleep(1.0)
+            is_right = await asyncio.to_thread(_is_password, self.password_hash, password)
+        finally:
+            tries.is_checking = False
+        if is_right:
+            self._tries.pop(place, None)
+            self._wrong_passwords = 0
+            return True
+        tries.wrong += 1
+        self._wrong_passwords += 1
+        if tries.wrong >= WRONG_BEFORE_DELAY:
+            delay = min(LONGEST_WAIT, 2.0 ** min(tries.wrong - WRONG_BEFORE_DELAY, 10))
+            tries.locked_until = self._clock() + delay
+        return False
 
     # The request.
 
@@ -222,6 +334,21 @@ def _is_address(name: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+def is_same(given: str, expected: str) -> bool:
+    """Compare a token or signature in constant time."""
+    return hmac.compare_digest(given.encode(errors="replace"), expected.encode())
+
+
+def _is_password(password_hash: str, password: str) -> bool:
+    from argon2 import PasswordHasher  # noqa: PLC0415  needed only with a password
+    from argon2.exceptions import Argon2Error, InvalidHashError  # noqa: PLC0415  as above
+
+    try:
+        return PasswordHasher().verify(password_hash, password)
+    except (Argon2Error, InvalidHashError):
+        return False
 
 
 def _digest(token: str) -> str:

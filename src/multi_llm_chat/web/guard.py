@@ -6,26 +6,33 @@ Rules:
    rule of its own.
 3. A request that changes something must come from our own page: its origin is this server, and its form token is right.
 4. Every response forbids the browser everything that our pages do not need.
-5. A body is not read beyond its limit.
+5. A body is not read beyond its limit, and the body of a stranger's request arrives within ``STRANGER_SECONDS``.
+6. A link that signs in is used up by the first request that has it, also of a browser that is signed in, and taken out of the
+   address.
 """
 
+import asyncio
 import http.cookies
 from collections.abc import Mapping
 from typing import Any, Final
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from multi_llm_chat.web.access import SESSION_SECONDS, AccessPolicy
+from multi_llm_chat.web.access import DEVICE_SECONDS, SESSION_SECONDS, AccessPolicy, is_same
 
 COOKIE: Final = "mlc_session"
+DEVICE_COOKIE: Final = "mlc_device"
 FORM_TOKEN: Final = "x-form-token"  # noqa: S105  a name, not a secret
 
 #: Bytes of a body: of a message with its files, and of an import.
 LARGEST_BODY: Final = 40_000_000
 LARGEST_IMPORT: Final = 500_000_000
+#: The body of a request without a session: a password.
+LARGEST_OF_STRANGERS: Final = 10_000
+STRANGER_SECONDS: Final = 10.0
 
 POLICY: Final = "; ".join(
     (
@@ -79,8 +86,13 @@ class Guard:
             await refusal(scope, receive, guarded)
             return
         limit = LARGEST_IMPORT if scope["path"] == "/import" else LARGEST_BODY
+        if scope["state"]["user"] is None:
+            receive, limit = _in_time(receive), LARGEST_OF_STRANGERS
         try:
             await self._app(scope, _limited(receive, limit), guarded)
+        except TimeoutError:
+            response = JSONResponse({"error": "The request took too long."}, 408)
+            await response(scope, receive, guarded)
         except BodyTooLargeError:
             response = JSONResponse({"error": "That is too large."}, 413)
             await response(scope, receive, guarded)
@@ -102,6 +114,9 @@ class Guard:
             return JSONResponse(
                 {"error": "The request did not come from this page. Reload the page."}, 403
             )
+        linked = self._follow_link(scope, headers, user)
+        if linked is not None:
+            return linked
         if user is not None or scope["path"] in _PUBLIC or scope["path"].startswith(_PUBLIC[0]):
             return None
         return self._refuse_unknown(scope, headers)
@@ -115,7 +130,7 @@ class Guard:
         )
         if proxy_user is not None:
             return f"proxy:{proxy_user}", proxy_user
-        cookie = _cookie(headers.get("cookie", ""))
+        cookie = read_cookie(headers.get("cookie", ""))
         return cookie, self._access.user_of(cookie) if cookie and proxy is None else None
 
     def _is_from_our_page(self, scope: Scope, headers: Headers, identity: str) -> bool:
@@ -124,34 +139,53 @@ class Guard:
             return False
         if scope["path"] == "/login":  # there is no session yet; the password decides
             return True
-        return headers.get(FORM_TOKEN, "") == self._access.form_token(identity)
+        return is_same(headers.get(FORM_TOKEN, ""), self._access.form_token(identity))
+
+    def _follow_link(self, scope: Scope, headers: Headers, user: str | None) -> Response | None:
+        """Use up the link in the address and sign in by it; None if there is no link, or it is not valid."""
+        if scope["method"] != "GET":
+            return None
+        query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
+        tokens = [value for name, value in query if name == "token"]
+        redeemed = [self._access.redeem(token) for token in tokens]  # all of them are used up
+        is_valid = True in redeemed
+        if not tokens or (user is None and not is_valid):
+            return None
+        rest = urlencode([pair for pair in query if pair[0] != "token"])
+        path = quote(scope["path"].replace("\\", "/"), safe="/~:@!$&'()*+,;=-._")
+        place = "/" + path.lstrip("/")  # never another host: //evil.example
+        response = RedirectResponse(f"{place}?{rest}" if rest else place, 303)
+        if user is None:
+            sign_in(response, self._access, headers.get("user-agent", ""))
+        return response
 
     def _refuse_unknown(self, scope: Scope, headers: Headers) -> Response:
-        token = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])[0]
-        if scope["method"] == "GET" and token and self._access.redeem(token):
-            response = RedirectResponse(scope["path"], 303)
-            sign_in(response, self._access)
-            return response
         if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
             return RedirectResponse("/login", 303)
         return JSONResponse({"error": "You are not signed in."}, 401)
 
 
-def sign_in(response: Response, access: AccessPolicy) -> None:
-    """Set the session cookie."""
-    response.set_cookie(
-        COOKIE,
-        access.new_session(),
-        max_age=SESSION_SECONDS,
-        httponly=True,
-        samesite="strict",
-        secure=access.is_encrypted,
-    )
+def sign_in(response: Response, access: AccessPolicy, browser: str) -> None:
+    """Set the cookies of the session and of the device."""
+    values = {
+        COOKIE: (access.new_session(browser=browser), SESSION_SECONDS),
+        DEVICE_COOKIE: (access.new_device(), DEVICE_SECONDS),
+    }
+    for name, (value, seconds) in values.items():
+        response.set_cookie(
+            name,
+            value,
+            max_age=seconds,
+            httponly=True,
+            samesite="strict",
+            secure=access.is_encrypted,
+        )
 
 
-def _cookie(header: str) -> str:
+def read_cookie(header: str, name: str = COOKIE) -> str:
+    """The value of a cookie; empty if there is none."""
     try:
-        found = http.cookies.SimpleCookie(header).get(COOKIE)
+        found = http.cookies.SimpleCookie(header).get(name)
     except http.cookies.CookieError:
         return ""
     return found.value if found else ""
@@ -167,6 +201,23 @@ def _with_headers(send: Send, cache_control: str) -> Send:
         await send(message)
 
     return guarded
+
+
+def _in_time(receive: Receive) -> Receive:
+    """Receive a body within the time of strangers; what follows it (the end of the connection) has no limit."""
+    deadline = asyncio.get_running_loop().time() + STRANGER_SECONDS
+    is_whole = False
+
+    async def timed() -> Any:
+        nonlocal is_whole
+        if is_whole:
+            return await receive()
+        async with asyncio.timeout_at(deadline):
+            message = await receive()
+        is_whole = not message.get("more_body", False)
+        return message
+
+    return timed
 
 
 def _limited(receive: Receive, limit: int) -> Receive:

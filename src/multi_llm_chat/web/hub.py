@@ -12,6 +12,7 @@ Rules:
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final
 
 from multi_llm_chat.chat.chat_service import ChatService
@@ -139,7 +140,8 @@ class Hub:
             self._conversations[scope] = LiveConversation(
                 service, lambda: self._on_list_changed(user), self._resume, self.origin
             )
-        return self._conversations[scope]
+        live = self._conversations[scope] = self._conversations.pop(scope)  # the last to be closed
+        return live
 
     def _warm_up(self) -> None:
         """Load in the background what the first answer needs."""
@@ -174,9 +176,10 @@ class Hub:
         self.publish_to_user(user, {"op": "list"})
 
     def _close_idle(self) -> None:
-        if len(self._conversations) < MOST_OPEN:
-            return
-        for scope in [scope for scope, live in self._conversations.items() if live.is_idle]:
+        """Close the conversations that were not used for longest; a page that reconnects finds its own still open."""
+        excess = len(self._conversations) - MOST_OPEN + 1
+        idle = (scope for scope, live in self._conversations.items() if live.is_idle)
+        for scope in list(islice(idle, max(0, excess))):
             del self._conversations[scope]
 
     # Settings.

@@ -3,15 +3,21 @@
 Rules:
 1. Without a password or a proxy that knows its users, the server listens on the loopback interface only.
 2. At shutdown streams end first, so that no open page delays it.
-3. The component page exists only with ``ServerOptions.shows_components`` or ``MULTI_LLM_CHAT_COMPONENTS=1``.
+3. The head of a request arrives within ``head_seconds``, else its connection is closed.
+4. At most ``most_strangers`` connections belong to browsers that are not signed in; one more closes the oldest of them that waits for
+   nothing. The cap is far below the limit of descriptors: idle connections of strangers never keep a user out.
+5. The component page exists only with ``ServerOptions.shows_components`` or ``MULTI_LLM_CHAT_COMPONENTS=1``.
 """
 
+import asyncio
 import os
 import socket
+import sys
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import uvicorn
 from msgspec import Struct
@@ -22,6 +28,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.secrets import FileSecrets, SecretStore
@@ -94,6 +101,8 @@ def _routes() -> list[Route | Mount]:
         Route("/login", pages.login_page, methods=get),
         Route("/login", pages.login, methods=post),
         Route("/logout", pages.logout, methods=post),
+        Route("/sessions", pages.sessions, methods=get),
+        Route("/sessions/end", pages.end_session, methods=post),
         Route("/link", pages.new_link, methods=post),
         Route("/health", pages.health, methods=get),
         *(Route(path, pages.probe, methods=get) for path in ("/healthz", "/readyz", "/metrics")),
@@ -136,6 +145,92 @@ class ServerOptions(Struct, frozen=True):
     is_encrypted: bool = False
     metrics_token: str = ""
     shows_components: bool = False
+    head_seconds: float = 10.0
+    most_strangers: int = 512
+
+
+class BoundedProtocol(H11Protocol):
+    """One connection, with a time limit for each head and a place among the strangers until its user is known."""
+
+    def __init__(
+        self,
+        strangers: "dict[BoundedProtocol, None]",
+        most_strangers: int,
+        head_seconds: float,
+        *args: Any,
+        **settings: Any,
+    ) -> None:
+        super().__init__(*args, **settings)
+        self._strangers = strangers
+        self._most_strangers = most_strangers
+        self._head_seconds = head_seconds
+        self._head: asyncio.TimerHandle | None = None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its last request was one of a user who is signed in (``Guard`` notes it in the scope)."""
+        state: Any = self.scope.get("state") if self.scope else None
+        return bool(state and state.get("user"))
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether a request is under way."""
+        return bool(self.cycle) and not self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Make room, and wait for the first head."""
+        super().connection_made(cast("asyncio.Transport", transport))
+        self._strangers[self] = None
+        self._make_room()
+        self._wait_for_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        self._strangers.pop(self, None)
+        self._stop_waiting()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read; the time limit ends with the head."""
+        super().data_received(data)
+        if self.is_answering:
+            self._stop_waiting()
+        elif self._head is None and not self.transport.is_closing():
+            self._wait_for_head()
+
+    def _wait_for_head(self) -> None:
+        self._head = self.loop.call_later(self._head_seconds, self._close_slow)
+
+    def _stop_waiting(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _close_slow(self) -> None:
+        self._head = None
+        if not self.is_answering:
+            self.transport.abort()
+
+    def _make_room(self) -> None:
+        """Close the oldest strangers above the cap; those who turn out to be users leave the list."""
+        for connection in list(self._strangers):
+            if len(self._strangers) <= self._most_strangers:
+                return
+            if connection.is_known:
+                del self._strangers[connection]
+            elif connection is not self and not connection.is_answering:
+                del self._strangers[connection]
+                connection.transport.abort()
+
+
+def stranger_cap(wanted: int) -> int:
+    """The cap on connections of strangers: a quarter of the descriptors at most."""
+    if sys.platform == "win32":
+        return wanted
+    import resource  # noqa: PLC0415  not on Windows
+
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if soft == resource.RLIM_INFINITY else max(8, min(wanted, soft // 4))
 
 
 class WebServer(uvicorn.Server):
@@ -175,6 +270,7 @@ def open_access(options: ServerOptions, secret_store: SecretStore) -> AccessPoli
         hosts=options.hosts,
         is_encrypted=options.is_encrypted,
         metrics_token=options.metrics_token,
+        sessions=secret_store,
     )
 
 
@@ -183,8 +279,13 @@ def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> Web
     shows_components = (
         options.shows_components or os.environ.get("MULTI_LLM_CHAT_COMPONENTS") == "1"
     )
+    strangers: dict[BoundedProtocol, None] = {}
+    protocol = partial(
+        BoundedProtocol, strangers, stranger_cap(options.most_strangers), options.head_seconds
+    )
     config = uvicorn.Config(
         make_app(hub, access, shows_components=shows_components),
+        http=cast("type[asyncio.Protocol]", protocol),
         host=options.host,
         port=options.port,
         log_level="warning",

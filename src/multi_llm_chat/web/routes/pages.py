@@ -17,7 +17,7 @@ from starlette.responses import (
 )
 
 from multi_llm_chat.chat.branch import new_id
-from multi_llm_chat.errors import StoreError
+from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.runs.health import answer as answer_probe
@@ -35,7 +35,7 @@ from multi_llm_chat.store import (
 from multi_llm_chat.store.conversations import Which
 from multi_llm_chat.web.components import render_components
 from multi_llm_chat.web.estimates import estimate_cost
-from multi_llm_chat.web.guard import COOKIE, sign_in
+from multi_llm_chat.web.guard import COOKIE, DEVICE_COOKIE, read_cookie, sign_in
 from multi_llm_chat.web.history_view import format_money
 from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext
@@ -354,12 +354,14 @@ async def login(request: Request) -> Response:
     """Check a password."""
     context = RequestContext(request)
     form = await request.form(max_files=0, max_fields=4)
-    if context.access.wait:
+    device = read_cookie(request.headers.get("cookie", ""), DEVICE_COOKIE)
+    place = context.access.place_of(request.client.host if request.client else "", device)
+    if context.access.wait(place):
         return _login(context, "wait", 429)
-    if not context.access.check_password(str(form.get("password", ""))[:1000]):
+    if not await context.access.check_password(str(form.get("password", ""))[:1000], place):
         return _login(context, "wrong", 403)
     response = RedirectResponse("/", 303)
-    sign_in(response, context.access)
+    sign_in(response, context.access, request.headers.get("user-agent", ""))
     return response
 
 
@@ -376,11 +378,39 @@ def _login(context: RequestContext, problem: str, status: int) -> Response:
 
 
 async def logout(request: Request) -> Response:
-    """Sign this browser out."""
-    del request
+    """Sign this browser out: its session ends."""
+    context = RequestContext(request)
+    cookie = read_cookie(request.headers.get("cookie", ""))
+    context.access.end_session(context.user, context.access.session_id(cookie))
     response = JSONResponse({})
     response.delete_cookie(COOKIE)
     return response
+
+
+async def sessions(request: Request) -> Response:
+    """The browsers in which the user is signed in."""
+    context = RequestContext(request)
+    own = context.access.session_id(read_cookie(request.headers.get("cookie", "")))
+    listed = [
+        {"id": each.id, "began": each.began, "browser": each.browser, "is_this": each.id == own}
+        for each in context.access.sessions_of(context.user)
+    ]
+    return JSONResponse({"sessions": listed})
+
+
+class SessionToEnd(Struct):
+    """The session that a user ends."""
+
+    id: str
+
+
+async def end_session(request: Request) -> Response:
+    """Sign another browser of the user out."""
+    context = RequestContext(request)
+    body = await context.read_body(SessionToEnd)
+    if not context.access.end_session(context.user, body.id):
+        raise UsageError(context.translations.text("too_late"))
+    return JSONResponse({})
 
 
 async def new_link(request: Request) -> Response:

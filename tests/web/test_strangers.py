@@ -1,0 +1,87 @@
+"""Connections of browsers that are not signed in: none of them keeps a user out."""
+
+import contextlib
+import socket
+from collections.abc import Generator
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.web.server_process import PATIENCE, RunningServer, run_server
+
+from multi_llm_chat.web.guard import LARGEST_OF_STRANGERS
+from multi_llm_chat.web.server import stranger_cap
+
+
+@contextlib.contextmanager
+def connections(server: RunningServer, count: int) -> Generator[list[socket.socket]]:
+    """Open connections that say nothing."""
+    with contextlib.ExitStack() as stack:
+        port = int(server.url.rpartition(":")[2])
+        yield [
+            stack.enter_context(socket.create_connection(("127.0.0.1", port), PATIENCE))
+            for _ in range(count)
+        ]
+
+
+def is_closed(connection: socket.socket) -> bool:
+    """Wait until the server has closed the connection."""
+    connection.settimeout(PATIENCE)
+    try:
+        return connection.recv(1) == b""
+    except ConnectionResetError:
+        return True
+
+
+def test_idle_connections_do_not_keep_users_out(tmp_path: Path):
+    with (
+        run_server(tmp_path, most_strangers=20) as server,
+        server.signed_in_client() as user,
+        connections(server, 200) as strangers,
+    ):
+        assert httpx2.get(f"{server.url}/healthz").text == "ok\n"
+        assert user.get("/").status_code == 200
+        assert all(map(is_closed, strangers[:150]))
+
+
+def test_the_stream_of_a_user_is_not_closed_for_strangers(tmp_path: Path):
+    with (
+        run_server(tmp_path, most_strangers=5) as server,
+        server.signed_in_client() as user,
+        user.stream("GET", "/c/one/events") as stream,
+        connections(server, 50),
+    ):
+        assert stream.status_code == 200
+        assert httpx2.get(f"{server.url}/healthz").text == "ok\n"
+        user.post("/c/one/messages", data={"text": "memo"})
+        assert next(stream.iter_bytes())
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HT", b"GET / HTTP/1.1\r\nX-Slow: "])
+def test_a_head_that_does_not_come_closes_the_connection(tmp_path: Path, sent: bytes):
+    with run_server(tmp_path, head_seconds=0.2) as server, connections(server, 1) as (slow,):
+        slow.sendall(sent)
+        assert is_closed(slow)
+
+
+def test_a_second_head_has_the_same_limit(tmp_path: Path):
+    with run_server(tmp_path, head_seconds=0.2) as server, connections(server, 1) as (slow,):
+        host = server.url.removeprefix("http://").encode()
+        slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\nGET /heal" % host)
+        received = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := slow.recv(4096):
+                received += piece
+        assert received.count(b"HTTP/1.1 200") == 1
+
+
+def test_the_body_of_a_stranger_is_small(tmp_path: Path):
+    with run_server(tmp_path) as server, httpx2.Client(base_url=server.url) as stranger:
+        body = {"password": "x" * LARGEST_OF_STRANGERS}
+        answer = stranger.post("/login", data=body, headers={"origin": server.url})
+        assert answer.status_code == 413
+
+
+def test_the_cap_is_far_below_the_limit_of_descriptors():
+    assert 8 <= stranger_cap(10**9) < 10**9
+    assert stranger_cap(8) == 8
