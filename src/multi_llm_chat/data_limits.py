@@ -58,10 +58,14 @@ RESULT_LIMITS = Limits(
     total_bytes=32 * MEGABYTE, item_bytes=32 * MEGABYTE, total_values=1_000_000, parts=1_000
 )
 
-#: What is read of an archive of conversations.
+#: What is read of an archive of conversations; ``parts`` is the number of files in a zip.
 ARCHIVE_LIMITS = Limits(
-    total_bytes=512 * MEGABYTE, item_bytes=512 * MEGABYTE, total_values=20_000_000, values=20_000_000
-)  # fmt: skip
+    total_bytes=512 * MEGABYTE,
+    item_bytes=512 * MEGABYTE,
+    total_values=10_000_000,
+    values=10_000_000,
+    parts=100_000,
+)
 
 
 class OverLimit(Exception):

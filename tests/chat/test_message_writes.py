@@ -1,5 +1,6 @@
 """What is kept when the store cannot be written, and what comes out and in as files."""
 
+import asyncio
 import json
 import resource
 from collections.abc import Generator
@@ -14,7 +15,11 @@ from tests.chat.stage import Read, read_plainly, stage
 
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.display import logic_history_to_display
-from multi_llm_chat.chat.transfer import export_conversations, import_conversations
+from multi_llm_chat.chat.transfer import (
+    export_conversations,
+    import_conversations,
+    import_in_batches,
+)
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Turn
@@ -129,3 +134,18 @@ def test_every_word_is_shown(said: list[tuple[str, str]]) -> None:
     shown = logic_history_to_display(read_history(turns))
     everything = "\n".join(half for pair in shown for half in pair if half)
     assert all(words in everything for role, words in said if role != "system")
+
+
+def test_an_import_in_batches_writes_what_one_transaction_writes(tmp_path: Path):
+    documents = [
+        {"title": f"chat {number}", "turns": [{"role": "user", "content": "x"}] * (number * 7)}
+        for number in range(1, 60)
+    ]
+    data = [(f"{number}.json", json.dumps(each).encode()) for number, each in enumerate(documents)]
+    with open_store(str(tmp_path / "a.db")) as one, open_store(str(tmp_path / "b.db")) as many:
+        whole = one.run(import_conversations, data)
+        batched = asyncio.run(import_in_batches(many, data))
+        assert len(batched.conversations) == len(whole.conversations) == 59
+        assert batched.problems == whole.problems
+        titles = [store.run(export_conversations, None, "text") for store in (one, many)]
+        assert titles[0] == titles[1]

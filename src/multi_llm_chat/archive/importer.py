@@ -5,17 +5,19 @@ Rules:
    system's may be in one.
 2. What can be read is given, and a line about each thing that cannot; one broken conversation spoils no other.
 3. A file of no known form is a ``UsageError`` that says what would be right.
+4. What is read is limited: bytes, JSON values (counted before they are decoded), nesting, the files of a zip and how much larger than
+   the zip they are. Sizes that a zip claims are not believed. A zip within a zip is not opened.
 
 A history alone (the first system's files, and lists of messages as many programs write them):
-4. A list of turns, or an object that has one under ``turns``, ``history``, ``messages`` or ``conversation``.
-5. Turns are read as liberally as everywhere (``history.reader``); one that cannot be read is a problem and left out.
-6. A system prompt next to the list becomes the conversation's own.
+5. A list of turns, or an object that has one under ``turns``, ``history``, ``messages`` or ``conversation``.
+6. Turns are read as liberally as everywhere (``history.reader``); one that cannot be read is a problem and left out.
+7. A system prompt next to the list becomes the conversation's own.
 """
 
 import io
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, Final, TypeAlias
 
@@ -44,6 +46,14 @@ from multi_llm_chat.archive.document import (
     member,
     read_ms,
     text,
+)
+from multi_llm_chat.data_limits import (
+    ARCHIVE_LIMITS,
+    MEGABYTE,
+    Limits,
+    OverLimit,
+    check_json,
+    in_megabytes,
 )
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history, read_turn
@@ -129,8 +139,10 @@ def _settings(document: object) -> JsonObject:
 
 # Any file.
 
-#: A file inside of a zip that would unpack to more is not unpacked.
-MAX_UNPACKED: Final = 2**30
+#: Files of a zip that become more than so many times its size are no text of people; small ones may.
+MOST_RATIO: Final = 100
+_SMALL: Final = 16 * MEGABYTE
+_PIECE: Final = 2**20
 
 Reader: TypeAlias = Callable[[object], tuple[ConversationDocument, list[str]]]
 
@@ -141,32 +153,41 @@ _KINDS: Final[tuple[tuple[Callable[[object], bool], Reader], ...]] = (
 )
 
 
-def read_conversations(data: bytes, path: str = "") -> Imported:
+def read_conversations(data: bytes, path: str = "", *, limits: Limits = ARCHIVE_LIMITS) -> Imported:
     """The conversations in a file.
 
     Args:
         data: The file.
         path: Where it was: the first system's files are named by their conversation, their folder by its user.
+        limits: How much is read.
 
     Raises:
-        UsageError: It is no file of conversations.
+        UsageError: It is no file of conversations, or larger than allowed.
     """
     if data.startswith(b"PK"):
-        return read_files(_unpacked(data))
-    return _read_document(data, path)
+        return _read_each(
+            _unpacked(data, limits), lambda path, data: _read_document(data, path, limits)
+        )
+    return _read_document(data, path, limits)
 
 
-def read_files(files: Iterable[tuple[str, bytes]]) -> Imported:
+def read_files(files: Iterable[tuple[str, bytes]], *, limits: Limits = ARCHIVE_LIMITS) -> Imported:
     """The conversations in several files, by path; a file that holds none is a problem.
 
     Raises:
         UsageError: None of them holds any.
     """
+    return _read_each(files, lambda path, data: read_conversations(data, path, limits=limits))
+
+
+def _read_each(
+    files: Iterable[tuple[str, bytes]], read: Callable[[str, bytes], Imported]
+) -> Imported:
     found: list[Imported] = []
     refusal: UsageError | None = None
     for path, data in files:
         try:
-            found.append(read_conversations(data, path))
+            found.append(read(path, data))
         except UsageError as error:
             refusal = error
             found.append(Imported(problems=(f"{path}: {error}",)))
@@ -176,9 +197,14 @@ def read_files(files: Iterable[tuple[str, bytes]]) -> Imported:
     return together
 
 
-def _read_document(data: bytes, path: str = "") -> Imported:
+def _read_document(data: bytes, path: str, limits: Limits) -> Imported:
     try:
+        if len(data) > limits.item_bytes:
+            raise OverLimit(f"more than {in_megabytes(limits.item_bytes)}")
+        check_json(data, values=limits.values, depth=limits.depth)
         document: Any = msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf"))
+    except OverLimit as excess:
+        raise UsageError(f"The file holds {excess}; it is not read") from None
     except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
         raise UsageError(
             f"The file is not JSON ({error}). Give an export of multi_llm_chat, ChatGPT or Claude, or a "
@@ -224,24 +250,47 @@ def _together(found: Iterable[Imported]) -> Imported:
     )
 
 
-def _unpacked(data: bytes) -> list[tuple[str, bytes]]:
+def _unpacked(data: bytes, limits: Limits) -> Iterator[tuple[str, bytes]]:
     """The files of a zip that hold conversations: an export's, or all of the first system's."""
+    most = min(limits.total_bytes, max(_SMALL, MOST_RATIO * len(data)))
+    has_any = False
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            files = [each for each in archive.infolist() if each.filename.endswith(".json")]
+            entries = archive.infolist()
+            if len(entries) > limits.parts:
+                raise UsageError(
+                    f"The zip has more than {limits.parts:,} files; unpack it yourself"
+                )
+            files = [each for each in entries if each.filename.endswith(".json")]
             exported = [
                 each
                 for each in files
                 if each.filename.rpartition("/")[2].startswith("conversations")
             ]
-            wanted = exported or files
-            if sum(entry.file_size for entry in wanted) > MAX_UNPACKED:
-                raise UsageError("The conversations in this zip are too large; unpack it yourself")
-            contents = [(entry.filename, archive.read(entry)) for entry in wanted]
-    except (zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError) as error:
+            for entry in exported or files:
+                has_any = True
+                content = _read_member(archive, entry, most)
+                most -= len(content)
+                yield entry.filename, content
+    except (
+        zipfile.BadZipFile, zlib.error, RuntimeError, NotImplementedError, EOFError, ValueError, OSError,
+    ) as error:  # fmt: skip
+        if isinstance(error, UsageError):
+            raise
         raise UsageError(f"The zip cannot be read: {error}") from None
-    if not contents:
+    if not has_any:
         raise UsageError(
             "The zip holds no conversations: no conversations.json of ChatGPT or Claude, and no file of the first system"
         )
-    return contents
+
+
+def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
+    """One file of a zip, as large as it is and not as it claims to be."""
+    pieces: list[bytes] = []
+    with archive.open(entry) as file:
+        while piece := file.read(_PIECE):
+            most -= len(piece)
+            if most < 0:
+                raise UsageError("The conversations in this zip are too large; unpack it yourself")
+            pieces.append(piece)
+    return b"".join(pieces)

@@ -1,21 +1,34 @@
-"""Export and import of conversations, each one transaction on the store.
+"""Export and import of conversations.
 
 Rules:
 1. Exporting, importing into an empty store and exporting again gives the same bytes.
-2. An import writes everything that it could read, or nothing; it reports what it could not read.
+2. ``import_conversations`` is one transaction: it writes everything that it could read, or nothing. ``import_in_batches`` reads in a
+   thread and writes many short transactions, for servers with other users. Both report what they could not read.
 3. A conversation whose id exists already gets a new id: an import changes no conversation.
 """
 
-from collections.abc import Sequence
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from multi_llm_chat.archive.document import ConversationDocument, Imported
 from multi_llm_chat.archive.importer import read_conversations, read_files
 from multi_llm_chat.archive.text_export import Format, write_conversations
-from multi_llm_chat.store import Transaction, list_conversations, read_document, write_document
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.store import (
+    Store,
+    Transaction,
+    list_conversations,
+    read_document,
+    write_document,
+)
 from multi_llm_chat.store.transaction import reading
 
 _PAGE = 200
+
+#: Turns that one transaction of an import writes: some ten milliseconds.
+_BATCH = 200
 
 
 class ImportReport(Struct, frozen=True):
@@ -52,9 +65,59 @@ def import_conversations(
     Raises:
         UsageError: The file does not contain conversations.
     """
-    imported = read_conversations(data) if isinstance(data, bytes) else read_files(data)
+    imported = _read(data)
     written = tuple(write_document(transaction, each) for each in imported.conversations)
     return ImportReport(written, imported.problems)
+
+
+async def import_in_batches(
+    store: Store, data: bytes | Sequence[tuple[str, bytes]]
+) -> ImportReport:
+    """Import a file while others work: read in a thread, written in many short transactions.
+
+    A store that fails in between keeps what was written before; the report says so.
+
+    Raises:
+        UsageError: The file does not contain conversations.
+        StoreError: Nothing could be written.
+    """
+    imported = await asyncio.to_thread(_read, data)
+    written: list[str] = []
+    problems = list(imported.problems)
+    for batch in _batches(imported.conversations):
+        try:
+            written += await store.arun(_write_batch, batch)
+        except StoreError as error:
+            if not written:
+                raise
+            left = len(imported.conversations) - len(written)
+            problems.insert(0, f"{left} conversations were not saved: {error}")
+            break
+    return ImportReport(tuple(written), tuple(problems))
+
+
+def _read(data: bytes | Sequence[tuple[str, bytes]]) -> Imported:
+    return read_conversations(data) if isinstance(data, bytes) else read_files(data)
+
+
+def _write_batch(transaction: Transaction, batch: Sequence[ConversationDocument]) -> list[str]:
+    return [write_document(transaction, each) for each in batch]
+
+
+def _batches(
+    conversations: Iterable[ConversationDocument],
+) -> Iterator[list[ConversationDocument]]:
+    """The conversations in order, so many at a time that a batch has about ``_BATCH`` turns."""
+    batch: list[ConversationDocument] = []
+    size = 0
+    for each in conversations:
+        batch.append(each)
+        size += len(each.turns) + 1
+        if size >= _BATCH:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
 
 
 def _all(transaction: Transaction) -> list[str]:

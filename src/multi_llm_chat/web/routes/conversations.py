@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from multi_llm_chat.archive.text_export import Format
-from multi_llm_chat.chat.transfer import export_conversations, import_conversations
+from multi_llm_chat.chat.transfer import export_conversations, import_in_batches
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import split_result
@@ -297,7 +297,7 @@ async def export(request: Request) -> Response:
 async def import_file(request: Request) -> Response:
     """Import a file of conversations."""
     context = RequestContext(request)
-    report = await context.store.arun(import_conversations, await request.body())
+    report = await import_in_batches(context.store, await request.body())
     context.hub.publish_to_user(context.user, {"op": "list"})
     return JSONResponse(
         {"conversations": list(report.conversations), "problems": list(report.problems[:20])}
