@@ -1,4 +1,4 @@
-"""Public aids for testing: judges of provider requests, a simulator of providers, their bills, and the kit for authors of providers.
+"""Public aids for testing: judges of provider requests, a simulator of providers, their bills, the kit for authors of providers, hostile peers.
 
 Names are loaded when they are first used: an import of the judges does not load the server.
 """
@@ -11,14 +11,18 @@ from multi_llm_chat.testing.validators import PROVIDERS, Violation, error_body, 
 if TYPE_CHECKING:
     from multi_llm_chat.testing.billing import Bill, BilledRequest, bill, least_bill
     from multi_llm_chat.testing.conformance import ConformanceFailure, conform
+    from multi_llm_chat.testing.hostile_files import HOSTILE_FILES
+    from multi_llm_chat.testing.hostile_provider import HostileProvider
     from multi_llm_chat.testing.simulator import Call, Say, Script, Simulator
 
 __all__ = [
+    "HOSTILE_FILES",
     "PROVIDERS",
     "Bill",
     "BilledRequest",
     "Call",
     "ConformanceFailure",
+    "HostileProvider",
     "Say",
     "Script",
     "Simulator",
@@ -34,6 +38,8 @@ _LAZY = {
     "billing": ("Bill", "BilledRequest", "bill", "least_bill"),
     "simulator": ("Call", "Say", "Script", "Simulator"),
     "conformance": ("ConformanceFailure", "conform"),
+    "hostile_files": ("HOSTILE_FILES",),
+    "hostile_provider": ("HostileProvider",),
 }
 
 
