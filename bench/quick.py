@@ -10,6 +10,7 @@ Rules:
 import asyncio
 import gc
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -26,7 +27,7 @@ from bench.measuring import cpu_minima
 from bench.peers import groups
 from bench.peers.field import Contestant, Measured, field, measure
 from bench.replies import EXPECTED, address
-from multi_llm_chat import render
+from multi_llm_chat import Agent, render
 from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.events import TextDelta
@@ -128,6 +129,51 @@ def _service_to_provider(base: str) -> float:
     return asyncio.run(both())
 
 
+def _agent_to_provider(base: str) -> float:
+    """A whole answer of an ``Agent`` without a store to the bare stream of its provider."""
+
+    async def both() -> float:
+        provider = create_provider("openai-chat", api_key="none", base_url=base)
+        async with Agent(provider) as agent:
+
+            async def bare() -> None:
+                pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
+                assert "".join(pieces) == EXPECTED["burst"]
+
+            async def whole() -> None:
+                assert (await agent.run("Tell me a long story.")).text == EXPECTED["burst"]
+
+            best = {"bare": float("inf"), "whole": float("inf")}
+            for _ in range(ROUNDS):
+                for name, task in (("bare", bare), ("whole", whole)):
+                    began = time.process_time()
+                    await task()
+                    best[name] = min(best[name], time.process_time() - began)
+            return best["whole"] / best["bare"]
+
+    return asyncio.run(both())
+
+
+_IMPORT = "import time; began = time.process_time(); {}; print(time.process_time() - began)"
+
+
+def _import_to_asyncio(statement: str, folder: Path) -> float:
+    """An import in a fresh process, compiled before, to that of ``asyncio``."""
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(folder / "compiled")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    best = {statement: float("inf"), "import asyncio": float("inf")}
+    for _ in range(ROUNDS):
+        for one in best:
+            done = subprocess.run(
+                [sys.executable, "-c", _IMPORT.format(one)],
+                env=environment,
+                check=True,
+                capture_output=True,
+            )
+            best[one] = min(best[one], float(done.stdout))
+    return best[statement] / best["import asyncio"]
+
+
 def _repair(turns: list[Any], legal: list[Any]) -> float:
     """A history in need of repair to one that needs none."""
     tasks = {
@@ -166,6 +212,9 @@ def measures(
     base = address(urls["fast"], "burst", "openai-chat")
     yield "sync to async, a delta", partial(_sync_to_async, base)
     yield "ChatService to its provider, a delta", partial(_service_to_provider, base)
+    yield "Agent to its provider, a delta", partial(_agent_to_provider, base)
+    for statement in ("import multi_llm_chat", "from multi_llm_chat import Agent"):
+        yield f"{statement}, to asyncio", partial(_import_to_asyncio, statement, folder)
     legal = groups.conversation(len(turns))
     yield "repair: a broken history to a legal one", partial(_repair, turns, legal)
 
