@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -33,7 +34,10 @@ def recorded(requests: list[RecordedRequest], provider: str) -> list[BilledReque
 
 @contextmanager
 def conversation(
-    answer: Callable[[RecordedRequest], Reply], settings: Settings
+    answer: Callable[[RecordedRequest], Reply],
+    settings: Settings,
+    place: str = ":memory:",
+    identifier: str | None = None,
 ) -> Generator[tuple[ChatService, Simulator]]:
     registry = ToolRegistry()
 
@@ -52,7 +56,9 @@ def conversation(
             )
             for speaker, provider in PROVIDERS.items()
         }
-        service = ChatService(providers, store=":memory:", tools=registry, settings=settings)
+        service = ChatService(
+            providers, store=place, tools=registry, settings=settings, conversation=identifier
+        )
         try:
             yield service, simulator
         finally:
@@ -64,8 +70,8 @@ def say(service: ChatService, text: str) -> None:
     assert failed == []
 
 
-def numbered() -> Callable[[RecordedRequest], Reply]:
-    count: Iterator[int] = iter(range(10_000))
+def numbered(first: int = 0) -> Callable[[RecordedRequest], Reply]:
+    count: Iterator[int] = iter(range(first, 10_000))
     return lambda _request: Say(f"answer {next(count)}: {WORDS}")
 
 
@@ -115,7 +121,22 @@ def compaction(speaker: str) -> list[RecordedRequest]:
         return list(simulator.requests)
 
 
-SCENARIOS = [tool_session, chat, three_speakers, compaction]
+def reopened(_speaker: str) -> list[RecordedRequest]:
+    """All three answer each message, and each message is sent by another program."""
+    with TemporaryDirectory() as folder:
+        place, identifier = f"{folder}/chats.db", None
+        requests: list[RecordedRequest] = []
+        for number in range(20):
+            with conversation(
+                numbered(number), Settings(system_prompt=PROMPT), place, identifier
+            ) as (service, simulator):
+                say(service, f"@all question {number}: {WORDS}")
+                identifier = service.conversation
+                requests += simulator.requests
+        return requests
+
+
+SCENARIOS = [tool_session, chat, three_speakers, reopened, compaction]
 
 
 @pytest.mark.parametrize("speaker", PROVIDERS)

@@ -304,6 +304,27 @@ def test_an_own_answer_stands_before_those_of_others_to_the_same_message(provide
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_request_from_nothing_has_the_same_order_where_several_were_asked(provider: str):
+    own = OWN[provider]
+    asked = {"addressed": ["groq", own]}
+    turns: list[Turn] = []
+    request: Rendered | None = None
+    for number in range(5):
+        turns.append(Turn("user", (Text(f"question {number}"),), meta=asked))
+        request = written(turns, provider, previous=request)
+        assert request.body == written(turns, provider).body
+        turns += [
+            says("groq", f"fast {number}"),
+            calls(own, "look", f"c{number}"),
+            Turn("tool", (ToolResult("look", "a fox", f"c{number}"),), meta={"speaker": own}),
+            says(own, f"mine {number}"),
+        ]
+    said = everything_said(written(turns, provider))
+    places = [said.index(word) for word in ("question 0", "mine 0", "fast 0", "question 1")]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
 def test_a_history_that_was_cut_is_written_from_nothing_and_says_so(provider: str):
     own = OWN[provider]
     turns = [says("user", "one"), says(own, "two"), says("user", "three")]

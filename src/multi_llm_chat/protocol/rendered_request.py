@@ -24,6 +24,7 @@ from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import CutError, Encoded, RequestDraft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
 from multi_llm_chat.protocol.transcript import (
+    arrange_answers,
     calls_of,
     changed_prompt,
     choose_caching,
@@ -254,12 +255,15 @@ class _Writing:
     def _new_turns(
         self, sent: Transcript | None, notes: list[Note]
     ) -> tuple[Sequence[Turn], list[int] | None]:
-        """The history as the caller's own steps leave it, and which of its turns are new; None for all."""
+        """The history as the caller's own steps leave it, and which of its turns to write in which order; None for all."""
         turns: Sequence[Turn] = self._request.turns
         policy = self._request.policy
         if policy is not None and policy.steps:
             turns = apply_steps(read_history(turns), policy, notes)
-        return turns, None if sent is None else new_turns(sent, turns, self._receiver.target)
+        target = self._receiver.target
+        if sent is None:
+            return turns, arrange_answers(range(len(turns)), turns, target)
+        return turns, new_turns(sent, turns, target)
 
     def _draft(
         self,

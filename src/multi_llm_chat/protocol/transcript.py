@@ -5,7 +5,8 @@ Rules:
 2. The turns that were sent are found at the beginning of the history. Other models' turns may stand among them: they
    arrived while the request was under way, and are new.
 3. The model's answer to the earlier request stands directly behind it, before other models' turns that arrived meanwhile
-   (so ``@all`` does not change the prefix). It moves over turns of other models only, never over the user's.
+   (so ``@all`` does not change the prefix). It moves over turns of other models only, never over the user's. A request that is
+   written from nothing does the same where the user's turn says that several models were asked (``meta["addressed"]``).
 4. A changed system prompt is a system turn at the end; the first one stays in its place.
 5. Tools that are no longer offered stay declared. Where no tool is offered at all, none may be chosen.
 6. Only what a later request can reuse is cached (``cache="auto"``): the requests of a loop with tools, and those of a
@@ -21,7 +22,7 @@ from typing import Final
 
 import msgspec
 
-from multi_llm_chat.history.json_values import clean_text, compact_json
+from multi_llm_chat.history.json_values import as_list, clean_text, compact_json
 from multi_llm_chat.history.values import RESERVED_ROLES, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
 from multi_llm_chat.protocol.request_draft import Caching, CutError
@@ -45,10 +46,28 @@ def new_turns(sent: Transcript, turns: Sequence[Turn], target: Target) -> list[i
         CutError: The history does not begin with the turns that were sent.
     """
     count = len(sent.turns)
-    if not sent.digests and tuple(turns[:count]) == sent.turns:  # the very same turns, as a rule
-        return _own_first(list(range(count, len(turns))), turns, target)
-    arrived, rest = _match(sent, turns, target)
-    return _own_first([*arrived, *range(rest, len(turns))], turns, target)
+    arrived: list[int] = []
+    if sent.digests or tuple(turns[:count]) != sent.turns:  # the very same turns, as a rule
+        arrived, count = _match(sent, turns, target)
+    order = _own_first([*arrived, *range(count, len(turns))], turns, target)
+    return arrange_answers(order, turns, target) or order
+
+
+def arrange_answers(
+    order: Sequence[int], turns: Sequence[Turn], target: Target
+) -> list[int] | None:
+    """The turns with the model's answer before those of others that were asked the same; None where that is their order."""
+    asked = [place for place, at in enumerate(order) if _asks_several(turns[at])]
+    if not asked:
+        return None
+    arranged = list(order[: asked[0] + 1])
+    for place, following in pairwise([*asked, len(order)]):
+        arranged += _own_first(list(order[place + 1 : following + 1]), turns, target)
+    return arranged
+
+
+def _asks_several(turn: Turn) -> bool:
+    return turn.role == "user" and len(as_list(turn.meta.get("addressed")) or ()) > 1
 
 
 def _match(sent: Transcript, turns: Sequence[Turn], target: Target) -> tuple[list[int], int]:
