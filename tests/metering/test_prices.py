@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 
 from multi_llm_chat.events import Usage
-from multi_llm_chat.metering.prices import Cost, Price, cost_of
+from multi_llm_chat.metering.prices import Cost, Price, cost_of, savings_of
 from multi_llm_chat.protocol.providers import ROWS
 
 MILLION = 1_000_000
@@ -65,3 +65,11 @@ def test_the_default_model_of_every_hosted_provider_has_a_price(provider: str):
 def test_costs_add_up():
     together = Cost(Decimal(1), Decimal(2)) + Cost(Decimal(3), Decimal(4))
     assert together.total == Decimal(10)
+
+
+def test_what_the_cache_saved_is_the_difference_to_fresh_tokens():
+    usage = Usage(3 * MILLION, MILLION, cache_read_tokens=2 * MILLION)
+    assert savings_of(usage, "openai", "my-model", OWN) == Decimal("3.6")
+    written = Usage(MILLION, 0, cache_write_tokens=MILLION)
+    assert savings_of(written, "openai", "my-model", OWN) == Decimal("-0.5")
+    assert savings_of(usage, "openai", "a model without a price") is None

@@ -25,15 +25,19 @@ from tests.runs.scene import (
 from tests.runs.worker_processes import begin, new_database, submit
 from tests.store.processes import SLOW
 
+from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.metering.prices import cost_of
 from multi_llm_chat.runs.dbos_queue import DbosQueue
 from multi_llm_chat.store import (
     ErrorRecord,
+    Spending,
     Store,
     finish_run,
     list_runs,
     open_store,
     path,
+    record_spending,
     take_run,
 )
 from multi_llm_chat.store.questions import Question, ask
@@ -83,6 +87,20 @@ def test_an_interrupted_run_is_listed_shown_and_resumed(
     assert "secret" not in shown
     shell.run("runs", "show", "nothing", "--db", scene.place, code=2)
     assert "no run 'nothing'" in shell.errors
+
+
+def test_a_run_shows_what_it_cost_and_what_the_cache_saved(model: Simulator, tmp_path: Path):
+    scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "ledger"))
+    tokens = Usage(120_000, 300, cache_read_tokens=100_000)
+    with open_store(scene.place) as store:
+        run_id = _failed(store)
+        cost = cost_of(tokens, "openai-chat", "gpt-4.1")
+        assert cost is not None
+        spending = Spending("s1", "robot", "gpt-4.1", tokens, cost.total, run_id=run_id)
+        store.run(record_spending, "talk-1", spending)
+    shell = shell_of(scene, tmp_path / "home")
+    shown = shell.run("runs", "show", run_id, "--db", scene.place)
+    assert "cost          120,000 in (100,000 cached), 300 out: $0.0924, $0.1500 saved" in shown
 
 
 def test_a_failed_run_is_resumed_by_name_and_a_done_one_is_not(model: Simulator, tmp_path: Path):

@@ -72,7 +72,7 @@ class Planner:
             name: RateLimit(each.requests, each.tokens, each.burst)
             for name, each in settings.rates.items()
         }
-        self._prices = {model: _price(each) for model, each in settings.prices.items()}
+        self._prices = configured_prices(settings)
 
     def names(self, own: JsonObject) -> tuple[str, ...]:
         """The speakers that take part in a conversation with these settings of its ``own``."""
@@ -248,6 +248,11 @@ class Planner:
             summarise_with=self._speakers[self.known(summariser)].provider if summariser else None,
             cut=cut,
         )
+
+
+def configured_prices(settings: Settings) -> dict[str, Price]:
+    """The prices that the user's settings name, by model."""
+    return {model: _price(each) for model, each in settings.prices.items()}
 
 
 def _price(settings: PriceSettings) -> Price:

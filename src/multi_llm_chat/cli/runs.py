@@ -9,23 +9,27 @@ from typing import Any
 import click
 
 from multi_llm_chat.chat.approvals import read_request
-from multi_llm_chat.chat.planner import Planner
+from multi_llm_chat.chat.planner import Planner, configured_prices
 from multi_llm_chat.chat.run_resolver import RunResolver
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.messages import one_line, print_message
+from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import open_workspace, start_tools, store_option
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.metering.prices import savings_of
 from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import (
     RunInfo,
     Store,
+    Total,
     calls,
     list_runs,
     read_conversation_state,
     reopen_run,
     run_info,
+    run_totals,
     stop_run,
 )
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
@@ -70,10 +74,12 @@ def show_command(run: str, db: str | None) -> None:
     with open_workspace(db) as workspace:
         info = find_run(workspace.store, run)
         store = workspace.store.as_user(info.user)
-        made, state = (
+        made, state, spent = (
             store.run(calls, info.id),
             store.run(read_conversation_state, info.conversation),
+            store.run(run_totals, info.conversation, info.id),
         )
+        costs = [_cost_line(workspace, info, model, total) for model, total in spent.items()]
     click.echo(f"run           {info.id}\nstate         {_state(info)}")
     click.echo(f"speaker       {one_line(info.speaker)}")
     click.echo(f"conversation  {one_line(info.user)}/{one_line(info.conversation)}")
@@ -81,6 +87,8 @@ def show_command(run: str, db: str | None) -> None:
     click.echo(f"owner         {info.owner or 'none'}, epoch {info.epoch}")
     if info.status == "running" and info.lease_left_ms is not None:
         click.echo(f"lease         {info.lease_left_ms / 1000:.0f} s left")
+    for line in costs:
+        click.echo(f"cost          {line}")
     for question in state.questions if state is not None else ():
         tool = one_line(read_request(question).tool)
         click.echo(f"waits         for a decision, on the conversation's page, about {tool}")
@@ -124,6 +132,20 @@ def resume_command(run: str, engine: str | None, db: str | None) -> None:
         start_tools(workspace)
         status: Any = asyncio.run(_drive(workspace, info))
     print_message("Another process drives it." if status is None else f"It is {status}.")
+
+
+def _cost_line(workspace: Workspace, info: RunInfo, model: str, total: Total) -> str:
+    """The tokens of an answer, what they cost, and what the provider's cache saved."""
+    tokens = total.tokens
+    cached = f" ({tokens.cache_read_tokens:,} cached)" if tokens.cache_read_tokens else ""
+    paid = " + ".join(map(cost_text, total.costs.values())) or "unknown"
+    saved = None
+    if tokens.cache_read_tokens and info.speaker in workspace.speakers:
+        provider = workspace.speakers[info.speaker].provider
+        prices = configured_prices(workspace.settings)
+        saved = savings_of(tokens, provider.priced_as, model, prices)
+    words = f", {cost_text(saved)} saved by caching" if saved is not None and saved > 0 else ""
+    return f"{tokens.input_tokens:,} in{cached}, {tokens.output_tokens:,} out: {paid}{words}"
 
 
 def _approve(request: ApprovalRequest) -> Decision:

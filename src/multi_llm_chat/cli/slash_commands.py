@@ -296,7 +296,8 @@ def _cost(session: Session, _rest: str) -> None:
         costs = " + ".join(cost_text(amount) for amount in total.costs.values())
         unknown = f" ({total.unknown_costs} of unknown price)" if total.unknown_costs else ""
         tokens = total.tokens
-        print_message(f"@{name:12} {tokens.input_tokens:,} in, {tokens.output_tokens:,} out  {costs or 'unknown'}{unknown}")  # fmt: skip
+        cached = f" ({tokens.cache_read_tokens:,} cached)" if tokens.cache_read_tokens else ""
+        print_message(f"@{name:12} {tokens.input_tokens:,} in{cached}, {tokens.output_tokens:,} out  {costs or 'unknown'}{unknown}")  # fmt: skip
 
 
 def _attach(session: Session, rest: str) -> None:

@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from multi_llm_chat.events import Usage
 
@@ -72,6 +73,16 @@ def cost_of(
     if provider in _FREE:
         return Cost()
     return _from_table(usage, _TABLE_NAMES.get(provider, provider), model) if model else None
+
+
+def savings_of(
+    usage: Usage, provider: str, model: str, prices: Mapping[str, Price] | None = None
+) -> Decimal | None:
+    """What the cache saved: the same tokens, all read afresh, less what they cost. Less than 0 where more was written than read."""
+    paid = cost_of(usage, provider, model, prices)
+    fresh = replace(usage, cache_read_tokens=0, cache_write_tokens=0)
+    without = cost_of(fresh, provider, model, prices)
+    return None if paid is None or without is None else without.total - paid.total
 
 
 def _from_table(usage: Usage, provider: str, model: str) -> Cost | None:

@@ -12,7 +12,7 @@ from multi_llm_chat.store._conversation_state import (
     UnfinishedRun,
     read_conversation_state,
 )
-from multi_llm_chat.store._costs import record_spending, total, totals
+from multi_llm_chat.store._costs import record_spending, run_totals, total, totals
 from multi_llm_chat.store._database import LOCAL_USER, Store, open_store
 from multi_llm_chat.store._documents import read_document, write_document
 from multi_llm_chat.store._outbox import (
@@ -161,6 +161,7 @@ __all__ = [
     "renew",
     "reopen_run",
     "run_info",
+    "run_totals",
     "runs",
     "search",
     "set_settings",

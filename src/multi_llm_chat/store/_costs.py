@@ -57,20 +57,29 @@ def total(transaction: Transaction, conversation: str) -> Total:
 
 
 @reading
+def run_totals(transaction: Transaction, conversation: str, run: str) -> dict[str, Total]:
+    """What one run has cost, by model."""
+    return _totals(_sums(transaction, conversation, "usage.model", run))
+
+
+@reading
 def totals(transaction: Transaction, conversation: str, by: Grouping) -> dict[str, Total]:
     """What each turn, speaker or model has cost; under ``""`` what belongs to no turn."""
     return _totals(_sums(transaction, conversation, _GROUPS[by]))
 
 
-def _sums(transaction: Transaction, conversation: str, group: str) -> list[Row]:
+def _sums(
+    transaction: Transaction, conversation: str, group: str, run: str | None = None
+) -> list[Row]:
     sums = ", ".join(f"CAST(COALESCE(sum({name}), 0) AS BIGINT)" for name in _TOKENS)
     return transaction.rows(
         f"SELECT {group}, currency, count(*), count(*) - count(input_tokens), count(*) - count(cost_nano),"  # noqa: S608 names of our own columns
         f" CAST(sum(estimate) AS BIGINT), CAST(sum(cost_nano) AS BIGINT), {sums}"
         " FROM usage LEFT JOIN turns ON turns.key = turn WHERE usage.conversation = ?"
-        " GROUP BY 1, 2 ORDER BY 1, 2",
-        key_of(transaction, conversation),
-    )
+        + (" AND usage.run_id = ?" if run is not None else "")
+        + " GROUP BY 1, 2 ORDER BY 1, 2",
+        key_of(transaction, conversation), *([] if run is None else [run]),
+    )  # fmt: skip
 
 
 def _totals(rows: Iterable[Row]) -> dict[str, Total]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from msgspec import Struct
 
-from multi_llm_chat.config.settings import PriceSettings
+from multi_llm_chat.chat.planner import configured_prices
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import Turn
@@ -47,7 +47,7 @@ def estimate_cost(
     usage = Usage(
         input_tokens=MESSAGE_TOKENS + sum(map(_COUNTER.turn, turns)), output_tokens=ANSWER_TOKENS
     )
-    prices = _read_prices(workspace.settings.prices)
+    prices = configured_prices(workspace.settings)
     costs = [_cost_of(workspace, name, usage, prices) for name in names]
     known = [cost for cost in costs if cost is not None]
     if not known:
@@ -64,10 +64,3 @@ def _cost_of(
         return None  # a mistake in the settings of one speaker does not hide the others
     cost = cost_of(usage, provider.name, provider.model or "", prices)
     return None if cost is None else cost.total
-
-
-def _read_prices(settings: Mapping[str, PriceSettings]) -> dict[str, Price]:
-    return {
-        model: Price(Decimal(str(each.input)), Decimal(str(each.output)))
-        for model, each in settings.items()
-    }
