@@ -215,6 +215,7 @@ class Planner:
             meta=meta or {},
             hooks=self._hooks,
             transcripts=self._transcripts,
+            budget=self._settings.budget,
         )
 
     def _provider(self, speaker: "Speaker", own: JsonObject) -> LLMProvider:

@@ -80,6 +80,22 @@ class RateSettings(Struct, frozen=True, forbid_unknown_fields=True):
     burst: float = 10.0
 
 
+class BudgetSettings(Struct, frozen=True, forbid_unknown_fields=True):
+    """The most that may be spent on one answer, on a conversation, by a user, and by a user on one day.
+
+    Money in US dollars, and tokens of input and output together. A request that would exceed it is not sent.
+    """
+
+    run: float | None = None
+    conversation: float | None = None
+    user: float | None = None
+    day: float | None = None
+    run_tokens: int | None = None
+    conversation_tokens: int | None = None
+    user_tokens: int | None = None
+    day_tokens: int | None = None
+
+
 class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """How tools are used.
 
@@ -142,3 +158,4 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     councils: dict[str, PanelSettings] = field(default_factory=dict)
     prices: dict[str, PriceSettings] = field(default_factory=dict)
     rates: dict[str, RateSettings] = field(default_factory=dict)
+    budget: BudgetSettings = BudgetSettings()

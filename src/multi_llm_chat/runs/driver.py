@@ -57,6 +57,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest, ToolDefinition
+from multi_llm_chat.runs.budgets import check_budget
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.rates import RateGate
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
@@ -414,6 +415,7 @@ class RunDriver:
         self.fitting.begin(effect.history, self._offered or (), effect.options)
         while True:
             await self._compress()
+            await self._interruptible(check_budget(self._journal, self.fitting))
             await self._wait_for_rate(effect)
             try:
                 reply = await self._stream(effect)
@@ -573,9 +575,8 @@ class RunDriver:
     def _observe_approval(self, request: ApprovalRequest, decision: Decision | None) -> None:
         """Emit that a person is asked about a call, and what was decided."""
         call = request.call
-        event: Event = ApprovalRequested(
-            call, request.source, request.description, request.interrupted
-        )
+        asked = call, request.source, request.description, request.interrupted
+        event: Event = ApprovalRequested(*asked)
         if decision is not None:
             reason = decision.reason if isinstance(decision, Deny) else ""
             event = ApprovalDecided(call, isinstance(decision, Allow), reason)

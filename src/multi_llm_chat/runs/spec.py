@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.run_window import Compression
+from multi_llm_chat.config.settings import BudgetSettings
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.metering.prices import Price
 from multi_llm_chat.repair import RepairPolicy
@@ -27,7 +28,7 @@ class RunSpec(Struct, frozen=True):
 
     ``base`` is the id of the turn it answers, ``meta`` goes into the ``meta`` of its turns, ``schema`` is the JSON
     Schema of the answer, ``rates`` are the limits of providers by name, ``hooks`` are called around model calls, ``transcripts`` are what the models of
-    the conversation were sent. A run without a journal has no id in ``run``.
+    the conversation were sent, ``budget`` is what may be spent. A run without a journal has no id in ``run``.
     """
 
     provider: LLMProvider
@@ -48,6 +49,7 @@ class RunSpec(Struct, frozen=True):
     meta: JsonObject = {}
     hooks: RunHooks | None = None
     transcripts: Transcripts | None = None
+    budget: BudgetSettings | None = None
 
     @property
     def model(self) -> str:

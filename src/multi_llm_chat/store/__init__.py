@@ -12,7 +12,14 @@ from multi_llm_chat.store._conversation_state import (
     UnfinishedRun,
     read_conversation_state,
 )
-from multi_llm_chat.store._costs import record_spending, run_totals, total, totals
+from multi_llm_chat.store._costs import (
+    Spent,
+    read_spent,
+    record_spending,
+    run_totals,
+    total,
+    totals,
+)
 from multi_llm_chat.store._database import LOCAL_USER, Store, open_store
 from multi_llm_chat.store._documents import read_document, write_document
 from multi_llm_chat.store._outbox import (
@@ -114,6 +121,7 @@ __all__ = [
     "RunEvents",
     "RunInfo",
     "Spending",
+    "Spent",
     "Store",
     "Summary",
     "Taken",
@@ -154,6 +162,7 @@ __all__ = [
     "read_conversation_state",
     "read_document",
     "read_events",
+    "read_spent",
     "reading",
     "record_spending",
     "release_run",

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
+from msgspec import Struct
+
 from multi_llm_chat.events import TOKEN_COUNTS, Usage
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.store.conversations import checked_id, key_of
@@ -27,6 +29,13 @@ _GROUPS: dict[Grouping, str] = {
     "speaker": "speaker",
     "model": "usage.model",
 }
+
+
+class Spent(Struct, frozen=True):
+    """Money in US dollars, and tokens of input and output."""
+
+    cost: Decimal = Decimal(0)
+    tokens: int = 0
 
 
 def record_spending(transaction: Transaction, conversation: str, spending: Spending) -> None:
@@ -60,6 +69,32 @@ def total(transaction: Transaction, conversation: str) -> Total:
 def run_totals(transaction: Transaction, conversation: str, run: str) -> dict[str, Total]:
     """What one run has cost, by model."""
     return _totals(_sums(transaction, conversation, "usage.model", run))
+
+
+@reading
+def read_spent(transaction: Transaction, conversation: str, since_ms: int) -> dict[str, Spent]:
+    """What the user spent: in the conversation, since a moment (``day``), and in all (``user``)."""
+    names = {
+        "conversation": "conversations.id = ?",
+        "day": "usage.created_ms >= ?",
+        "user": "1 = 1",
+    }
+    sums = ", ".join(
+        f"CAST(COALESCE(sum(CASE WHEN {test} AND currency = 'USD' THEN cost_nano END), 0) AS BIGINT),"
+        f" CAST(COALESCE(sum(CASE WHEN {test} THEN COALESCE(input_tokens, 0) + COALESCE(output_tokens, 0) END), 0) AS BIGINT)"
+        for test in names.values()
+    )
+    identifier = clean_text(conversation)
+    (row,) = transaction.rows(
+        f"SELECT {sums} FROM usage JOIN conversations ON conversations.key = usage.conversation"  # noqa: S608 our own words
+        " WHERE conversations.user_id = ?",
+        identifier, identifier, since_ms, since_ms, transaction.user,
+    )  # fmt: skip
+    pairs = zip(row[::2], row[1::2], strict=True)
+    return {
+        name: Spent(Decimal(nano).scaleb(-_NANO), tokens)
+        for name, (nano, tokens) in zip(names, pairs, strict=True)
+    }
 
 
 @reading

@@ -92,6 +92,8 @@ class Fitting:
         self._note: CompressionNote | None = None
         self._reason: Reason = "window"
         self.notes: list[CompressionNote] = []
+        #: The input tokens of the last request, as the provider counted them.
+        self.known = 0
 
     def begin(
         self, turns: tuple[Turn, ...], tools: Sequence[ToolDefinition], options: Options
@@ -106,6 +108,11 @@ class Fitting:
     def turns(self) -> tuple[Turn, ...]:
         """What is sent."""
         return self._sent
+
+    @property
+    def estimate(self) -> int:
+        """The tokens of the request, as far as they can be known before the provider counts them."""
+        return int(self._count() * self._scale())
 
     def summarised(self, reply: Reply) -> None:
         """Take the summary; an empty one is none."""
@@ -136,6 +143,7 @@ class Fitting:
 
     def answered(self, usage: Usage) -> None:
         """Learn from how the provider counted what was sent."""
+        self.known = usage.input_tokens
         if usage.input_tokens <= 0 or self._counted <= 0:
             return
         least, most = _BELIEVABLE
