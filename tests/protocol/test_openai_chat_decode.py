@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from multi_llm_chat.protocol.openai_chat.refused_calls import RefusedCall, read_refused_calls
+from multi_llm_chat.protocol.openai_chat.decode import RefusedCall, read_refused_calls
 
 ROME = RefusedCall("get_weather", '{"city":"Rome"}')
 

@@ -10,13 +10,17 @@ Rules:
    or ``content`` (Mistral's thinking chunks); OpenRouter's ``reasoning_details`` are kept whole.
 6. A refusal is text with a mark, and the reason is ``refusal``. A spoken answer is its transcript, with the id under
    which the server knows the sound (``extras``), and the sound itself.
-7. A call that the server itself refused is part of the reply, with an error: not run, but answered (``refused_calls``).
+7. A call that the server itself refused is part of the reply, with an error: not run, but answered. Groq answers 400 with
+   the model's words in ``failed_generation`` (GRQ-04). Nothing is guessed: a call is a name and the text behind it, in one of
+   the forms that models write; the text of its arguments is kept. What is no call in these forms gives none, and the reply fails.
 """
 
-from typing import Any, Final, cast
+import json
+import re
+from typing import Any, Final, NamedTuple, cast
 
 from multi_llm_chat.events import Event, FinishReason, TextDelta
-from multi_llm_chat.history.json_values import as_object, as_text
+from multi_llm_chat.history.json_values import as_object, as_text, compact_json
 from multi_llm_chat.history.values import Extras, JsonObject, Media, Part
 from multi_llm_chat.protocol._failures import (
     ErrorDetails,
@@ -41,7 +45,6 @@ from multi_llm_chat.protocol.openai_chat.extra_content import (
     executed_text,
     join_base64,
 )
-from multi_llm_chat.protocol.openai_chat.refused_calls import read_refused_calls
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft
 
 __all__ = ["OpenAIChatDecoder", "decode_reply", "read_failure"]
@@ -391,3 +394,61 @@ def _url_of(image: object) -> str:
     inner: object = entries.get("image_url") or cast("object", image)
     url = cast("dict[str, object]", inner).get("url") if isinstance(inner, dict) else inner
     return url if isinstance(url, str) else ""
+
+
+#: ``<function=name>{…}</function>``, also with the bracket missing or round ones around the object.
+_TAGGED: Final = re.compile(
+    r"<function\s*=\s*([^\s>{(<]+)\s*>?\s*\(?\s*(.*?)\s*\)?\s*>?\s*(?:</?function>|(?=<function\s*=)|\Z)",
+    re.DOTALL,
+)
+_OPENING: Final = re.compile(r"[\[{]")
+_DECODER: Final = json.JSONDecoder()
+_ARGUMENTS: Final = ("arguments", "parameters", "input", "args")
+
+
+class RefusedCall(NamedTuple):
+    """A call that was not passed on; ``arguments`` is its text."""
+
+    name: str
+    arguments: str
+
+
+def read_refused_calls(generation: str) -> list[RefusedCall]:
+    """The calls in what a model wrote."""
+    tagged = [RefusedCall(name, arguments) for name, arguments in _TAGGED.findall(generation)]
+    return tagged or [
+        call for value in _json_values(generation) for call in _calls_in(cast("object", value))
+    ]
+
+
+def _json_values(text: str) -> list[Any]:
+    values: list[Any] = []
+    position = 0
+    while found := _OPENING.search(text, position):
+        try:
+            value, position = _DECODER.raw_decode(text, found.start())
+        except (ValueError, RecursionError):
+            return values  # what follows a broken value is part of it
+        values.append(value)
+    return values
+
+
+def _calls_in(value: object) -> list[RefusedCall]:
+    if isinstance(value, list):
+        return [call for member in cast("list[object]", value) for call in _calls_in(member)]
+    if not isinstance(value, dict):
+        return []
+    entries = cast("dict[str, Any]", value)
+    if "tool_calls" in entries:
+        return _calls_in(entries["tool_calls"])
+    function = entries.get("function")
+    merged = entries | cast("dict[str, Any]", function) if isinstance(function, dict) else entries
+    name = merged.get("name")
+    if not isinstance(name, str) or not name:
+        return []
+    arguments = next((merged[key] for key in _ARGUMENTS if key in merged), None)
+    return [
+        RefusedCall(
+            name, arguments if isinstance(arguments, str) else compact_json(arguments or {})
+        )
+    ]

@@ -16,9 +16,8 @@ from typing import Any
 
 from multi_llm_chat.testing.validators.anthropic.validator import validate_anthropic
 from multi_llm_chat.testing.validators.chat.rows import CHAT_ROWS, validate_chat
-from multi_llm_chat.testing.validators.envelopes import wrap
+from multi_llm_chat.testing.validators.envelopes import check_encoding, wrap
 from multi_llm_chat.testing.validators.gemini.validator import validate_gemini
-from multi_llm_chat.testing.validators.json_text import check_encoding
 from multi_llm_chat.testing.validators.responses.validator import validate_responses
 from multi_llm_chat.testing.validators.violation import Violation
 
