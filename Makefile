@@ -5,7 +5,7 @@ READY := .venv/.ready
 # Without compiled files every process compiles what it imports: the tests start hundreds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run demo test check judges cover fix rules recordings clients bench compare soak faults fuzz
+.PHONY: run demo docs test check judges cover fix rules recordings clients bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -23,6 +23,11 @@ run: $(READY)
 # Two speakers and a tool on the embedded model.
 demo: $(READY)
 	$(BIN)/python -m multi_llm_chat.local.demo
+
+# The documentation as a site, in site/.
+docs: $(READY)
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --group docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 # The tests, quick profile.
 test: $(READY)
@@ -51,6 +56,7 @@ fix: $(READY)
 	$(BIN)/ruff format .
 	$(BIN)/python -m tests.cli.reference
 	$(BIN)/python -m tests.rules.page
+	$(BIN)/python -m tests.docs.reference
 
 # Recorded exchanges as judges of codecs and kit: make recordings RECORDINGS=folder-of-git-repositories; skipped without it.
 recordings: $(READY)
