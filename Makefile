@@ -5,7 +5,7 @@ READY := .venv/.ready
 # Without compiled files every process compiles what it imports: the tests start hundreds.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: run demo docs test check judges cover fix rules recordings clients bench compare soak faults fuzz
+.PHONY: run demo docs release test check judges cover fix rules recordings clients bench compare soak faults fuzz
 .DEFAULT_GOAL := test
 
 $(BIN)/uv:
@@ -28,6 +28,17 @@ demo: $(READY)
 docs: $(READY)
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --group docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
+
+# What is published, in dist/: wheel, sdist, a check of their metadata, and a list of everything that the package installs.
+release: $(READY)
+	rm -rf dist
+	$(BIN)/uv build --quiet --python $(BIN)/python --out-dir dist .
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --group release
+	$(BIN)/twine check --strict dist/*
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python .release
+	$(BIN)/uv pip install --quiet --python .release/bin/python "$$(ls dist/*.whl)[all]"
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-file dist/sbom.json .release/bin/python
+	rm -rf .release
 
 # The tests, quick profile.
 test: $(READY)
