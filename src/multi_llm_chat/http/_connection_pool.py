@@ -20,8 +20,7 @@ from http.client import HTTPConnection, HTTPSConnection
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
-from multi_llm_chat.http._certificates import tls_context
-from multi_llm_chat.http._network_settings import DEFAULT_PORTS, TransportSettings
+from multi_llm_chat.http._network_settings import DEFAULT_PORTS, TransportSettings, tls_context
 
 
 class PoolKey(NamedTuple):

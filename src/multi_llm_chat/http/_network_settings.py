@@ -15,11 +15,16 @@ Rules:
 
 import ipaddress
 from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
+
+if TYPE_CHECKING:
+    import ssl
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
@@ -130,3 +135,18 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+@lru_cache(maxsize=8)  # reading the system's certificates takes longer than a request
+def tls_context(ca_file: str | None, ca_directory: str | None) -> "ssl.SSLContext":
+    """The context for connections that trust these certificates, the system's if none are named."""
+    import ssl  # noqa: PLC0415  takes long to load; these settings load with the package
+
+    try:
+        return ssl.create_default_context(cafile=ca_file, capath=ca_directory)
+    except OSError as error:
+        named = " or ".join(path for path in (ca_file, ca_directory) if path)
+        raise UsageError(
+            f"The certificates in {named} cannot be read ({error.strerror or error}); "
+            "check REQUESTS_CA_BUNDLE, SSL_CERT_FILE and SSL_CERT_DIR"
+        ) from None

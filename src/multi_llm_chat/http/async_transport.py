@@ -24,9 +24,8 @@ from yarl import URL
 
 from multi_llm_chat.data_limits import Decompressor, decompressor_for
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.http._certificates import tls_context
 from multi_llm_chat.http._network_failures import Closed, connection_failed
-from multi_llm_chat.http._network_settings import TransportSettings
+from multi_llm_chat.http._network_settings import TransportSettings, tls_context
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 #: Above this size aiohttp wants a body as a file, to send it in pieces.

@@ -21,6 +21,7 @@ from multi_llm_chat.testing.simulator.faults import (
     Status,
 )
 from multi_llm_chat.testing.simulator.http import Prebuilt
+from multi_llm_chat.testing.simulator.plan import Signal
 from multi_llm_chat.testing.simulator.quirks.registry import QUIRKS, has_effect
 from multi_llm_chat.testing.simulator.received_conversation import OfferedTool, ReceivedConversation
 from multi_llm_chat.testing.simulator.reply_plan import encode_reply
@@ -28,7 +29,6 @@ from multi_llm_chat.testing.simulator.request_log import RecordedRequest, Reques
 from multi_llm_chat.testing.simulator.says import Call, Say
 from multi_llm_chat.testing.simulator.script import Reply, Rule, Script, always, echo
 from multi_llm_chat.testing.simulator.service import Simulator
-from multi_llm_chat.testing.simulator.signals import Signal
 
 __all__ = [
     "QUIRKS",

@@ -15,9 +15,11 @@ from typing import TypeAlias
 from msgspec import Struct, field
 
 from multi_llm_chat.testing.simulator.plan import (
+    PATIENCE,
     Await,
     Break,
     Pause,
+    Signal,
     Stall,
     Step,
     at_frame,
@@ -25,7 +27,6 @@ from multi_llm_chat.testing.simulator.plan import (
     until_byte,
     until_frame,
 )
-from multi_llm_chat.testing.simulator.signals import PATIENCE, Signal
 
 
 class Slow(Struct, frozen=True):

@@ -12,12 +12,12 @@ from collections.abc import Iterator
 from typing import overload
 
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.testing.simulator.plan import PATIENCE, Signal
 from multi_llm_chat.testing.simulator.received_conversation import (
     ReceivedConversation,
     read_conversation,
 )
 from multi_llm_chat.testing.simulator.routes import Route
-from multi_llm_chat.testing.simulator.signals import PATIENCE, Signal
 from multi_llm_chat.testing.validators import Violation
 
 

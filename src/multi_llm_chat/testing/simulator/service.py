@@ -21,11 +21,10 @@ from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing.simulator.answerer import Answerer
 from multi_llm_chat.testing.simulator.connection import SimulatorConnection
 from multi_llm_chat.testing.simulator.http import Prebuilt, RawRequest
-from multi_llm_chat.testing.simulator.plan import Plan
+from multi_llm_chat.testing.simulator.plan import PATIENCE, Plan
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest, RequestLog
 from multi_llm_chat.testing.simulator.routes import base_path
 from multi_llm_chat.testing.simulator.script import Script, ScriptLike
-from multi_llm_chat.testing.simulator.signals import PATIENCE
 
 _HOST = "127.0.0.1"
 _VERSIONS = ("/v1beta", "/v1")
