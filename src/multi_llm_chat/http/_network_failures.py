@@ -3,14 +3,12 @@
 Rules:
 1. The words are ours. The text of a library's exception is not repeated, for it may quote a header.
 2. ``code`` is a key of the table of words; ``closed`` is our own doing, all others are not.
-3. ``BoundedBody`` collects a body that is read whole, up to its limit.
 """
 
 import socket
 import ssl
 from urllib.parse import urlsplit
 
-from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import ConnectionFailed
 
 _WORDS = {
@@ -23,7 +21,6 @@ _WORDS = {
     "tls": "No secure connection to {host} could be made. Check the address and the proxy.",
     "timeout": "{host} did not answer in time. Try again, or allow more time.",
     "unreachable": "{host} could not be reached in time. Check the address and the network.",
-    "too_large": "{host} sent more than is read of such a reply.",
     "lost": "The connection to {host} was lost. Try again.",
     "proxy": "The proxy on the way to {host} refused. Check the proxy settings.",
     "closed": "The reply of {host} was stopped here.",
@@ -53,30 +50,6 @@ def connection_failed(
     return ConnectionFailed(
         _WORDS[code].format(host=host), before_first_byte=before_first_byte, code=code
     )
-
-
-class BoundedBody:
-    """The pieces of a body that is read whole."""
-
-    def __init__(self, limits: Limits, url: str) -> None:
-        self._left = limits.total_bytes
-        self._url = url
-        self._pieces: list[bytes] = []
-
-    def add(self, piece: bytes) -> None:
-        """Take one more piece.
-
-        Raises:
-            ConnectionFailed: There are more bytes than allowed.
-        """
-        self._left -= len(piece)
-        if self._left < 0:
-            raise connection_failed("too_large", self._url, before_first_byte=False)
-        self._pieces.append(piece)
-
-    def joined(self) -> bytes:
-        """The whole body."""
-        return b"".join(self._pieces)
 
 
 def _code(error: BaseException) -> str:

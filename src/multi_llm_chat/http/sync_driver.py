@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 from multi_llm_chat.data_limits import Limits
 from multi_llm_chat.errors import ConnectionFailed, ProviderError
 from multi_llm_chat.events import Event, Finish
-from multi_llm_chat.http._network_failures import BoundedBody
-from multi_llm_chat.http.transports import Fetched, Health, with_seconds
+from multi_llm_chat.http.transports import BoundedBody, Fetched, Health, with_seconds
 
 if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened
     from multi_llm_chat.http._connection_pool import Connection

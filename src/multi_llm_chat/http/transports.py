@@ -18,6 +18,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 from msgspec.structs import replace
 
+from multi_llm_chat.data_limits import Limits, in_megabytes
 from multi_llm_chat.errors import ConnectionFailed, Overloaded, ProviderError
 from multi_llm_chat.http import (
     Timeouts,
@@ -127,6 +128,37 @@ class Health:
             self._breakers[place] = after
         else:
             self._breakers.pop(place, None)  # only the ailing are remembered
+
+
+# A body that is read whole.
+
+
+class BoundedBody:
+    """The pieces of a body that is read whole."""
+
+    def __init__(self, limits: Limits, url: str) -> None:
+        self._limit = self._left = limits.total_bytes
+        self._url = url
+        self._pieces: list[bytes] = []
+
+    def add(self, piece: bytes) -> None:
+        """Take one more piece.
+
+        Raises:
+            ConnectionFailed: There are more bytes than allowed.
+        """
+        self._left -= len(piece)
+        if self._left < 0:
+            raise ConnectionFailed(
+                f"{urlsplit(self._url).netloc} sent more than {in_megabytes(self._limit)}; it is read no further.",
+                before_first_byte=False,
+                code="too_large",
+            )
+        self._pieces.append(piece)
+
+    def joined(self) -> bytes:
+        """The whole body."""
+        return b"".join(self._pieces)
 
 
 # The connections of one provider object.

@@ -131,7 +131,8 @@ class _OpenEvent:
 
     def __init__(self) -> None:
         self.begun = False
-        self._data: list[bytes] = []
+        # Not a list of lines: an event of many short ones would take ten times its size.
+        self._data = bytearray()
         self._name = b""
 
     def read_line(self, line: bytes) -> None:
@@ -139,12 +140,13 @@ class _OpenEvent:
         field, _, value = line.partition(b":")
         value = value.removeprefix(b" ")
         if field == b"data":
-            self._data.append(value)
+            self._data += value
+            self._data.append(_LF)
         elif field == b"event":
             self._name = value
 
     def dispatch(self, events: list[ServerSentEvent]) -> None:
-        data = b"\n".join(self._data)
+        data = bytes(self._data[:-1])
         if data:
             events.append((_decode(self._name), data))
         if self.begun:
