@@ -106,6 +106,7 @@ def test_files_are_attached_under_quoted_names_and_a_refused_message_comes_back(
         (tmp_path / "b.txt").write_text("gamma")
         terminal.send("\r")
         terminal.wait_for("Read.")
+        terminal.wait_until(lambda shown: shown.count("❯") == 5)
         terminal.send("\x04")
         terminal.finish()
     asked = json.dumps(simulator.requests[0].body)
