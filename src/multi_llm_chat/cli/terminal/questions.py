@@ -37,6 +37,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.shortcuts import PromptSession, print_formatted_text
 from prompt_toolkit.validation import ValidationError, Validator
 
+from multi_llm_chat.cli.language import tr
 from multi_llm_chat.cli.messages import one_line, sanitize
 from multi_llm_chat.cli.terminal.boards import Board
 from multi_llm_chat.cli.terminal.words import argument_lines
@@ -140,10 +141,12 @@ class Field(Struct, frozen=True):
         """What may be written there."""
         hints = [one_line(as_text(self.schema.get("description")))]
         if self.choices:
-            hints.append(("any of: " if self.several else "one of: ") + ", ".join(self.choices))
+            choices = ", ".join(self.choices)
+            several = tr("any of: {choices}", choices=choices)
+            hints.append(several if self.several else tr("one of: {choices}", choices=choices))
         elif self.schema.get("type") == "boolean":
-            hints.append("yes or no")
-        hints.append("required" if self.required else "may be left empty")
+            hints.append(tr("yes or no"))
+        hints.append(tr("required") if self.required else tr("may be left empty"))
         return " · ".join(word for word in hints if word)
 
     @property
@@ -153,7 +156,7 @@ class Field(Struct, frozen=True):
         if value is None:
             return ""
         if isinstance(value, bool):
-            return "yes" if value else "no"
+            return tr("yes") if value else tr("no")
         listed = as_list(value)
         return ", ".join(map(self._called, [value] if listed is None else listed))
 
@@ -170,7 +173,7 @@ class Field(Struct, frozen=True):
         text = text.strip()
         if not text:
             if self.required:
-                raise ValueError("This field is required.")
+                raise ValueError(tr("This field is required."))
             return None
         value = self._value(text)
         for error in jsonschema_rs.validator_for(self.schema, validate_formats=True).iter_errors(
@@ -191,8 +194,10 @@ class Field(Struct, frozen=True):
         for name, value in self.choices.items():
             if text.casefold() in {name.casefold(), str(value).casefold()}:
                 return value
+        choices = ", ".join(self.choices)
+        several = tr("Choose from: {choices}.", choices=choices)
         raise ValueError(
-            f"Choose {'from' if self.several else 'one of'}: {', '.join(self.choices)}."
+            several if self.several else tr("Choose one of: {choices}.", choices=choices)
         )
 
 
@@ -224,10 +229,10 @@ def ask_form(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
         except EOFError:
             return _DECLINED
         options = {
-            "y": f"send to {one_line(question.server)}",
-            "e": "edit",
-            "n": "decline",
-            "c": "cancel",
+            "y": tr("send to {server}", server=one_line(question.server)),
+            "e": tr("edit"),
+            "n": tr("decline"),
+            "c": tr("cancel"),
         }
         key = teletype.choose(options, back="c")
         if key != "e":
@@ -278,9 +283,11 @@ def _choices(schema: JsonObject) -> dict[str, Any]:
 
 def _boolean(text: str) -> bool:
     word = text.casefold()
-    if word not in _TRUE | _FALSE:
-        raise ValueError("Answer yes or no.")
-    return word in _TRUE
+    if word in _TRUE or word == tr("yes").casefold():
+        return True
+    if word in _FALSE or word == tr("no").casefold():
+        return False
+    raise ValueError(tr("Answer yes or no."))
 
 
 def _number(text: str) -> float | int:
@@ -289,7 +296,7 @@ def _number(text: str) -> float | int:
     except ValueError:
         value = None
     if not isinstance(value, int | float) or isinstance(value, bool):
-        raise ValueError("This is not a number.")
+        raise ValueError(tr("This is not a number."))
     return value
 
 
@@ -324,33 +331,39 @@ class TerminalQuestions:
             teletype = self._teletype or open_teletype()
             teletype.drop_typed_keys()
             source = one_line(question.server)
-            teletype.show([("", ""), ("bold fg:ansicyan", f"? {source} asks")])
+            teletype.show([("", ""), ("bold fg:ansicyan", tr("? {source} asks", source=source))])
             teletype.show([("", f"  {line}") for line in sanitize(question.message).split("\n")])
             ask = _visit if question.mode == "url" else ask_form
             answer = ask(teletype, question)
-            teletype.show(
-                [("fg:ansibrightblack", f"  {_OUTCOMES[answer.action]} {source}"), ("", "")]
-            )
+            teletype.show([("fg:ansibrightblack", f"  {_elicited(answer, source)}"), ("", "")])
             return answer
 
 
-_OUTCOMES: Final = {
-    "accept": "answered",
-    "decline": "declined to answer",
-    "cancel": "did not answer",
-}
+def _elicited(answer: ElicitationAnswer, source: str) -> str:
+    match answer.action:
+        case "accept":
+            return tr("answered {source}", source=source)
+        case "decline":
+            return tr("declined to answer {source}", source=source)
+        case _:
+            return tr("did not answer {source}", source=source)
 
 
 def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
     name = one_line(request.tool)
     lines = argument_lines(request.call)
     teletype.show([("", ""), *_question_lines(request), *_indented(lines[:_MOST_LINES])])
-    options = {"y": "once", "a": "in this conversation", "n": "no", "r": "no, because …"}
+    options = {
+        "y": tr("once"),
+        "a": tr("in this conversation"),
+        "n": tr("no"),
+        "r": tr("no, because …"),
+    }
     if request.conversation is None:
         del options["a"]
     hidden = len(lines) - _MOST_LINES
     if hidden > 0:
-        options["v"] = f"{hidden:,} more lines"
+        options["v"] = tr("{count} more lines", count=f"{hidden:,}")
     key = teletype.choose(options, back="n")
     if key == "v":
         teletype.show(_indented(lines[_MOST_LINES:]))
@@ -362,11 +375,14 @@ def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
 
 
 def _question_lines(request: ApprovalRequest) -> list[Line]:
-    source = f" of {one_line(request.source)}" if request.source else ""
-    name = f"{one_line(request.tool)}{source}"
-    question = f"? May {name} run?"
+    name = one_line(request.tool)
+    if request.source:
+        name = tr("{tool} of {source}", tool=name, source=one_line(request.source))
+    question = tr("? May {name} run?", name=name)
     if request.interrupted:
-        question = f"? {name} was interrupted and may have done its work. Run it again?"
+        question = tr(
+            "? {name} was interrupted and may have done its work. Run it again?", name=name
+        )
     lines = [("bold fg:ansiyellow", question)]
     if request.description:
         lines.append(
@@ -387,7 +403,7 @@ def _decided(teletype: Teletype, key: str) -> Decision:
             return Allow("conversation")
         case "r":
             try:
-                return Deny(teletype.session().prompt("  Why not? ").strip())
+                return Deny(teletype.session().prompt(f"  {tr('Why not?')} ").strip())
             except (KeyboardInterrupt, EOFError):
                 return Deny()
         case _:
@@ -397,11 +413,12 @@ def _decided(teletype: Teletype, key: str) -> Decision:
 def _outcome(decision: Decision, name: str) -> Line:
     match decision:
         case Allow("conversation"):
-            return "fg:ansigreen", f"  {name} is allowed in this conversation"
+            return "fg:ansigreen", f"  {tr('{name} is allowed in this conversation', name=name)}"
         case Allow():
-            return "fg:ansigreen", f"  {name} is allowed once"
+            return "fg:ansigreen", f"  {tr('{name} is allowed once', name=name)}"
         case Deny(reason):
-            return "fg:ansired", f"  {name} is denied" + (f": {one_line(reason)}" if reason else "")
+            denied = tr("{name} is denied", name=name)
+            return "fg:ansired", f"  {denied}" + (f": {one_line(reason)}" if reason else "")
 
 
 def _visit(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
@@ -410,12 +427,17 @@ def _visit(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
     host = _host(url)
     teletype.show(
         [
-            ("", "  Open this address in your browser, if you trust it:"),
+            ("", f"  {tr('Open this address in your browser, if you trust it:')}"),
             ("underline", url),
-            ("", f"  It leads to {host}" if host else "  It is no valid address."),
+            (
+                "",
+                f"  {tr('It leads to {host}', host=host) if host else tr('It is no valid address.')}",
+            ),
         ]
     )
-    key = teletype.choose({"y": "done, continue", "n": "decline", "c": "cancel"}, back="c")
+    key = teletype.choose(
+        {"y": tr("done, continue"), "n": tr("decline"), "c": tr("cancel")}, back="c"
+    )
     answers = {"y": ElicitationAnswer("accept"), "n": ElicitationAnswer("decline")}
     return answers.get(key, CANCELLED)
 
@@ -431,4 +453,4 @@ def _host(url: str) -> str:
     try:
         return f"{host} ({host.encode('idna').decode()})"
     except UnicodeError:
-        return f"{host} (not a valid name)"
+        return tr("{host} (not a valid name)", host=host)
