@@ -10,12 +10,12 @@ from tests.cli.commands import shell
 from tests.web.server_process import run_server
 from tests.web.test_streams import changes, new_conversation, read_until_idle
 
-from multi_llm_chat.cli import language, slash_commands
-from multi_llm_chat.cli.language import LANGUAGES, catalogue, terminal_language
+from multi_llm_chat.cli import messages, slash_commands
+from multi_llm_chat.cli.messages import LANGUAGES, catalogue, terminal_language
 from multi_llm_chat.cli.terminal import words
 from multi_llm_chat.testing.simulator import Call, Say
 
-SOURCE = Path(language.__file__).parent
+SOURCE = Path(messages.__file__).parent
 OTHERS = [name for name in LANGUAGES if name != "en"]
 
 

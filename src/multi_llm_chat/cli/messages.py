@@ -4,6 +4,12 @@ Rules for outputs:
 1. A terminal that cannot show a character (cp1252, ASCII) gets a plain one in its place, never an error.
 2. JSON is whole on every output: what the encoding has not is escaped.
 
+Rules of the language:
+1. ``MLC_LANGUAGE`` decides, else the first of ``LC_ALL``, ``LC_MESSAGES`` and ``LANG`` that is set; English otherwise.
+2. The English text is the key: ``tr("A new conversation begins.")``. A text without a translation stays English.
+3. ``{names}`` in a text are filled in after the translation.
+4. Answers for programs (``--json``, exit codes, names of commands) have no language.
+
 Rules for text of models, tools and servers:
 1. No character that is left moves the cursor, rings, colours or titles anything: of the control characters
    only the line feed and the tab remain, the others are shown as pictures.
@@ -13,10 +19,13 @@ Rules for text of models, tools and servers:
 
 import codecs
 import json
+import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import cache
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any, Final, cast
 
 import click
@@ -153,3 +162,32 @@ def _distance(one: str, other: str) -> int:
                 cost = min(cost, earlier[j - 2] + 1)
             row.append(cost)
     return row[-1]
+
+
+# The language of the terminal.
+
+LANGUAGES: Final = ("en", "ja", "ko", "it")
+_VARIABLES: Final = ("MLC_LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+_CATALOGUES: Final = Path(__file__).parent / "catalogues"
+
+
+def terminal_language(environment: Mapping[str, str] = os.environ) -> str:
+    """The language that the environment asks for."""
+    chosen = next((environment[name] for name in _VARIABLES if environment.get(name)), "")
+    code = re.match(r"[A-Za-z]+", chosen)
+    language = code[0].lower() if code else ""
+    return language if language in LANGUAGES else "en"
+
+
+def tr(text: str, /, **values: object) -> str:
+    """The text in the language of the terminal."""
+    translated = catalogue(terminal_language()).get(text, text)
+    return translated.format(**values) if values else translated
+
+
+@cache
+def catalogue(language: str) -> dict[str, str]:
+    """All texts of a language, by the English ones."""
+    if language == "en":
+        return {}
+    return json.loads((_CATALOGUES / f"{language}.json").read_bytes())

@@ -23,8 +23,7 @@ from msgspec import Struct, structs
 
 from multi_llm_chat.chat.council import COUNCIL_PREFIX, readable_verdicts
 from multi_llm_chat.chat.workspace import Workspace
-from multi_llm_chat.cli.language import tr
-from multi_llm_chat.cli.messages import nearest, one_line, print_message
+from multi_llm_chat.cli.messages import nearest, one_line, print_message, tr
 from multi_llm_chat.cli.request_options import configure_requests
 from multi_llm_chat.cli.slash_commands import COMMANDS, LeaveChat, Session, run_command
 from multi_llm_chat.cli.terminal import (

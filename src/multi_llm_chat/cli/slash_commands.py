@@ -24,8 +24,7 @@ from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.transfer import export_conversations, import_conversations
 from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach, read_files_at
-from multi_llm_chat.cli.language import tr
-from multi_llm_chat.cli.messages import one_line, print_message
+from multi_llm_chat.cli.messages import one_line, print_message, tr
 from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import find_conversation
 from multi_llm_chat.errors import UsageError

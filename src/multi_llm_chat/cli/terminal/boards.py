@@ -20,8 +20,7 @@ from typing import Protocol, Self, TextIO
 from msgspec import Struct
 
 from multi_llm_chat import errors
-from multi_llm_chat.cli.language import tr
-from multi_llm_chat.cli.messages import one_line, sanitize
+from multi_llm_chat.cli.messages import one_line, sanitize, tr
 from multi_llm_chat.cli.terminal.screen import capabilities_of
 from multi_llm_chat.cli.terminal.words import (
     RESUMED,

@@ -37,8 +37,7 @@ from prompt_toolkit.output import Output, create_output
 from prompt_toolkit.shortcuts import PromptSession, print_formatted_text
 from prompt_toolkit.validation import ValidationError, Validator
 
-from multi_llm_chat.cli.language import tr
-from multi_llm_chat.cli.messages import one_line, sanitize
+from multi_llm_chat.cli.messages import one_line, sanitize, tr
 from multi_llm_chat.cli.terminal.boards import Board
 from multi_llm_chat.cli.terminal.words import argument_lines
 from multi_llm_chat.history.json_values import as_list, as_object, as_text

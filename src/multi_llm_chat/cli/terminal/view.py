@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeAlias, assert_never
 
 from rich.console import RenderableType
 
-from multi_llm_chat.cli.language import tr
+from multi_llm_chat.cli.messages import tr
 from multi_llm_chat.cli.terminal.cards import (
     card,
     failure,

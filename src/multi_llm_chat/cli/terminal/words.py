@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from multi_llm_chat.cli.language import tr
-from multi_llm_chat.cli.messages import one_line, sanitize
+from multi_llm_chat.cli.messages import one_line, sanitize, tr
 from multi_llm_chat.errors import (
     AuthError,
     BadRequest,
