@@ -98,6 +98,7 @@ class _InterruptedEngine:
         self.file: Path | None = engine.file
         self.errors = engine.errors
         self.begin = engine.begin
+        self.checks_every = engine.checks_every
         self._engine = engine
         self._interruption = interruption
 

@@ -19,13 +19,14 @@ def open_and_list(place: str) -> list[str]:
 def in_read_only_folder(folder: str, conversation: str) -> tuple[str, str, int]:
     if os.getuid() == 0:
         os.setuid(NOBODY)
-    try:
-        with open_store(f"{folder}/chats.db") as store:
+    with open_store(f"{folder}/chats.db") as store:
+        assert len(store.run(path, conversation)) == 1  # it can be read
+        try:
             store.run(append, conversation, [Turn("user", (Text("secret words"),))])
-    except StoreError as error:
-        first = error
-    else:
-        raise AssertionError("it was written")
+        except StoreError as error:
+            first = error
+        else:
+            raise AssertionError("it was written")
     try:
         open_store(f"{folder}/other.db").close()
     except StoreError as error:

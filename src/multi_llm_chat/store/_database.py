@@ -3,13 +3,15 @@
 Rules:
 1. ``run`` blocks, ``arun`` does not block the event loop; both run the very same operations.
 2. When either returns, the transaction is committed.
-3. A store belongs to one user; ``as_user`` gives another user's view through the same connections.
+3. A file that may only be read is opened too: reading works, and each write is refused with the reason ``read-only``.
+4. A store belongs to one user; ``as_user`` gives another user's view through the same connections.
 """
 
 import asyncio
 from concurrent.futures import Future
 from importlib import import_module
 from os import PathLike, fspath
+from os.path import isfile
 from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
@@ -108,10 +110,22 @@ def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
     try:
         writing.submit(job := Job(_nothing, user))
         job.future.result()
+    except StoreError as error:
+        if error.reason not in {"read-only", "unreachable"} or not _is_readable(reading, user):
+            store.close()
+            raise
     except BaseException:
         store.close()
         raise
     return store
+
+
+def _is_readable(reading: StoreExecutor, user: str) -> bool:
+    """Whether the file can be read although it cannot be written; each write then says why."""
+    if reading.file is None or not isfile(reading.file):
+        return False
+    reading.submit(job := Job(_read_something, user))
+    return job.future.exception() is None
 
 
 def _executors(place: str) -> tuple[StoreExecutor, StoreExecutor]:
@@ -154,6 +168,10 @@ def _postgres(address: str) -> tuple[DatabaseEngine, DatabaseEngine]:
 
 def _nothing(transaction: Transaction) -> None:
     """Open the connection, and thereby make or migrate the store."""
+
+
+def _read_something(transaction: Transaction) -> None:
+    transaction.rows("SELECT 1 FROM conversations LIMIT 1")
 
 
 def _checked(user: str) -> str:

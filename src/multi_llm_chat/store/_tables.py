@@ -11,7 +11,8 @@ Rules:
 
 Rules of migration:
 6. All missing steps are done in one transaction, under a lock: of several processes one does the work.
-7. A store that is newer than the program is left alone.
+7. A store that is newer than the program is left alone, also one that became newer while the program runs: every writing
+   transaction checks the version (``check_version``), on Postgres once a second.
 8. Before a store with data is changed, ``back_up`` saves a copy.
 9. Journals of version 4, whose rows were lists ``[name, field, …]``, are rewritten as rows of the one event union. A row
    without a matching event becomes a row of an unknown kind, which followers skip: dropping it would leave a gap in the
@@ -356,6 +357,16 @@ def migrate(
     except BaseException:
         connection.roll_back()
         raise
+
+
+def check_version(connection: DatabaseConnection, place: str) -> None:
+    """Make sure that no newer program has migrated the store since it was opened.
+
+    Raises:
+        StoreError: One has: this program must not write any more.
+    """
+    rows = connection.execute("SELECT version FROM meta")
+    _is_current(int(rows[0][0]) if rows else 0, place, STEPS)
 
 
 def _is_current(version: int, place: str, steps: Sequence[Step]) -> bool:

@@ -7,7 +7,8 @@ Rules:
    reason but the operations' own, each is run alone.
 4. A failure that may pass is retried for as long as its fault allows, at irregular moments, so that no
    process is always the second. After any other the connection is closed; the next operation opens a new one.
-5. Jobs submitted before ``close`` are still done; a failure is then retried for ``CLOSING`` seconds at most.
+5. A transaction that writes checks first that no newer program has migrated the store.
+6. Jobs submitted before ``close`` are still done; a failure is then retried for ``CLOSING`` seconds at most.
 """
 
 import os
@@ -22,6 +23,7 @@ from typing import Any, Protocol
 
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.store._database_faults import DatabaseFault
+from multi_llm_chat.store._tables import check_version
 from multi_llm_chat.store.transaction import DatabaseConnection, OperationContext, Transaction
 
 #: How many operations share a commit at most.
@@ -53,6 +55,8 @@ class DatabaseEngine(Protocol):
     file: Path | None
     errors: tuple[type[Exception], ...]
     begin: str
+    #: Seconds between two checks of the store's version; None for an engine that only reads.
+    checks_every: float | None
 
     def connect(self) -> DatabaseConnection:
         """Open a connection to a store of the right version."""
@@ -189,6 +193,7 @@ class _Worker:
         self._engine = engine
         self._retry_deadline = retry_deadline
         self._connection: DatabaseConnection | None = None
+        self._checked_at = 0.0
 
     def perform(self, jobs: Sequence[Job]) -> None:
         if len(jobs) < 2 or not self._all_at_once(jobs):
@@ -205,10 +210,18 @@ class _Worker:
             self._connection = self._engine.connect()
         return self._connection
 
+    def _begin(self) -> DatabaseConnection:
+        connection = self._connected()
+        connection.execute(self._engine.begin)
+        pause = self._engine.checks_every
+        if pause is not None and time.monotonic() - self._checked_at >= pause:
+            check_version(connection, self._engine.place)
+            self._checked_at = time.monotonic()
+        return connection
+
     def _all_at_once(self, jobs: Sequence[Job]) -> bool:
         try:
-            connection = self._connected()
-            connection.execute(self._engine.begin)
+            connection = self._begin()
             outcomes = [self._in_savepoint(connection, job) for job in jobs]
             connection.execute("COMMIT")
         except (StoreError, *self._engine.errors):
@@ -246,8 +259,7 @@ class _Worker:
     def _try(self, job: Job, elapsed: float) -> tuple[Any, BaseException | None, bool]:
         """Run it once: its result, or an error, or True if it should be retried."""
         try:
-            connection = self._connected()
-            connection.execute(self._engine.begin)
+            connection = self._begin()
             result = job.attempt(connection)
             connection.execute("COMMIT")
         except self._engine.errors as error:

@@ -25,6 +25,7 @@ from multi_llm_chat.store.transaction import (
     Transaction,
     chunks,
     read_json,
+    read_record,
     reading,
     write_json,
 )
@@ -310,7 +311,7 @@ def read_events(
         clean_text(run_id), after, limit,
     )  # fmt: skip
     whole = [(number, payload) for place, (number, payload) in enumerate(rows, after + 1) if number == place]  # fmt: skip
-    error = None if failure is None else msgspec.convert(read_json(failure), ErrorRecord)
+    error = None if failure is None else read_record(failure, ErrorRecord)
     return RunEvents(tuple(whole), status, error)
 
 

@@ -115,6 +115,7 @@ class PostgresEngine:
         # A reader sees one moment, however many statements it takes.
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         self.begin = reading if reads_only else "BEGIN"
+        self.checks_every: float | None = None if reads_only else 1.0  # a round trip each time
         self.file: Path | None = None
         self._reads_only = reads_only
         self._address = address

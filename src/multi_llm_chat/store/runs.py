@@ -22,7 +22,14 @@ from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import checked_id, key_of
 from multi_llm_chat.store.records import ErrorRecord, Run, RunStatus
-from multi_llm_chat.store.transaction import Row, Transaction, read_json, reading, write_json
+from multi_llm_chat.store.transaction import (
+    Row,
+    Transaction,
+    read_json,
+    read_record,
+    reading,
+    write_json,
+)
 from multi_llm_chat.store.turns import turn_key
 
 # One run.
@@ -99,7 +106,7 @@ def own_run(transaction: Transaction, run_id: str) -> int:
 
 def _read_run(row: Row) -> Run:
     identifier, base, speaker, status, spec, error, began, ended = row
-    record = None if error is None else msgspec.convert(read_json(error), ErrorRecord)
+    record = None if error is None else read_record(error, ErrorRecord)
     return Run(identifier, base, speaker, status, read_json(spec), record, began, ended)
 
 
@@ -250,6 +257,6 @@ def _info(row: Row) -> RunInfo:
     names = RunInfo.__struct_fields__
     values = dict(zip(names, row, strict=True))
     error = values["error"]
-    values["error"] = None if error is None else msgspec.convert(read_json(error), ErrorRecord)
+    values["error"] = None if error is None else read_record(error, ErrorRecord)
     values["stopping"] = values["stopping"] is not None
     return RunInfo(**values)

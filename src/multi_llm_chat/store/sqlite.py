@@ -4,7 +4,8 @@ Rules:
 1. The file is in WAL mode with ``synchronous=FULL``: what was committed survives a loss of power.
 2. A writing connection takes the lock at once (``BEGIN IMMEDIATE``), so that no transaction fails half-way.
 3. The file is readable by its owner alone.
-4. Before an existing file is migrated, a copy is saved next to it: written under another name, then renamed.
+4. A file that may only be read is opened for reading: as it is on the disk, if no log of changes stands next to it.
+5. Before an existing file is migrated, a copy is saved next to it: written under another name, then renamed.
 """
 
 import errno
@@ -28,7 +29,7 @@ from multi_llm_chat.store._database_faults import (
     UNOPENED,
     DatabaseFault,
 )
-from multi_llm_chat.store._tables import APPLICATION_ID, migrate
+from multi_llm_chat.store._tables import APPLICATION_ID, check_version, migrate
 from multi_llm_chat.store.transaction import DatabaseName, Row
 
 MEMORY = ":memory:"
@@ -69,10 +70,10 @@ class SQLiteConnection:
 
     database: DatabaseName = "sqlite"
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, *, is_address: bool = False) -> None:
         # Transactions are begun and ended by the executor alone.
         self._connection = sqlite3.connect(
-            path, timeout=_WAIT, isolation_level=None, cached_statements=256
+            path, timeout=_WAIT, isolation_level=None, cached_statements=256, uri=is_address
         )
 
     def execute(self, statement: str, parameters: Sequence[Any] = ()) -> list[Row]:
@@ -110,6 +111,7 @@ class SQLiteEngine:
         self.place = "memory" if path == MEMORY else path
         self.file: Path | None = None if path == MEMORY else Path(path)
         self.begin = "BEGIN" if reads_only else "BEGIN IMMEDIATE"
+        self.checks_every: float | None = None if reads_only else 0.0
         self._path = path
         self._reads_only = reads_only
 
@@ -124,6 +126,23 @@ class SQLiteEngine:
                 connection.execute(setting)
             if not self._reads_only:
                 migrate(connection, self.place, back_up=self._back_up)
+        except sqlite3.OperationalError:
+            connection.close()
+            if not self._reads_only or not _is_unchangeable(Path(self._path)):
+                raise
+            return self._connect_unchanging()
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _connect_unchanging(self) -> SQLiteConnection:
+        """Open a file that no program can change: SQLite needs neither locks nor files next to it."""
+        address = f"{Path(self._path).absolute().as_uri()}?immutable=1"
+        connection = SQLiteConnection(address, is_address=True)
+        try:
+            self._check_owner(connection)
+            check_version(connection, self.place)
         except BaseException:
             connection.close()
             raise
@@ -169,6 +188,14 @@ class SQLiteEngine:
         finally:
             os.close(descriptor)
         unfinished.replace(backup)
+
+
+def _is_unchangeable(path: Path) -> bool:
+    """Whether the file is there, may only be read, and has no log of changes that are not in it yet."""
+    log = path.with_name(f"{path.name}-wal")
+    if not os.path.isfile(path) or (os.path.isfile(log) and log.stat().st_size):
+        return False
+    return not os.access(path, os.W_OK) or not os.access(path.parent, os.W_OK)
 
 
 def _make_private(path: Path) -> None:

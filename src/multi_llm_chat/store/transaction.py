@@ -26,6 +26,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Concatenate, Final, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
+import msgspec
+
+from multi_llm_chat.errors import StoreError
 from multi_llm_chat.history.json_values import as_list, as_object, clean_json
 
 # The time and the ids of one operation.
@@ -211,8 +214,43 @@ def _items(value: object) -> Iterable[object]:
     return inside.values() if inside is not None else as_list(value) or ()
 
 
+#: What reading a row raises that no program of ours has written.
+DAMAGE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
+
+
 def read_json(text: str) -> Any:
-    """The value that was written."""
-    if text.startswith(_PACKED):
-        text = b64decode(text[1:]).decode("utf-8", "surrogatepass")
-    return json.loads(text)
+    """The value that was written.
+
+    Raises:
+        StoreError: The column holds something else.
+    """
+    try:
+        if text.startswith(_PACKED):
+            text = b64decode(text[1:]).decode("utf-8", "surrogatepass")
+        return json.loads(text)
+    except DAMAGE:
+        pass
+    raise damaged_row()  # outside of the handler: its words may be of a message
+
+
+def read_record(text: str, kind: type[R]) -> R:
+    """The value that was written, of this type.
+
+    Raises:
+        StoreError: The column holds something else.
+    """
+    value = read_json(text)
+    try:
+        return msgspec.convert(value, kind)
+    except DAMAGE:
+        pass
+    raise damaged_row()
+
+
+def damaged_row() -> StoreError:
+    """The error for a row that cannot be read; its content is not repeated."""
+    return StoreError(
+        "A row of the conversations is damaged: it was changed by another program, or by the disk. "
+        "Put back a backup, or export what can still be read.",
+        reason="damaged",
+    )

@@ -30,7 +30,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.store.transaction import read_json, write_json
+from multi_llm_chat.store.transaction import DAMAGE, damaged_row, read_json, write_json
 
 #: Smaller data stay in the part's own row (characters of base64).
 BLOB_SIZE = 4096
@@ -89,8 +89,12 @@ def write_turn_row(turn: Turn) -> TurnRow:
 
 def read_turn_row(identifier: str, row: TurnRow, parts: tuple[Part, ...]) -> Turn:
     """The turn as it was."""
-    values: JsonObject = {"role": row.author, "model": row.model} | read_json(row.fields)
-    return Turn(id=identifier, parts=parts, **values)
+    try:
+        values: JsonObject = {"role": row.author, "model": row.model} | read_json(row.fields)
+        return Turn(id=identifier, parts=parts, **values)
+    except DAMAGE:
+        pass
+    raise damaged_row()
 
 
 def write_part_row(part: Part) -> PartRow:
@@ -106,15 +110,19 @@ def write_part_row(part: Part) -> PartRow:
 
 def read_part_row(kind: str, body: str, data: bytes | None) -> Part:
     """The part as it was; ``data`` are the bytes of its blob, if it has one."""
-    values: JsonObject = read_json(body)
-    if "origin" in values:
-        values["origin"] = Origin(**values["origin"])
-    if "extras" in values:
-        extras = values["extras"]
-        values["extras"] = Extras(Origin(**extras["origin"]), extras["fields"])
-    if data is not None:
-        values["data"] = b64encode(data).decode("ascii")
-    return _CLASSES[kind](**values)
+    try:
+        values: JsonObject = read_json(body)
+        if "origin" in values:
+            values["origin"] = Origin(**values["origin"])
+        if "extras" in values:
+            extras = values["extras"]
+            values["extras"] = Extras(Origin(**extras["origin"]), extras["fields"])
+        if data is not None:
+            values["data"] = b64encode(data).decode("ascii")
+        return _CLASSES[kind](**values)
+    except DAMAGE:
+        pass
+    raise damaged_row()
 
 
 def text_of(turn: Turn) -> str:
