@@ -123,6 +123,31 @@ def test_a_link_to_nothing_is_asked_for_again_and_the_wrong_verdict_is_on_anothe
     assert finished(events).failed == ()
 
 
+def test_a_missing_verdict_or_answer_is_asked_for_again_alone(read: Read) -> None:
+    first = verdict(("It is so.", ["claude:1"], []))
+    with stage(
+        PANEL,
+        claude=["One."],
+        gemini=[Status(401), "Two."],
+        chatgpt=["Three.", Status(401), first],
+    ) as scene:
+        events = read(scene.service.process_message("@council:panel Well?"))
+        assert set(finished(events).failed) == {"gemini", "chatgpt"}
+        events = read(
+            scene.service.retry()
+        )  # Gemini did not answer: it does, and the verdict is new
+        assert finished(events).answered == ("gemini", "chatgpt")
+        shown = [turn for turn in scene.service.turns if turn.meta.get("verdict")]
+        assert len(shown) == 1
+        assert len(scene.simulators["claude"].requests) == 1
+    with stage(PANEL, claude=["1"], gemini=["2"], chatgpt=["3", Status(401), first]) as scene:
+        read(scene.service.process_message("@council:panel Well?"))
+        events = read(scene.service.retry())
+        assert finished(events).answered == ("chatgpt",)
+        assert read_verdict(scene.service.turns[-1]) is not None
+        assert len(scene.simulators["claude"].requests) == 1
+
+
 def test_a_verdict_that_stays_wrong_is_not_counted_as_an_answer(read: Read) -> None:
     with stage(PANEL, claude=["1"], gemini=["2"], chatgpt=["3", "no", "no", "no"]) as scene:
         events = read(scene.service.process_message("@council:panel Well?"))

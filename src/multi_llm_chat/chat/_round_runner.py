@@ -226,7 +226,8 @@ class RoundRunner:
         base = self._open.branch.last
         turns = self._open.branch.turns
         answers = member_answers(turns)
-        if chosen.council is None or all(each.failed for each in members) or not answers:
+        is_silent = bool(members) and all(each.failed for each in members)
+        if chosen.council is None or is_silent or not answers:
             return []
         schema, complaint, tries = verdict_schema(answers), "", 1 + VERDICT_RETRIES
         meta: dict[str, bool] = {COUNCIL: True, VERDICT: True}

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.chat._message_writes import Back, Said
 from multi_llm_chat.chat.branch import COUNCIL, addressed_by, new_id
+from multi_llm_chat.chat.council import CHAIR, read_verdict
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import RESERVED_ROLES, JsonObject, Turn
 from multi_llm_chat.store import Placed
@@ -56,6 +57,8 @@ def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> 
 def retried(placed: Sequence[Placed], council: str | None) -> Round:
     """Ask the speakers that did not answer the last message, or all of them if every one did.
 
+    Where every member of a council did and only the verdict is missing, the chair alone is asked.
+
     Raises:
         UsageError: No message was addressed to anybody.
     """
@@ -69,6 +72,10 @@ def retried(placed: Sequence[Placed], council: str | None) -> Round:
         if not each.turn.meta.get("partial") and not each.turn.meta.get(COUNCIL)
     }
     missing = tuple(name for name in names if name not in done)
+    chair: object = placed[asked].turn.meta.get(CHAIR)
+    has_verdict = any(read_verdict(each.turn) is not None for each in placed[asked + 1 :])
+    if isinstance(chair, str) and not missing and not has_verdict:
+        return Round(council=chair, has_verdict=True)
     return _again(placed, asked, missing or names, council)
 
 
@@ -110,8 +117,18 @@ def _again(
         for each in placed[asked + 1 : end]
         if _speaker(each.turn) not in names and not each.turn.meta.get(COUNCIL)
     )
-    message = placed[asked].turn.id
-    return Round(names, None, Back(message), stays, message, council)
+    message = placed[asked].turn
+    chair: object = message.meta.get(CHAIR)
+    has_verdict = isinstance(chair, str)
+    return Round(
+        names,
+        None,
+        Back(message.id),
+        stays,
+        message.id,
+        chair if isinstance(chair, str) else council,
+        has_verdict=has_verdict,
+    )
 
 
 def _speaker(turn: Turn) -> str | None:

@@ -26,6 +26,8 @@ from multi_llm_chat.tools.schema_validation import SchemaCheck
 
 #: Marks the run, and its turn, that holds a verdict.
 VERDICT: Final = "verdict"
+#: The chair of the council that a message addresses, in its ``meta``.
+CHAIR: Final = "chair"
 VERDICT_RETRIES: Final = 2
 #: How a council is addressed: ``@council:NAME``.
 COUNCIL_PREFIX: Final = "council:"

@@ -19,7 +19,7 @@ from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.agent.window.run_window import Compression
 from multi_llm_chat.chat.branch import new_id
-from multi_llm_chat.chat.council import COUNCIL_PREFIX
+from multi_llm_chat.chat.council import CHAIR, COUNCIL_PREFIX
 from multi_llm_chat.chat.mentions import Addressed, read_mentions
 from multi_llm_chat.chat.tool_scope import tools_for
 from multi_llm_chat.config.settings import PriceSettings, Settings
@@ -111,6 +111,8 @@ class Planner:
         if not parts:
             raise UsageError("The message is empty")
         meta: JsonObject = {"addressed": list(names)} if names else {"memo": True}
+        if chair is not None:
+            meta[CHAIR] = chair
         if words != text:
             meta["typed"] = text
         turn = Turn("user", tuple(parts), new_id(), time.time_ns() // 1_000_000, meta=meta)
