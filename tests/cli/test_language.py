@@ -5,18 +5,30 @@ import string
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
-from tests.cli.commands import shell
+from tests.cli.commands import Shell, shell
 from tests.web.server_process import run_server
 from tests.web.test_streams import changes, new_conversation, read_until_idle
 
-from multi_llm_chat.cli import messages, slash_commands
+from multi_llm_chat.cli import main, messages, slash_commands
+from multi_llm_chat.cli.ask import ask
+from multi_llm_chat.cli.chat import chat
 from multi_llm_chat.cli.messages import LANGUAGES, catalogue, terminal_language
 from multi_llm_chat.cli.terminal import words
 from multi_llm_chat.testing.simulator import Call, Say
 
 SOURCE = Path(messages.__file__).parent
 OTHERS = [name for name in LANGUAGES if name != "en"]
+
+
+def helps() -> Iterator[str]:
+    """The help that is translated: the list of commands, ``ask`` and ``chat``."""
+    yield from (text for _, text in main._COMMANDS.values())  # pyright: ignore[reportPrivateUsage]
+    yield from main.help_paragraphs(main.main)
+    for command in (ask, chat):
+        yield from main.help_paragraphs(command)
+        yield from (each.help for each in command.params if isinstance(each, click.Option) and each.help)  # fmt: skip
 
 
 def texts() -> Iterator[str]:
@@ -28,6 +40,7 @@ def texts() -> Iterator[str]:
                     yield text
                 case _:
                     pass
+    yield from helps()
     yield from (command.usage for command in slash_commands.COMMANDS.values())
     yield from (hint for hints in words._HINTS.values() for hint in hints)  # pyright: ignore[reportPrivateUsage]
     yield from (*words._FINISHES.values(), *words._STOPS.values(), words.RESUMED, words.EMPTY)  # pyright: ignore[reportPrivateUsage]
@@ -60,6 +73,18 @@ def _places(text: str) -> set[str]:
 )
 def test_the_environment_decides(environment: dict[str, str], chosen: str):
     assert terminal_language(environment) == chosen
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_help_in_each_language(name: str, tmp_path: Path):
+    mlc = Shell(tmp_path, MLC_LANGUAGE=name)
+    known = catalogue(name)
+    whole, asking = ("".join(mlc.run(*words, "--help").split()) for words in ((), ("ask",)))
+    listed = "Start the web app."
+    assert "".join(known.get(listed, listed).split()) in whole
+    option = "Continue the last conversation."
+    assert "".join(known.get(option, option).split()) in asking
+    assert "--no-store" in asking
 
 
 @pytest.mark.parametrize("name", LANGUAGES)

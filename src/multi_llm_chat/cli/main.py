@@ -4,6 +4,7 @@ Rules:
 1. Without anything a conversation starts; with words that are no command, they are asked: ``mlc "hello"``.
 2. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 some speakers failed, 4 a tool was denied, 130 interrupted.
 3. Errors of this package are one sentence on standard error; a closed pipe is no error.
+4. The list of commands and the help of ``ask`` and ``chat`` are translated; the help of the other commands is English.
 """
 
 import os
@@ -14,7 +15,7 @@ from typing import Any, Final
 import click
 from click.shell_completion import get_completion_class
 
-from multi_llm_chat.cli.messages import nearest, prepare_streams
+from multi_llm_chat.cli.messages import nearest, prepare_streams, terminal_language, tr
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 
 #: Where each command lives, and what the list of commands says about it.
@@ -56,6 +57,21 @@ class WrongUse(click.ClickException):
     exit_code = 2
 
 
+def translated_help(command: click.Command) -> click.Command:
+    """The command with its help in the language of the terminal; a text without a translation stays English."""
+    if terminal_language() != "en":
+        command.help = "\n\n".join(map(tr, help_paragraphs(command)))
+        for option in command.params:
+            if isinstance(option, click.Option) and option.help:
+                option.help = tr(option.help)
+    return command
+
+
+def help_paragraphs(command: click.Command) -> list[str]:
+    """The paragraphs of a command's help, each in one line."""
+    return [" ".join(each.split()) for each in (command.help or "").strip().split("\n\n")]
+
+
 def _load(name: str) -> click.Command:
     module, _, attribute = _COMMANDS[name][0].partition(":")
     return getattr(import_module(f"multi_llm_chat.cli.{module}"), attribute)
@@ -67,6 +83,7 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the program."""
         prepare_streams()
+        translated_help(self)
         return super().main(*args, **extra)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -75,12 +92,12 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command of that name."""
-        return _load(cmd_name) if cmd_name in _COMMANDS else None
+        return translated_help(_load(cmd_name)) if cmd_name in _COMMANDS else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, from the table: nothing is imported to show it."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in sorted(_COMMANDS.items())])
+            formatter.write_dl([(name, tr(text)) for name, (_, text) in sorted(_COMMANDS.items())])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Take words that are no command as a question."""
