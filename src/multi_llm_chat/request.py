@@ -96,7 +96,7 @@ class Transcript(Struct, frozen=True):
     the history's leading system turns. ``tools`` are the tools on offer, ``tools_sent`` a hash of how they were sent. ``names`` leads from the caller's
     tool names to those sent, ``ids`` from call ids as sent to the history's, ``calls`` from the history's call ids to the
     tool and the speaker. ``pictures`` counts them, and ``state`` is the dialect's own. ``rewrites``: the
-    messages behind the stable ones are always written again.
+    messages behind the stable ones are always written again. ``kept`` is how many messages it has from the transcript before it.
     """
 
     target: str
@@ -116,6 +116,7 @@ class Transcript(Struct, frozen=True):
     state: JsonObject = {}
     digests: tuple[bytes, ...] = ()
     rewrites: bool = False
+    kept: int = 0
 
     def __repr__(self) -> str:
         return f"Transcript({len(self.messages)} messages)"

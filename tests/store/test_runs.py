@@ -8,10 +8,12 @@ from multi_llm_chat.store import (
     ErrorRecord,
     Store,
     begin_run,
+    create,
     end_run,
     path,
     runs,
 )
+from multi_llm_chat.store.runs import SentRow, read_sent, save_sent
 
 
 def test_a_failed_run_leaves_a_record_and_no_words(store: Store):
@@ -27,3 +29,18 @@ def test_a_failed_run_leaves_a_record_and_no_words(store: Store):
     assert len(store.run(path, conversation)) == 1
     with pytest.raises(UsageError, match="run with this id"):
         store.run(begin_run, talk(store), "gemini", base=None, identifier=run_id)
+
+
+def test_what_was_sent_is_appended_and_old_series_are_removed(store: Store):
+    conversation = store.run(create, "t").id
+    rows = [
+        SentRow("claude", f"series {series}", number, bytes([series, number, 0, 255]))
+        for series in range(4)
+        for number in range(3)
+    ]
+    for row in rows:
+        store.run(save_sent, conversation, row)
+        store.run(save_sent, conversation, row)  # a write that is made again
+    store.run(save_sent, conversation, SentRow("gemini", "other", 0, b"x"))
+    assert store.run(read_sent, conversation, "claude") == rows[-6:]
+    assert store.run(read_sent, conversation, "another") == []

@@ -222,6 +222,7 @@ class _Writing:
                 tail=tuple(draft.turns[draft.tail if is_split else 0 :]),
                 stable=stable,
                 rewrites=encoded.stable is None,
+                kept=len(kept),
                 system_prompt=draft.system_prompt,
                 instructions=prompt,
                 system_texts=encoded.system_texts,

@@ -119,6 +119,7 @@ class RunDriver:
         self._step = step
         self._patience = store_patience
         self._transcripts = spec.transcripts or Transcripts()
+        self._speaks = spec.conversation, spec.provider
         self._loop = agent_loop(spec.history, options=spec.request_options, limits=spec.limits)
         replay = journal.replay.outcomes if journal is not None else ()
         self._replay: Sequence[Outcome] = replay
@@ -463,7 +464,9 @@ class RunDriver:
             self._offered,
             options=effect.options,
             policy=spec.policy,
-            previous=self._transcripts.find(spec.conversation, spec.provider, self.fitting.turns),
+            previous=await self._interruptible(
+                self._transcripts.find(*self._speaks, self.fitting.turns, self._journal)
+            ),
             conversation=spec.conversation or ("" if self._offered else None),
         )
         if spec.hooks is not None:
@@ -480,7 +483,7 @@ class RunDriver:
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
                 await self._emit_deltas(events)
-            self._transcripts.keep(spec.conversation, spec.provider, stream.reply)
+            self._transcripts.keep(*self._speaks, stream.reply, self._journal)
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)
             return stream.reply

@@ -54,6 +54,7 @@ from multi_llm_chat.runs.records import (
 )
 from multi_llm_chat.store import CallStart, Fence, Spending, Store, begin_calls
 from multi_llm_chat.store.records import RunStatus
+from multi_llm_chat.store.runs import SentRow
 from multi_llm_chat.store.turn_rows import write_part_row
 from multi_llm_chat.tools.threads import in_loop
 from multi_llm_chat.tools.tool_runner import resume_policy
@@ -93,6 +94,8 @@ class Journal:
         self.usage = Usage()
         self.cost: Cost | None = Cost()
         self.replay = replay
+        #: What the last request sent; saved with the turn that answers it.
+        self.sent: SentRow | None = None
         self._is_resumed = sequence > 1
         self._commits = asyncio.Lock()
         self._meta = dict(spec.meta)
@@ -191,7 +194,8 @@ class Journal:
             return turn, []
         starts = [*starts, *self.start_tools(calls)]
         rows = self.lease.bind(replace(event, turn=turn))
-        arguments = (self.fence, place, turn, spending, outcome, starts, rows)
+        sent, self.sent = (self.sent, None) if is_models else (None, self.sent)
+        arguments = (self.fence, place, turn, spending, outcome, starts, rows, sent)
         return turn, [self._with_rows(record_turn, arguments, rows)]
 
     def start_tools(self, calls: Sequence[ToolCall]) -> list[CallStart]:

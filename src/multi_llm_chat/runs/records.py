@@ -32,6 +32,7 @@ from multi_llm_chat.store import (
 )
 from multi_llm_chat.store.journal import write_events
 from multi_llm_chat.store.records import CallState, RunStatus
+from multi_llm_chat.store.runs import SentRow, save_sent
 from multi_llm_chat.store.turns import follows
 
 #: Events of one run as rows: their numbers and their JSON.
@@ -118,12 +119,15 @@ def record_turn(
     outcome: CallOutcome | None,
     starts: Sequence[CallStart],
     rows: NumberedRows,
+    sent: SentRow | None = None,
 ) -> None:
-    """Record a finished turn, the call that made it, and the calls that follow from it."""
+    """Record a finished turn, the call that made it and what it sent, and the calls that follow from it."""
     begin_calls(transaction, fence, starts)  # first: it checks that this process owns the run
     _append(transaction, fence, place, turn)
     if spending is not None:
         record_spending(transaction, place.conversation, spending)
+    if sent is not None:
+        save_sent(transaction, place.conversation, sent)
     if outcome is not None:
         end_call(
             transaction, fence, outcome.number, outcome.state, result=outcome.result, turn=turn.id

@@ -276,8 +276,20 @@ _OUTBOX: Step = (
     rewrite_old_events,
 )
 
+#: What each model was sent, as rows that are appended; a row of a series adds to those before it.
+_TRANSCRIPTS: Step = (
+    """CREATE TABLE transcripts(
+        key {key},
+        conversation {integer} NOT NULL REFERENCES conversations ON DELETE CASCADE,
+        target TEXT NOT NULL,
+        series TEXT NOT NULL,
+        number {integer} NOT NULL,
+        content {bytes} NOT NULL,
+        UNIQUE (conversation, target, series, number))""",
+)
+
 #: Step number N stands at N - 1.
-STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS, _OUTBOX)
+STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS, _OUTBOX, _TRANSCRIPTS)
 
 
 def perform(step: Step, connection: DatabaseConnection) -> None:

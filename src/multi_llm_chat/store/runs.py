@@ -12,7 +12,7 @@ Rules for operators:
 6. Nothing changes a run that has ended, except ``reopen_run``.
 """
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -260,3 +260,50 @@ def _info(row: Row) -> RunInfo:
     values["error"] = None if error is None else read_record(error, ErrorRecord)
     values["stopping"] = values["stopping"] is not None
     return RunInfo(**values)
+
+
+# What the models of a conversation were sent.
+
+#: How many series of one target are kept: a series begins where a request is written from nothing.
+_MOST_SERIES: Final = 2
+
+
+class SentRow(Struct, frozen=True):
+    """A row of a transcript: for whom, in which series, its number there, and its content."""
+
+    target: str
+    series: str
+    number: int
+    content: bytes
+
+
+def save_sent(transaction: Transaction, conversation: str, row: SentRow) -> None:
+    """Append to a transcript; with a new series the oldest ones of its target are removed."""
+    key = key_of(transaction, conversation, lock=True)
+    transaction.rows(
+        "INSERT INTO transcripts(conversation, target, series, number, content) VALUES (?, ?, ?, ?, ?)"
+        " ON CONFLICT DO NOTHING",
+        key, row.target, row.series, row.number, row.content,
+    )  # fmt: skip
+    if row.number:
+        return
+    newest = transaction.rows(
+        "SELECT series FROM transcripts WHERE conversation = ? AND target = ? GROUP BY series"
+        " ORDER BY max(key) DESC",
+        key, row.target,
+    )  # fmt: skip
+    for (series,) in newest[_MOST_SERIES:]:
+        transaction.rows(
+            "DELETE FROM transcripts WHERE conversation = ? AND target = ? AND series = ?",
+            key, row.target, series,
+        )  # fmt: skip
+
+
+@reading
+def read_sent(transaction: Transaction, conversation: str, target: str) -> list[SentRow]:
+    """All rows of a target's transcripts, in the order in which they were appended."""
+    rows = transaction.rows(
+        "SELECT series, number, content FROM transcripts WHERE conversation = ? AND target = ? ORDER BY key",
+        key_of(transaction, conversation), target,
+    )  # fmt: skip
+    return [SentRow(target, series, number, bytes(content)) for series, number, content in rows]
