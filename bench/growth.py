@@ -9,11 +9,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from msgspec.structs import replace
+
 from bench.measuring import Result, cpu_minima
 from multi_llm_chat import Exchange, render
 from multi_llm_chat.agent.window import Counter, fit
 from multi_llm_chat.history.reader import read_history
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.metering import counter_for
+from multi_llm_chat.request import ModelRequest
 
 LIMIT = 12.0
 PROVIDERS = ("openai", "openai-chat", "anthropic", "gemini", "mistral")
@@ -42,6 +46,38 @@ def history(turns: int) -> list[dict[str, Any]]:
             {"role": "chatgpt", "content": "It is sunny, 25°C."},
         ]
     return made[:turns]
+
+
+def appended(provider: str, turns: int) -> tuple[ModelRequest, bytes]:
+    """A request with two new turns behind so many that were sent, and the whole body of it."""
+    made = [
+        turn if turn.role != "chatgpt" else replace(turn, role="assistant")
+        for turn in read_history(history(turns))
+    ]
+    sent = render(ModelRequest(tuple(made), provider))
+    new = read_history(
+        [{"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}]
+    )
+    request = ModelRequest((*made, *new), provider, previous=sent.transcript)
+    return request, render(request).content
+
+
+def send(request: ModelRequest) -> bytes:
+    """The bytes of a request."""
+    return Exchange(request).request().body
+
+
+def loop(provider: str, rounds: int) -> None:
+    """The requests of a loop of so many rounds, each behind the one before it."""
+    turns = read_history([{"role": "user", "content": "Look around."}])
+    request = ModelRequest(turns, provider)
+    for number in range(rounds):
+        sent = Exchange(request)
+        sent.request()
+        call = ToolCall("look", {"at": number}, f"c{number}")
+        result = ToolResult("look", "seen", call.tool_call_id)
+        turns = (*turns, Turn("assistant", (call,)), Turn("tool", (result,)))
+        request = ModelRequest(turns, provider, previous=sent.rendered.transcript)
 
 
 def fragments(count: int) -> bytes:

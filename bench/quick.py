@@ -22,6 +22,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from bench import growth
 from bench.measuring import cpu_minima
 from bench.peers import groups
@@ -174,6 +176,25 @@ def _import_to_asyncio(statement: str, folder: Path) -> float:
     return best[statement] / best["import asyncio"]
 
 
+def _appended(provider: str, turns: int) -> float:
+    """A request behind what was sent to the mere encoding of its whole body."""
+    request, content = growth.appended(provider, turns)
+    body = msgspec.json.decode(content)
+    tasks = {"ours": partial(growth.send, request), "raw": partial(msgspec.json.encode, body)}
+    best = cpu_minima(tasks, rounds=ROUNDS_OF_SHORT)
+    return best["ours"] / best["raw"]
+
+
+def _looped(provider: str) -> float:
+    """Twice as many rounds to half as many."""
+    tasks = {
+        "half": partial(growth.loop, provider, 100),
+        "whole": partial(growth.loop, provider, 200),
+    }
+    best = cpu_minima(tasks, rounds=5)
+    return best["whole"] / best["half"]
+
+
 def _repair(turns: list[Any], legal: list[Any]) -> float:
     """A history in need of repair to one that needs none."""
     tasks = {
@@ -205,6 +226,11 @@ def measures(
     for provider in growth.PROVIDERS:
         task = partial(render, provider=provider)
         yield f"growth: render {provider}", partial(_grown, task, pieces, turns)
+    for provider in growth.PROVIDERS:
+        for count in (1000, 5000):
+            name = f"append: {provider}, two turns to {count:,}, to the encoding of the whole"
+            yield name, partial(_appended, provider, count)
+        yield f"growth: a loop of {provider}, 100 to 200 rounds", partial(_looped, provider)
     calls = [growth.fragments(500)] * 10
     yield "growth: decode one call", partial(_grown, growth.decode, calls, growth.fragments(5000))
     fitting = partial(growth.shortened, counter=growth.Counter)

@@ -212,6 +212,7 @@ class _Writing:
         if request.messages is not None:
             _put_messages(request.messages, dialect, draft, encoded)
         transcript = None
+        ids = {**before.ids, **repaired.ids}
         if request.messages is None and key not in request.options.extra:
             stable = len(kept) + (encoded.stable or 0)
             is_split = encoded.stable is not None and stable > 0
@@ -229,7 +230,7 @@ class _Writing:
                 tools=tuple(offered),
                 tools_sent=json_hash(encoded.body.get("tools")),
                 names=names.all_sent,
-                ids={**before.ids, **repaired.ids},
+                ids=ids,
                 calls={**before.calls, **calls_of(fresh)},
                 pictures=pictures,
                 state=encoded.state,
@@ -244,7 +245,7 @@ class _Writing:
             notes=_own_notes(notes, row.name),
             names=names.originals,
             arguments={names.originals[name]: keys for name, keys in draft.arguments.items()},
-            ids={**before.ids, **repaired.ids},
+            ids=ids,
             headers=encoded.headers,
             binding=encoded.binding,
             _sent=kept,
