@@ -9,12 +9,15 @@ from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import (
     Spending,
+    Spent,
     Store,
     Total,
     append,
     create,
     open_store,
+    read_spent,
     record_spending,
+    run_totals,
     total,
     totals,
 )
@@ -71,3 +74,30 @@ def test_no_cent_is_lost(costs: list[Decimal | None]):
         known = [cost for cost in costs if cost is not None]
         assert summed.costs.get("USD", Decimal(0)) == sum(known)
         assert summed.unknown_costs == len(costs) - len(known)
+
+
+def test_budgets_count_a_conversation_a_day_and_a_user(store: Store):
+    first, second = (store.run(create, name).id for name in ("a", "b"))
+    for conversation, number in ((first, 1), (first, 2), (second, 3)):
+        spending = Spending(f"s{number}", "claude", "c-5", Usage(100 * number, 1), Decimal(number))
+        store.run(record_spending, conversation, spending)
+    store.run(record_spending, second, Spending("s4", "gemini", "g", None, None))
+    store.run(record_spending, second, Spending("s5", "gemini", "g", Usage(5), Decimal(9), "EUR"))
+    everything = Spent(Decimal(6), 608)
+    assert store.run(read_spent, first, 0) == {
+        "conversation": Spent(Decimal(3), 302),
+        "day": everything,
+        "user": everything,
+    }
+    later = store.run(read_spent, second, 2**50)
+    assert later["day"] == Spent()
+    assert later["user"] == everything
+    assert store.as_user("berta").run(read_spent, first, 0)["user"] == Spent()
+
+
+def test_a_run_is_summed_by_model(store: Store):
+    conversation = store.run(create, "t").id
+    for number, model in enumerate(("c-5", "c-5", "g-3")):
+        spending = Spending(f"s{number}", "claude", model, Usage(10, 1), Decimal(1))
+        store.run(record_spending, conversation, spending)
+    assert store.run(run_totals, conversation, "another run") == {}

@@ -57,9 +57,8 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest, ToolDefinition
-from multi_llm_chat.runs.budgets import check_budget
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.rates import RateGate
+from multi_llm_chat.runs.rates import RateGate, check_budget
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
 from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.tools.approval import (
