@@ -1,5 +1,11 @@
 """One conversation, many models, one set of tools: any history, any provider, never a 400.
 
+- Build an agent: ``Agent("claude", tools=[function], output=Type).run_sync("…")``.
+- Let several models talk: ``ChatService([create_provider("claude"), create_provider("gemini")], store="chats.db")``.
+- Ask one provider: ``create_provider("claude").complete("…")``.
+- Repair a history for any client: ``render(history, "anthropic").body``, ``history_from``, ``history_to``, ``MessageNormalizer``.
+- Offer tools: ``ToolRegistry``; keep conversations: ``open_store``; add a service: ``register_provider``.
+
 Names are loaded when they are first used, so that importing the package costs next to nothing. Every other public name is
 in its package: ``errors``, ``events``, ``history``, ``tools``, ``store``, ``testing``.
 """

@@ -126,8 +126,11 @@ class AgentSettings(TypedDict, total=False):
 class Agent(Generic[Output]):
     """A model with instructions, tools and a typed answer.
 
-    >>> agent = Agent("claude", tools=[get_weather], instructions="Be brief.", output=City)  # doctest: +SKIP
-    >>> agent.run_sync("Which city has the best weather today?").output  # doctest: +SKIP
+    Example:
+        ```python
+        agent = Agent("claude", tools=[get_weather], instructions="Be brief.", output=City)
+        agent.run_sync("Which city has the best weather today?").output
+        ```
     """
 
     @overload
