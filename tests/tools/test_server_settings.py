@@ -87,3 +87,26 @@ def test_a_wrong_entry_spoils_only_itself(entry: Any, words: str) -> None:
 def test_what_is_no_configuration_at_all_is_refused(document: Any) -> None:
     with pytest.raises(UsageError, match="MCP configuration"):
         read_servers(document, {})
+
+
+@pytest.mark.parametrize(
+    ("oauth", "words"),
+    [
+        ({"clientSecret": "s"}, "no clientId"),
+        ({"clientMetadataUrl": "http://x.example/client.json"}, "no https address"),
+        ({"clientMetadataUrl": "https://x.example/"}, "no https address"),
+        ({"clientId": 5}, "Expected `str`"),
+    ],
+)
+def test_a_registration_that_cannot_be_used_spoils_only_its_server(oauth: Any, words: str) -> None:
+    found = read({"url": "https://x.example/mcp", "oauth": oauth})
+    assert found.servers == ()
+    assert words in found.problems[0]
+
+
+def test_no_repr_shows_the_secret_of_a_registration() -> None:
+    entry = {"url": "https://x.example/mcp", "oauth": {"clientId": "c", "clientSecret": "hidden"}}
+    (server,) = read(entry).servers
+    assert server.client is not None
+    assert server.client.client_secret == "hidden"
+    assert "hidden" not in repr(server)

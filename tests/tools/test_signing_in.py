@@ -1,11 +1,17 @@
 """Remote servers that demand a sign-in."""
 
+import asyncio
+import json
+import socket
 import stat
 import urllib.request
 from collections.abc import Generator
 from pathlib import Path
 
+import httpx2
 import pytest
+from mcp.shared.auth import OAuthClientInformationFull
+from pydantic import AnyUrl
 from tests.tools.conftest import Scene
 from tests.tools.servers.guarded import GuardedServer
 
@@ -14,6 +20,7 @@ from multi_llm_chat.tools.mcp import (
     Elicitation,
     ElicitationAnswer,
 )
+from multi_llm_chat.tools.mcp._server_transports import LimitedTransport, is_private
 
 
 @pytest.fixture
@@ -73,3 +80,70 @@ def test_an_authorization_of_the_settings_is_used_as_it_is(guarded: GuardedServe
         (state,) = scene.servers.states()
     assert state.state == "failed"
     assert asked == []
+
+
+def test_a_token_that_expired_while_the_program_was_closed_is_renewed_without_the_user(
+    guarded: GuardedServer, tmp_path: Path
+) -> None:
+    asked: list[Elicitation] = []
+    kept = FileSecrets(tmp_path / "tokens.json")
+    entries = {"guarded": {"trusted": True, "url": guarded.url}}
+    for _ in range(2):
+        scene = Scene(entries, elicit=visiting(asked), tokens=kept)
+        with scene.servers:
+            assert scene.call("treasure").content == "gold"
+        # An hour later: the token no longer works, and its time is over.
+        guarded.guard.tokens.clear()
+        state = json.loads(kept.read(f"{guarded.url} state") or "")
+        kept.write(f"{guarded.url} state", json.dumps(state | {"expires": 1.0}))
+    assert len(asked) == 1
+    assert guarded.guard.renewals == 1
+
+
+@pytest.mark.parametrize("secret", ["", "the secret of the program"])
+def test_a_registration_of_the_settings_is_used(guarded: GuardedServer, secret: str) -> None:
+    method = "client_secret_post" if secret else "none"
+    asked: list[Elicitation] = []
+    entry = {
+        "trusted": True,
+        "url": guarded.url,
+        "oauth": {"clientId": "known", "clientSecret": secret},
+    }
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    scene = Scene({"guarded": entry}, elicit=visiting(asked), redirect_port=port)
+    guarded.guard.clients["known"] = OAuthClientInformationFull(
+        client_id="known",
+        client_secret=secret or None,
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+        token_endpoint_auth_method=method,
+        grant_types=["authorization_code", "refresh_token"],
+    )
+    with scene.servers:
+        assert scene.call("treasure").content == "gold"
+    assert list(guarded.guard.clients) == ["known"]  # nothing was registered
+
+
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        ("127.0.0.1", True),
+        ("169.254.169.254", True),
+        ("10.1.2.3", True),
+        ("::1", True),
+        ("8.8.8.8", False),
+        ("no-such-host.invalid", False),
+    ],
+)
+def test_addresses_of_this_network_are_known_as_such(host: str, private: bool) -> None:
+    assert asyncio.run(is_private(host)) == private
+
+
+def test_for_a_public_server_nothing_private_is_fetched() -> None:
+    async def fetch() -> None:
+        transport = LimitedTransport(httpx2.AsyncHTTPTransport(), "8.8.8.8")
+        async with httpx2.AsyncClient(transport=transport) as client:
+            await client.get("http://169.254.169.254/latest/meta-data")
+
+    with pytest.raises(httpx2.ConnectError, match="it is not fetched"):
+        asyncio.run(fetch())

@@ -29,6 +29,7 @@ class Guard(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, Ac
         self.codes: dict[str, AuthorizationCode] = {}
         self.tokens: dict[str, AccessToken] = {}
         self.refreshing: dict[str, RefreshToken] = {}
+        self.renewals = 0
 
     async def get_client(self, client_id: str) -> OAuthClientInformationFull | None:
         return self.clients.get(client_id)
@@ -73,6 +74,7 @@ class Guard(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, Ac
     async def exchange_refresh_token(
         self, client: OAuthClientInformationFull, refresh_token: RefreshToken, scopes: list[str]
     ) -> OAuthToken:
+        self.renewals += 1
         return self._issue(refresh_token.client_id, None)
 
     async def load_access_token(self, token: str) -> AccessToken | None:

@@ -4,29 +4,36 @@ Rules:
 1. The user is shown the address and decides; nothing is opened here. Without a user to ask there is no sign-in.
 2. The code comes back to a listener on this machine, which exists only while it is waited for, takes
    requests from this machine alone, and answers one page. The official client checks ``state`` and issuer.
-3. Tokens and registrations are kept for the server's address, and nowhere else.
+3. Tokens and registrations are kept for the server's address, and nowhere else; with them when a token expires and where it is
+   renewed, so that a restart needs no new sign-in.
+4. A registration of the settings (id and secret) is used as it is. A client-id metadata document stands for one where the server
+   supports that; else the program registers itself.
 """
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator
+import time
+from collections.abc import AsyncGenerator, Callable
 from typing import Final
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
+import msgspec
 from mcp.client.auth import OAuthClientProvider, OAuthFlowError
 from mcp.shared.auth import (
     AuthorizationCodeResult,
     OAuthClientInformationFull,
     OAuthClientMetadata,
+    OAuthMetadata,
     OAuthToken,
 )
+from msgspec import Struct
 from pydantic import AnyUrl, ValidationError
 
 from multi_llm_chat.config.secrets import SecretStore
 from multi_llm_chat.tools.mcp._server_requests import Answers
 from multi_llm_chat.tools.mcp.server_messages import Elicitation
-from multi_llm_chat.tools.mcp.server_settings import ServerSettings
+from multi_llm_chat.tools.mcp.server_settings import OAuthClient, ServerSettings
 from multi_llm_chat.tools.threads import in_thread
 
 _HOST: Final = "127.0.0.1"
@@ -54,27 +61,67 @@ def sign_in(
     if not settings.oauth or any(name.lower() == "authorization" for name in settings.headers):
         return None
     visit = _Visit(settings, answers, port)
-    return OAuthClientProvider(
+    client = settings.client or OAuthClient()
+    described = OAuthClientMetadata(
+        client_name="multi_llm_chat",
+        redirect_uris=[AnyUrl(f"http://{_HOST}:{port}{_PATH}")],
+        grant_types=["authorization_code", "refresh_token"],
+        # Names of methods; without a secret this is a public client.
+        token_endpoint_auth_method="client_secret_post" if client.client_secret else "none",
+        scope=client.scope or None,
+    )
+    known = None
+    if client.client_id:
+        known = OAuthClientInformationFull(
+            client_id=client.client_id,
+            client_secret=client.client_secret or None,
+            **described.model_dump(),
+        )
+    return _KeptSignIn(
         settings.url,
-        OAuthClientMetadata(
-            client_name="multi_llm_chat",
-            redirect_uris=[AnyUrl(f"http://{_HOST}:{port}{_PATH}")],
-            grant_types=["authorization_code", "refresh_token"],
-            token_endpoint_auth_method="none",  # noqa: S106 - a method's name; this is a public client
-        ),
-        StoredTokens(settings.url, tokens),
+        described,
+        StoredTokens(settings.url, tokens, known),
         redirect_handler=visit.begin,
         callback_handler=visit.finish,
+        client_metadata_url=client.client_metadata_url or None,
     )
+
+
+class _KeptSignIn(OAuthClientProvider):
+    """The official client, which after a restart also knows when its token expires and where to renew it."""
+
+    async def _initialize(self) -> None:
+        await super()._initialize()
+        kept = self.context.storage
+        assert isinstance(kept, StoredTokens)
+        kept.metadata = lambda: self.context.oauth_metadata
+        expires, metadata = await kept.read_state()
+        self.context.token_expiry_time = expires
+        self.context.oauth_metadata = self.context.oauth_metadata or metadata
 
 
 class StoredTokens:
     """One server's tokens, in the form the official client wants; a keyring may take its time."""
 
-    def __init__(self, address: str, tokens: SecretStore) -> None:
+    def __init__(
+        self, address: str, tokens: SecretStore, known: OAuthClientInformationFull | None = None
+    ) -> None:
         self._tokens = tokens
+        self._known = known
         self._token_key = f"{address} token"
         self._client_key = f"{address} client"
+        self._state_key = f"{address} state"
+        #: What is known of the authorization server.
+        self.metadata: Callable[[], OAuthMetadata | None] = lambda: None
+
+    async def read_state(self) -> tuple[float | None, OAuthMetadata | None]:
+        """When the kept token expires, and what was known of the authorization server."""
+        text = await in_thread(lambda: self._tokens.read(self._state_key), "tokens")
+        with contextlib.suppress(ValidationError, msgspec.DecodeError):
+            state = msgspec.json.decode(text or "{}", type=_State)
+            found = state.metadata and OAuthMetadata.model_validate_json(state.metadata)
+            return state.expires, found or None
+        return None, None
 
     async def get_tokens(self) -> OAuthToken | None:
         """The kept token; one that cannot be read is none."""
@@ -86,10 +133,19 @@ class StoredTokens:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         """Keep a token."""
         text = tokens.model_dump_json(exclude_none=True)
+        metadata = self.metadata()
+        state = _State(
+            None if tokens.expires_in is None else time.time() + tokens.expires_in,
+            "" if metadata is None else metadata.model_dump_json(exclude_none=True),
+        )
         await in_thread(lambda: self._tokens.write(self._token_key, text), "tokens")
+        written = msgspec.json.encode(state).decode()
+        await in_thread(lambda: self._tokens.write(self._state_key, written), "tokens")
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The kept registration; one that cannot be read is none."""
+        """The registration of the settings, or the kept one; one that cannot be read is none."""
+        if self._known is not None:
+            return self._known
         text = await in_thread(lambda: self._tokens.read(self._client_key), "tokens")
         with contextlib.suppress(ValidationError):
             return None if text is None else OAuthClientInformationFull.model_validate_json(text)
@@ -99,6 +155,13 @@ class StoredTokens:
         """Keep a registration."""
         text = client_info.model_dump_json(exclude_none=True)
         await in_thread(lambda: self._tokens.write(self._client_key, text), "tokens")
+
+
+class _State(Struct):
+    """What is kept with a token."""
+
+    expires: float | None = None
+    metadata: str = ""
 
 
 class _Visit:

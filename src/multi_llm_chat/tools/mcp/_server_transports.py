@@ -14,12 +14,15 @@ A remote server:
 5. No reply, and no event of a stream, above the same limits is read: it ends with an error, and only that call does. Compression
    is not asked for; a compressed reply is decompressed in bounded pieces and counted like any other.
 6. Headers from the settings go to the configured address alone; redirects to another address are not followed.
-7. The connection is closed with the client.
+7. For a server with a public address nothing is fetched from private ones: what it names for signing in could be a service of
+   this machine or its network.
+8. The connection is closed with the client.
 """
 
 import asyncio
 import atexit
 import contextlib
+import ipaddress
 import os
 import signal
 import sys
@@ -31,6 +34,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
 import anyio
 import httpx2
@@ -325,7 +329,9 @@ async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGe
         headers={"Accept-Encoding": "identity"} | settings.headers,
         timeout=_TIMEOUT,
         auth=auth,
-        transport=_LimitedTransport(httpx2.AsyncHTTPTransport()),
+        transport=LimitedTransport(
+            httpx2.AsyncHTTPTransport(), urlsplit(settings.url).hostname or ""
+        ),
     )
     async with (
         client,
@@ -336,13 +342,28 @@ async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGe
         yield streams
 
 
-class _LimitedTransport(httpx2.AsyncBaseTransport):
+async def is_private(host: str) -> bool:
+    """Whether the name or address leads to this machine or its network; one that is not known leads nowhere."""
+    try:
+        found = await asyncio.get_running_loop().getaddrinfo(host, None)
+    except OSError:
+        return False
+    return any(
+        not ipaddress.ip_address(str(entry[4][0]).partition("%")[0]).is_global for entry in found
+    )
+
+
+class LimitedTransport(httpx2.AsyncBaseTransport):
     """Counts what arrives, decompressed: a reply as a whole, a stream of events line by line."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport) -> None:
+    def __init__(self, inner: httpx2.AsyncBaseTransport, server: str) -> None:
         self._inner = inner
+        self._server = server
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        host = request.url.host
+        if host != self._server and await is_private(host) and not await is_private(self._server):
+            raise httpx2.ConnectError(f"{host} is an address of this network; it is not fetched")
         response = await self._inner.handle_async_request(request)
         encoding = response.headers.pop("content-encoding", "identity")
         unpacking = decompressor_for(encoding)

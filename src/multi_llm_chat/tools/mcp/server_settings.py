@@ -28,6 +28,22 @@ _SECTIONS: Final = ("mcpServers", "mcp_servers", "servers")
 _HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamable_http", "streamableHttp"})
 
 
+class OAuthClient(Struct, frozen=True, rename="camel"):
+    """A registration of this program with an authorization server.
+
+    ``client_id`` (with or without ``client_secret``) was given by the server's owner; ``client_metadata_url`` is an https
+    address of a document that describes the program and stands for an id, where the server supports that.
+    """
+
+    client_id: str = ""
+    client_secret: str = ""
+    client_metadata_url: str = ""
+    scope: str = ""
+
+    def __repr__(self) -> str:
+        return f"OAuthClient({self.client_id or self.client_metadata_url!r})"
+
+
 class ServerSettings(Struct, frozen=True):
     """One server.
 
@@ -46,6 +62,7 @@ class ServerSettings(Struct, frozen=True):
         startup_timeout: Seconds until it must have answered and listed its tools.
         sampling: Whether it may ask the model, if the program allows that at all.
         oauth: Whether to sign in where the server demands it.
+        client: How this program is known to the authorization server, where it does not register itself.
         trusted: Whether its hints are believed: tools that it calls read-only run without asking.
     """
 
@@ -64,6 +81,7 @@ class ServerSettings(Struct, frozen=True):
     sampling: bool = False
     oauth: bool = True
     trusted: bool = False
+    client: "OAuthClient | None" = None
 
 
 class ReadServers(Struct, frozen=True):
@@ -168,7 +186,20 @@ def _read(name: str, entry: object, variables: Mapping[str, str]) -> ServerSetti
         read.sampling,
         read.oauth is not False,
         read.trusted,
+        _client(read.oauth),
     )
+
+
+def _client(oauth: Any) -> OAuthClient | None:
+    if not isinstance(oauth, dict):
+        return None
+    client = msgspec.convert(oauth, OAuthClient)
+    address = client.client_metadata_url
+    if address and (urlsplit(address).scheme != "https" or not urlsplit(address).path.strip("/")):
+        raise UsageError("its clientMetadataUrl is no https address of a document")
+    if client.client_secret and not client.client_id:
+        raise UsageError("its clientSecret has no clientId")
+    return client
 
 
 def _require_one_way(entry: _Entry) -> None:
