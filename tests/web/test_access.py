@@ -286,6 +286,9 @@ def test_sessions_are_listed_and_can_be_ended(server: RunningServer):
         assert other.get("/").status_code == 401
         assert one.post("/sessions/end", json={"id": foreign["id"]}).status_code == 400
         assert one.get("/").status_code == 200
+        panel = one.get("/settings").text
+        assert "This browser" in panel
+        assert foreign["id"] not in panel
 
 
 def test_sessions_outlive_the_server_and_are_shared_by_servers_of_one_folder(tmp_path: Path):

@@ -39,7 +39,7 @@ settings.addEventListener("change", (/** @type {any} */ event) => attempt(async 
 }));
 
 /** @type {Record<string, string>} */
-const FORMS = { "add-server": "/tools/add", general: "/settings/general", speaker: "/settings/speaker", key: "/settings/key" };
+const FORMS = { "add-server": "/tools/add", general: "/settings/general", speaker: "/settings/speaker", key: "/settings/key", session: "/sessions/end" };
 document.addEventListener("submit", (/** @type {any} */ event) => {
   const kind = event.target.dataset.form;
   if (!kind) return;

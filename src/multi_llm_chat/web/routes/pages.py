@@ -38,7 +38,7 @@ from multi_llm_chat.web.estimates import estimate_cost
 from multi_llm_chat.web.guard import COOKIE, DEVICE_COOKIE, read_cookie, sign_in
 from multi_llm_chat.web.history_view import format_money
 from multi_llm_chat.web.hub import ADDRESSEES
-from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext
+from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext, list_sessions
 from multi_llm_chat.web.templating import LANGUAGES, day_of
 from multi_llm_chat.web.views import PageSnapshot, hue_of
 
@@ -389,13 +389,7 @@ async def logout(request: Request) -> Response:
 
 async def sessions(request: Request) -> Response:
     """The browsers in which the user is signed in."""
-    context = RequestContext(request)
-    own = context.access.session_id(read_cookie(request.headers.get("cookie", "")))
-    listed = [
-        {"id": each.id, "began": each.began, "browser": each.browser, "is_this": each.id == own}
-        for each in context.access.sessions_of(context.user)
-    ]
-    return JSONResponse({"sessions": listed})
+    return JSONResponse({"sessions": list_sessions(RequestContext(request))})
 
 
 class SessionToEnd(Struct):

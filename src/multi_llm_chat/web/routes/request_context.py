@@ -5,13 +5,16 @@ Rules:
 2. Ids in a URL are ids of this user's conversations, whatever they look like.
 """
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 from starlette.requests import Request
 
 from multi_llm_chat.errors import StoreError, UsageError
+from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store import Store, get
+from multi_llm_chat.web.guard import read_cookie
 from multi_llm_chat.web.templating import HtmlRenderer, Translations, choose_language
 from multi_llm_chat.web.views import id_of
 
@@ -104,3 +107,17 @@ class RequestContext:
         """
         if not self.access.is_admin(self.user):
             raise UsageError(self.translations.text("not_allowed"))
+
+
+def list_sessions(context: RequestContext) -> list[JsonObject]:
+    """The browsers in which the user is signed in, the newest first."""
+    own = context.access.session_id(read_cookie(context.request.headers.get("cookie", "")))
+    return [
+        {
+            "id": each.id,
+            "day": datetime.fromtimestamp(each.began, UTC).date().isoformat(),
+            "browser": each.browser,
+            "is_this": each.id == own,
+        }
+        for each in context.access.sessions_of(context.user)
+    ]

@@ -14,7 +14,7 @@ from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.web.config_editor import change_settings
-from multi_llm_chat.web.routes.request_context import THEMES, RequestContext
+from multi_llm_chat.web.routes.request_context import THEMES, RequestContext, list_sessions
 from multi_llm_chat.web.templating import LANGUAGES
 
 #: Providers without a row in the table of providers.
@@ -46,6 +46,7 @@ async def panel(request: Request) -> Response:
         themes={theme: context.translations.text(f"theme_{theme}") for theme in THEMES},
         theme=context.theme,
         is_admin=context.access.is_admin(context.user),
+        browsers=[] if context.access.proxy else list_sessions(context),
         options=_as_json,
     )
     return HTMLResponse(html)
