@@ -274,3 +274,18 @@ def test_a_waiting_message_is_sent_as_it_was_edited_last(server: RunningServer, 
     expect(page.locator(".queued .words")).to_have_text("@gemini another second")
     gate.open()
     expect(page.locator(".message").nth(1)).to_contain_text("another second")
+
+
+def test_another_browser_is_signed_out_in_the_settings(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    page = new_visitor().open("/")
+    with server.signed_in_client(headers={"user-agent": "A stolen phone"}) as other:
+        page.keyboard.press("Control+,")
+        listed = page.locator("#settings .browsers li")
+        expect(listed).to_have_count(2)
+        stolen = listed.filter(has_text="A stolen phone")
+        stolen.get_by_role("button", name="Sign out").click()
+        expect(listed).to_have_count(1)
+        expect(listed).to_contain_text("This browser")
+        assert other.get("/").status_code == 401
