@@ -234,6 +234,8 @@ def test_the_command_line_has_councils(tmp_path: Path) -> None:
     with shell(tmp_path, **scripts) as (mlc, _):
         printed = mlc.run("ask", "-m", "council:panel", "Well?", "--plain")
         assert "| It is so. | claude ¶1 | – |" in printed
+        assert "claude:\nOne." in printed
+        assert printed.count("gemini:\n") == 2  # its answer, and the verdict
         found = json.loads(mlc.run("@council:panel Well?", "--json"))
         assert json.loads(found["answers"][-1]["text"])["answer"] == "Yes."
         assert "@council:panel" in mlc.run("speakers")

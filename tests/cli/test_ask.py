@@ -64,6 +64,8 @@ def test_files_and_schemas_go_along(tmp_path: Path) -> None:
         assert "neither text nor a picture" in mlc.errors
         mlc.run("which?", "--schema", "{", code=2)
         assert "not JSON" in mlc.errors
+        mlc.run("which?", "--schema", '{"type": "nonsense"}', code=2)
+        assert "the schema cannot be used" in mlc.errors
 
 
 def test_an_answer_that_breaks_its_schema_is_asked_for_again_and_never_printed(

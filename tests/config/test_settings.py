@@ -114,4 +114,4 @@ def test_the_example_in_the_documentation_is_right() -> None:
     example = page.split("```toml\n")[1].split("```")[0]
     settings = parse_settings(example)
     assert settings.speakers["careful"].provider == ("anthropic", "gemini")
-    assert settings.tools.rules == {"git_push": "never"}
+    assert settings.tools.rules == {"git/git_push": "never"}

@@ -20,7 +20,7 @@ from typing import Any
 import click
 
 from multi_llm_chat.chat.chat_service import ChatService
-from multi_llm_chat.chat.council import readable_verdicts
+from multi_llm_chat.chat.council import COUNCIL_PREFIX, readable_verdicts
 from multi_llm_chat.chat.message_outcome import Outcome
 from multi_llm_chat.chat.speaker_names import EMBEDDED
 from multi_llm_chat.chat.workspace import Workspace
@@ -106,6 +106,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
         if options["tools"]:
             start_tools(workspace)
         check = None if schema is None else SchemaCheck(schema)
+        is_council = any(name.startswith(COUNCIL_PREFIX) for name in to)
         outcome = Outcome(service.conversation, check)
         stopper = _Stopper(service)
 
@@ -121,7 +122,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
             wanted: Iterator[Event] = events if options["as_lines"] else readable_verdicts(events)
             if check is not None:
                 wanted = _fitting(events, outcome, send, every=options["as_lines"])
-            _print(wanted, approval, options, several=len(to) > 1)
+            _print(wanted, approval, options, several=len(to) > 1 or is_council)
         if options["as_json"]:
             print_json(outcome.document)
         sys.exit(_code(outcome, approval, interrupted=stopper.stopped))
