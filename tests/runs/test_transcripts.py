@@ -165,3 +165,16 @@ def test_a_transcript_from_rows_is_continued_like_the_one_that_was_written(
             rows, before = [], None
         rows.append(SentRow("t", "s", len(rows), write_row(before, transcript)))
         before = transcript
+
+
+def test_names_and_ids_that_are_no_valid_text_are_kept() -> None:
+    call = {"name": "\ud800", "arguments": {}, "tool_call_id": "\udfff"}
+    turns: list[Any] = [
+        {"role": "user", "content": "hi"},
+        {"role": "gemini", "content": [{"type": "tool_call", "content": call}]},
+    ]
+    transcript = render(read_history(turns), "gemini").transcript
+    assert transcript is not None
+    (read,) = read_series([SentRow("t", "s", 0, write_row(None, transcript))])
+    assert read.transcript.names == transcript.names
+    assert read.transcript.ids == transcript.ids

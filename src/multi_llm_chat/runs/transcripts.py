@@ -33,6 +33,7 @@ from multi_llm_chat.protocol.transcript import is_same_turn, turn_digest
 from multi_llm_chat.request import ToolDefinition, Transcript
 from multi_llm_chat.store import Store
 from multi_llm_chat.store.runs import SentRow, read_sent
+from multi_llm_chat.store.transaction import read_json, write_json
 
 #: How many targets are remembered, how many transcripts of each, and how many bytes of messages in all.
 _MOST_TARGETS: Final = 256
@@ -185,7 +186,8 @@ class _Row(Struct, array_like=True):
     #: How many digests stay, and one of sixteen bytes for each turn behind them, joined.
     known: int
     digests: bytes
-    fields: bytes
+    #: As the store writes any value: names and ids of a history may hold what is no valid text.
+    fields: str
 
 
 def write_row(before: Transcript | None, after: Transcript) -> bytes:
@@ -200,6 +202,8 @@ def write_row(before: Transcript | None, after: Transcript) -> bytes:
     for name in _CHANGING:
         if before is None or getattr(before, name) != getattr(after, name):
             fields[name] = getattr(after, name)
+    if "tools" in fields:
+        fields["tools"] = [[tool.name, tool.description, tool.schema] for tool in after.tools]
     for name in _GROWING:
         had: JsonObject = {} if before is None else getattr(before, name)
         added = {key: each for key, each in getattr(after, name).items() if key not in had}
@@ -210,7 +214,7 @@ def write_row(before: Transcript | None, after: Transcript) -> bytes:
     kept = after.kept if before is not None else 0
     messages = list(after.messages[kept:])
     return msgspec.msgpack.encode(
-        _Row(_VERSION, kept, messages, known, digests, msgspec.json.encode(fields))
+        _Row(_VERSION, kept, messages, known, digests, write_json(fields))
     )
 
 
@@ -232,7 +236,7 @@ def read_series(rows: Sequence[SentRow]) -> list[SentSeries]:
             continue  # an earlier row is missing
         try:
             transcript = _read_row(None if before is None else before.transcript, row.content)
-        except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
+        except (msgspec.MsgspecError, StoreError, KeyError, TypeError, ValueError):
             continue
         found[row.series] = SentSeries(transcript, row.series, row.number)
     return list(found.values())[::-1]
@@ -242,14 +246,14 @@ def _read_row(before: Transcript | None, content: bytes) -> Transcript:
     row = msgspec.msgpack.decode(content, type=_Row)
     if row.version != _VERSION:
         raise ValueError(f"version {row.version}")
-    fields: JsonObject = msgspec.json.decode(row.fields)
+    fields: JsonObject = read_json(row.fields)
     for name in _GROWING:
         had: JsonObject = {} if before is None else getattr(before, name)
         fields[name] = had | fields.get(name, {})
     fields["calls"] = {key: tuple(each) for key, each in fields["calls"].items()}
     fields["tail"] = tuple(read_turn(turn, None) for turn in fields["tail"])
     if "tools" in fields:
-        fields["tools"] = msgspec.convert(fields["tools"], tuple[ToolDefinition, ...])
+        fields["tools"] = tuple(ToolDefinition(*each) for each in fields["tools"])
     if "system_texts" in fields:
         fields["system_texts"] = tuple(fields["system_texts"])
     digests = tuple(row.digests[at : at + 16] for at in range(0, len(row.digests), 16))
