@@ -9,6 +9,7 @@ import httpx2
 import pytest
 from tests.web.server_process import PATIENCE, RunningServer, run_server
 
+from multi_llm_chat.testing.hostile_files import HOSTILE_REQUESTS
 from multi_llm_chat.web.guard import LARGEST_OF_STRANGERS
 from multi_llm_chat.web.server import stranger_cap
 
@@ -85,3 +86,38 @@ def test_the_body_of_a_stranger_is_small(tmp_path: Path):
 def test_the_cap_is_far_below_the_limit_of_descriptors():
     assert 8 <= stranger_cap(10**9) < 10**9
     assert stranger_cap(8) == 8
+
+
+def received(connection: socket.socket) -> bytes:
+    """What the server sends until it closes the connection."""
+    connection.settimeout(PATIENCE)
+    pieces: list[bytes] = []
+    with contextlib.suppress(ConnectionResetError):
+        while piece := connection.recv(65536):
+            pieces.append(piece)
+    return b"".join(pieces)
+
+
+def test_hostile_requests_get_nothing_and_users_are_served_meanwhile(tmp_path: Path):
+    attacks = [make() for make in HOSTILE_REQUESTS.values()]
+    with (
+        run_server(tmp_path, head_seconds=0.5, password_hash="no password fits") as server,
+        server.signed_in_client() as user,
+        connections(server, len(attacks)) as strangers,
+    ):
+        user.post("/c/one/messages", data={"text": "the secret of the user"})
+        for connection, attack in zip(strangers, attacks, strict=True):
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(attack)
+            assert user.get("/c/one").status_code == 200
+        replies = dict(zip(HOSTILE_REQUESTS, map(received, strangers), strict=True))
+        assert user.get("/c/one").status_code == 200
+    for name, reply in replies.items():
+        assert b"secret" not in reply, name
+        assert b"root:" not in reply, name
+        assert b"HTTP/1.1 500" not in reply, name
+        assert b"mlc_session" not in reply, name
+
+
+def test_the_table_of_requests_is_long_enough():
+    assert len(HOSTILE_REQUESTS) >= 30

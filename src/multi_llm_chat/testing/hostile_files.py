@@ -1,9 +1,11 @@
-"""Files that attack a program which imports conversations, as data.
+"""Files that attack a program which imports conversations, and requests that attack a web server, as data.
 
 Rules:
 1. ``HOSTILE_FILES`` has every file by its name, as a function that makes its bytes: some are large.
 2. A program passes when each is read, or refused with an error of its own, and its memory stays bounded.
-3. Nothing here imports from the program: the judge shares nothing with the judged.
+3. ``HOSTILE_REQUESTS`` has requests of a client that is not signed in, each as the bytes it sends. A server passes when it answers with an
+   error or closes the connection within its time limits, while a user who is signed in is served.
+4. Nothing here imports from the program: the judge shares nothing with the judged.
 """
 
 import io
@@ -127,3 +129,68 @@ HOSTILE_FILES: Final[dict[str, Callable[[], bytes]]] = {
     "names that climb": lambda: _zip({"../../../etc/conversations.json": _json([_TURN])}),
     "absolute names": lambda: _zip({"/etc/passwd.json": _json([_TURN])}),
 }
+
+
+def _request(
+    target: bytes = b"/", *lines: bytes, method: bytes = b"GET", body: bytes = b""
+) -> bytes:
+    head = b"%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n" % (method, target)
+    return head + b"".join(line + b"\r\n" for line in lines) + b"\r\n" + body
+
+
+def _login(body: bytes, *lines: bytes) -> bytes:
+    origin = b"Origin: http://127.0.0.1"
+    kind = b"Content-Type: application/x-www-form-urlencoded"
+    return _request(b"/login", origin, kind, *lines, method=b"POST", body=body)
+
+
+#: Every request, by what it does; a server gets these bytes and then silence.
+HOSTILE_REQUESTS: Final[dict[str, Callable[[], bytes]]] = {
+    "nothing": lambda: b"",
+    "one byte": lambda: b"G",
+    "half a head": lambda: b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: ",
+    "garbage": lambda: bytes(range(256)) * 100,
+    "a TLS hello": lambda: b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(500),
+    "another protocol": lambda: b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "no host": lambda: b"GET / HTTP/1.1\r\n\r\n",
+    "two hosts": lambda: b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nHost: evil.example\r\n\r\n",
+    "a foreign host": lambda: b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+    "a long line": lambda: _request(b"/" + b"a" * 200_000),
+    "a long header": lambda: _request(b"/", b"X-Long: " + b"a" * 200_000),
+    "many headers": lambda: _request(b"/", *[b"X-Many: a"] * 20_000),
+    "a folded header": lambda: _request(b"/", b"X-Folded: a\r\n b"),
+    "a null in a header": lambda: _request(b"/", b"X-Null: \x00"),
+    "a path that climbs": lambda: _request(b"/assets/../../../../etc/passwd"),
+    "a path that climbs, encoded": lambda: _request(b"/assets/%2e%2e/%2e%2e/%2e%2e/etc/passwd"),
+    "a null in the path": lambda: _request(b"/c/%00/view"),
+    "a path that is no UTF-8": lambda: _request(b"/c/%ff%fe/view"),
+    "a guessed token": lambda: _request(b"/?token=" + b"a" * 1_000),
+    "many tokens": lambda: _request(b"/?" + b"token=a&" * 5_000),
+    "a forged session": lambda: _request(b"/", b"Cookie: mlc_session=bG9jYWw=.9999999999.aa.bb"),
+    "a broken cookie": lambda: _request(b"/", b'Cookie: mlc_session="\xff; a=b; =;;'),
+    "many cookies": lambda: _request(b"/", b"Cookie: " + b"a=b; " * 10_000),
+    "a user in a header": lambda: _request(b"/", b"X-Remote-User: admin", b"X-User: admin"),
+    "metrics through a proxy": lambda: _request(b"/metrics", b"X-Forwarded-For: 127.0.0.1"),
+    "a body that does not come": lambda: _login(b"password=", b"Content-Length: 5000"),
+    "a large password": lambda: _login(b"password=" + b"a" * 100_000, b"Content-Length: 100009"),
+    "a negative length": lambda: _login(b"password=a", b"Content-Length: -1"),
+    "two lengths": lambda: _login(b"password=a", b"Content-Length: 10", b"Content-Length: 0"),
+    "length and chunks": lambda: _login(b"0\r\n\r\n", b"Content-Length: 10", b"Transfer-Encoding: chunked"),
+    "a chunk of no size": lambda: _login(b"zz\r\n", b"Transfer-Encoding: chunked"),
+    "a multipart bomb": lambda: _request(
+        b"/login", b"Origin: http://127.0.0.1", b"Content-Type: multipart/form-data; boundary=b", b"Content-Length: 9000",
+        method=b"POST", body=b'--b\r\nContent-Disposition: form-data; name="a"\r\n\r\n\r\n' * 150,
+    ),
+    "a boundary without end": lambda: _request(
+        b"/login", b"Origin: http://127.0.0.1", b"Content-Type: multipart/form-data; boundary=" + b"b" * 30_000, b"Content-Length: 10",
+        method=b"POST", body=b"--bbbbbbbb",
+    ),
+    "another origin": lambda: _request(
+        b"/login", b"Origin: http://evil.example", b"Content-Length: 10", method=b"POST", body=b"password=a"
+    ),
+    "an upgrade": lambda: _request(b"/", b"Connection: Upgrade", b"Upgrade: websocket"),
+    "a range": lambda: _request(b"/assets/style.css", b"Range: bytes=" + b"0-1," * 5_000),
+    "an unknown method": lambda: _request(b"/", method=b"DESTROY"),
+    "expect": lambda: _login(b"", b"Content-Length: 10", b"Expect: 100-continue"),
+    "many requests at once": lambda: _request(b"/login") * 500,
+}  # fmt: skip

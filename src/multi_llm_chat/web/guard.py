@@ -68,9 +68,12 @@ class BodyTooLargeError(Exception):
 class Guard:
     """The middleware in front of the application."""
 
-    def __init__(self, app: ASGIApp, access: AccessPolicy) -> None:
+    def __init__(
+        self, app: ASGIApp, access: AccessPolicy, stranger_seconds: float = STRANGER_SECONDS
+    ) -> None:
         self._app = app
         self._access = access
+        self._stranger_seconds = stranger_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward a request, or refuse it."""
@@ -87,7 +90,7 @@ class Guard:
             return
         limit = LARGEST_IMPORT if scope["path"] == "/import" else LARGEST_BODY
         if scope["state"]["user"] is None:
-            receive, limit = _in_time(receive), LARGEST_OF_STRANGERS
+            receive, limit = _in_time(receive, self._stranger_seconds), LARGEST_OF_STRANGERS
         try:
             await self._app(scope, _limited(receive, limit), guarded)
         except TimeoutError:
@@ -203,9 +206,9 @@ def _with_headers(send: Send, cache_control: str) -> Send:
     return guarded
 
 
-def _in_time(receive: Receive) -> Receive:
+def _in_time(receive: Receive, seconds: float) -> Receive:
     """Receive a body within the time of strangers; what follows it (the end of the connection) has no limit."""
-    deadline = asyncio.get_running_loop().time() + STRANGER_SECONDS
+    deadline = asyncio.get_running_loop().time() + seconds
     is_whole = False
 
     async def timed() -> Any:

@@ -34,7 +34,7 @@ from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.config.secrets import FileSecrets, SecretStore
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
 from multi_llm_chat.web.access import AccessPolicy, Proxy, is_loopback, read_password, read_secret
-from multi_llm_chat.web.guard import Guard
+from multi_llm_chat.web.guard import STRANGER_SECONDS, Guard
 from multi_llm_chat.web.routes import conversations, pages, settings, tools
 
 if TYPE_CHECKING:
@@ -45,7 +45,13 @@ if TYPE_CHECKING:
 _ASSETS: Final = Path(__file__).parent / "assets"
 
 
-def make_app(hub: "Hub", access: AccessPolicy, *, shows_components: bool = False) -> Starlette:
+def make_app(
+    hub: "Hub",
+    access: AccessPolicy,
+    *,
+    shows_components: bool = False,
+    stranger_seconds: float = STRANGER_SECONDS,
+) -> Starlette:
     """Make the application that shows the conversations of a hub to the users that ``access`` lets in."""
 
     @asynccontextmanager
@@ -56,7 +62,7 @@ def make_app(hub: "Hub", access: AccessPolicy, *, shows_components: bool = False
 
     app = Starlette(
         routes=[*_routes(), *(_DEVELOPMENT if shows_components else ())],
-        middleware=[Middleware(Guard, access=access)],
+        middleware=[Middleware(Guard, access=access, stranger_seconds=stranger_seconds)],
         exception_handlers={MultiLLMChatError: _render_error, ValueError: _render_error},
         lifespan=lifespan,
     )
@@ -284,7 +290,12 @@ def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> Web
         BoundedProtocol, strangers, stranger_cap(options.most_strangers), options.head_seconds
     )
     config = uvicorn.Config(
-        make_app(hub, access, shows_components=shows_components),
+        make_app(
+            hub,
+            access,
+            shows_components=shows_components,
+            stranger_seconds=options.head_seconds,
+        ),
         http=cast("type[asyncio.Protocol]", protocol),
         host=options.host,
         port=options.port,
