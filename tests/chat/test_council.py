@@ -34,6 +34,8 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import Media, Text, Turn
+from multi_llm_chat.runs.spec import recorded_spec
+from multi_llm_chat.store import begin_run
 from multi_llm_chat.testing.simulator import Call, Say, Simulator, Status
 
 PANEL = Settings(councils={"panel": PanelSettings(("claude", "gemini", "chatgpt"), "chatgpt")})
@@ -146,6 +148,36 @@ def test_a_missing_verdict_or_answer_is_asked_for_again_alone(read: Read) -> Non
         assert finished(events).answered == ("chatgpt",)
         assert read_verdict(scene.service.turns[-1]) is not None
         assert len(scene.simulators["claude"].requests) == 1
+
+
+def test_an_interrupted_verdict_is_resumed(read: Read) -> None:
+    right = verdict(("It is so.", ["claude:1"], []))
+    with stage(PANEL, claude=["One."], gemini=["Two."], chatgpt=["Three.", right]) as scene:
+        service = scene.service
+        read(service.process_message("Well?", to=["claude", "gemini", "chatgpt"]))
+        schema = verdict_schema(member_answers(service.turns))
+        spec = recorded_spec({"council": True, "verdict": True}, schema)
+        base = service.placed[-1].turn.id
+        service.store.run(begin_run, service.conversation, "chatgpt", base=base, spec=spec)
+        read(service.resume(service.conversation))  # as after a crash of the process that began it
+        assert isinstance(read_verdict(service.turns[-1]), Verdict)
+        asked = json.dumps(scene.simulators["chatgpt"].requests[-1].body)
+    assert "[gemini:1] Two." in asked
+    assert "json_schema" in asked
+
+
+def test_the_verdict_follows_a_member_that_was_interrupted(read: Read) -> None:
+    right = verdict(("It is so.", ["claude:1"], ["gemini:1"]))
+    scripts: dict[str, Any] = {"claude": ["One."], "gemini": [Status(401), "Two."], "chatgpt": ["Three.", Status(401), right]}  # fmt: skip
+    with stage(PANEL, **scripts) as scene:
+        service = scene.service
+        read(service.process_message("@council:panel Well?"))
+        (message,) = [turn for turn in service.turns if turn.role == "user"]
+        spec = recorded_spec({}, None)
+        service.store.run(begin_run, service.conversation, "gemini", base=message.id, spec=spec)
+        events = read(service.resume(service.conversation))
+        assert finished(events).answered == ("gemini", "chatgpt")
+        assert isinstance(read_verdict(service.turns[-1]), Verdict)
 
 
 def test_a_verdict_that_stays_wrong_is_not_counted_as_an_answer(read: Read) -> None:

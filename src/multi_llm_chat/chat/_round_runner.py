@@ -14,7 +14,7 @@ from multi_llm_chat.agent.window.compression_notes import WHOLE
 from multi_llm_chat.chat._active_runs import ActiveRun, ActiveRuns, ObservingSink
 from multi_llm_chat.chat._message_writes import Back, Said, save_round
 from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown
-from multi_llm_chat.chat._rounds import Round, retried
+from multi_llm_chat.chat._rounds import Round, missing_verdict, retried
 from multi_llm_chat.chat.branch import COUNCIL, Branch, new_id
 from multi_llm_chat.chat.council import (
     VERDICT,
@@ -159,7 +159,11 @@ class RoundRunner:
         for run, active in resumed.items():
             active.failed = ended.get(run) not in {"done", "cancelled"}
         await self.load()
-        sink.put([self.finished(list(resumed.values()))])
+        performed = list(resumed.values())
+        chosen = missing_verdict(self._open.branch.placed) if here else None
+        if chosen is not None:
+            performed += await self._verdict(chosen, (), sink)
+        sink.put([self.finished(performed)])
 
     def _plan(self, chosen: Round) -> tuple[list[ActiveRun], MultiLLMChatError | None]:
         """The runs of a round; or, where they cannot begin, the error. The message is saved in either case."""

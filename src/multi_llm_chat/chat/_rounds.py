@@ -62,7 +62,7 @@ def retried(placed: Sequence[Placed], council: str | None) -> Round:
     Raises:
         UsageError: No message was addressed to anybody.
     """
-    asked = next((i for i in range(len(placed) - 1, -1, -1) if addressed_by(placed[i].turn)), None)
+    asked = _last_addressed(placed)
     if asked is None:
         raise UsageError("There is nothing to try again: no message was addressed to anybody")
     names = addressed_by(placed[asked].turn)
@@ -72,11 +72,25 @@ def retried(placed: Sequence[Placed], council: str | None) -> Round:
         if not each.turn.meta.get("partial") and not each.turn.meta.get(COUNCIL)
     }
     missing = tuple(name for name in names if name not in done)
-    chair: object = placed[asked].turn.meta.get(CHAIR)
-    has_verdict = any(read_verdict(each.turn) is not None for each in placed[asked + 1 :])
-    if isinstance(chair, str) and not missing and not has_verdict:
-        return Round(council=chair, has_verdict=True)
+    verdict = missing_verdict(placed)
+    if verdict is not None and not missing:
+        return verdict
     return _again(placed, asked, missing or names, council)
+
+
+def missing_verdict(placed: Sequence[Placed]) -> Round | None:
+    """Ask the chair of the council that the last message addresses, if there is no verdict yet; None otherwise."""
+    asked = _last_addressed(placed)
+    chair: object = None if asked is None else placed[asked].turn.meta.get(CHAIR)
+    if asked is None or not isinstance(chair, str):
+        return None
+    if any(read_verdict(each.turn) is not None for each in placed[asked + 1 :]):
+        return None
+    return Round(council=chair, has_verdict=True)
+
+
+def _last_addressed(placed: Sequence[Placed]) -> int | None:
+    return next((i for i in range(len(placed) - 1, -1, -1) if addressed_by(placed[i].turn)), None)
 
 
 def edited(placed: Sequence[Placed], turn: str, message: Turn, ask: tuple[str, ...]) -> Round:
