@@ -16,6 +16,7 @@ from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.web.access import (
     AccessPolicy,
     Proxy,
+    SignedInBrowser,
     is_loopback,
     read_password,
     read_secret,
@@ -373,3 +374,17 @@ def test_the_server_shuts_down_while_pages_are_open(tmp_path: Path):
         with visitor.stream("GET", f"/c/{identifier}/events") as stream:
             lines = stream.iter_lines()
             assert next(lines) == "retry: 1000"
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        ("Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/156.0.0.0 Safari/537.36", "Chrome, Linux"),
+        ("Mozilla/5.0 (iPhone; CPU iPhone OS 19_0 like Mac OS X) AppleWebKit/605.1.15 Version/19.0 Mobile Safari/604.1", "Safari, iPhone"),
+        ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/156.0.0.0 Safari/537.36 Edg/156.0", "Edge, Windows"),
+        ("curl/8.0", "curl/8.0"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_browser_is_named_in_short(called: str, name: str):
+    assert SignedInBrowser("1", "anna", 0.0, 1.0, called).name == name

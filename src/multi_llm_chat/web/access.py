@@ -66,6 +66,13 @@ class Proxy(Struct, frozen=True):
     admins: tuple[str, ...] = ()
 
 
+#: The marks of browsers and systems in what browsers call themselves. The order decides: each imitates the later ones.
+_NAMES: Final = (
+    (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrom", "Chrome"), ("Safari", "Safari")),
+    (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "macOS"), ("Linux", "Linux")),
+)  # fmt: skip
+
+
 class SignedInBrowser(Struct, frozen=True):
     """A browser that is signed in: since when and until when (seconds since 1970), and what it calls itself."""
 
@@ -74,6 +81,14 @@ class SignedInBrowser(Struct, frozen=True):
     began: float
     ends: float
     browser: str = ""
+
+    @property
+    def name(self) -> str:
+        """What it calls itself in short: ``Firefox, Linux``; all of it where no name is known."""
+        words = [
+            next((name for mark, name in marks if mark in self.browser), "") for marks in _NAMES
+        ]
+        return ", ".join(filter(None, words)) or self.browser
 
 
 class _Tries(Struct):

@@ -116,7 +116,7 @@ def list_sessions(context: RequestContext) -> list[JsonObject]:
         {
             "id": each.id,
             "day": datetime.fromtimestamp(each.began, UTC).date().isoformat(),
-            "browser": each.browser,
+            "browser": each.name,
             "is_this": each.id == own,
         }
         for each in context.access.sessions_of(context.user)
