@@ -444,7 +444,7 @@ agent.close()
 
 
 def test_runs_that_begin_together_wait_for_the_same_servers():
-    server = {"command": sys.executable, "args": [str(EVERYDAY)], "name": "daily"}
+    server = {"command": sys.executable, "args": [str(EVERYDAY)], "name": "daily", "trusted": True}
 
     def answer(request: RecordedRequest) -> Say:
         last = str(request.body["messages"][-1])
