@@ -154,6 +154,12 @@ def test_a_reply_that_does_not_fit_is_an_error(body: object, is_async: bool) -> 
         embed(create_provider("ollama", base_url=server.url), "x", is_async=is_async)
 
 
+def test_a_reply_of_many_values_is_not_decoded(is_async: bool) -> None:
+    reply: Script = whole(b'{"data":[' + b"[]," * 50_000 + b"[]]}")
+    with serving(reply) as server, pytest.raises(ProviderError, match="JSON values for 1 texts"):
+        embed(create_provider("ollama", base_url=server.url), "x", is_async=is_async)
+
+
 @pytest.mark.parametrize("texts", ["", ["a", ""], ["a", 3]])
 def test_what_cannot_be_embedded_is_refused(texts: Any) -> None:
     with create_provider("ollama") as provider, pytest.raises(UsageError, match="Text"):

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 from multi_llm_chat.agent.provider_access import ProviderAccess
 from multi_llm_chat.agent.telemetry import Operation, is_observed, provider_attributes
-from multi_llm_chat.data_limits import MEGABYTE, Limits
+from multi_llm_chat.data_limits import MEGABYTE, Limits, OverLimit, check_json
 from multi_llm_chat.errors import ProviderError, UsageError
 from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.values import JsonObject
@@ -39,6 +39,8 @@ _GEMINI: Final = "gemini"
 
 #: A batch of the longest vectors, written with all digits.
 EMBEDDING_LIMITS: Final = Limits(total_bytes=256 * MEGABYTE)
+#: Numbers of one vector, several times those of the largest models: JSON values are counted before they are decoded.
+MOST_DIMENSIONS: Final = 20_000
 
 
 class Embeddings(Struct, frozen=True):
@@ -128,8 +130,12 @@ class EmbeddingRequests:
         if status >= 300:
             read = DIALECTS[self._row.dialect].read_failure
             raise read(status, dict(headers), body, provider=name)
-        reply = as_object(read_json(body)) or {}
         wanted = min(self._api.most_texts, len(self._texts) - len(self._vectors))
+        try:
+            check_json(body, values=(wanted + 1) * MOST_DIMENSIONS, depth=len(body))
+        except OverLimit as excess:
+            raise self._wrong(f"{excess} for {wanted} texts", status) from None
+        reply = as_object(read_json(body)) or {}
         vectors = self._read(reply)
         if len(vectors) != wanted:
             raise self._wrong(f"{len(vectors)} vectors for {wanted} texts", status)
