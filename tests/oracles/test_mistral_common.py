@@ -17,7 +17,10 @@ _REQUEST: Any = getattr(request_module, "ChatCompletionRequest")  # noqa: B009
 _VALIDATOR: Any = getattr(oracle, "get_validator")  # noqa: B009
 
 #: Members of the hosted API that the library does not model.
-_HOSTED = ("stream", "stream_options", "stop", "response_format", "metadata", "parallel_tool_calls")
+_HOSTED = (
+    "stream", "stream_options", "stop", "response_format", "metadata", "parallel_tool_calls",
+    "prompt_cache_key",  # docs.mistral.ai, prompt caching
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_a_transcript_from_rows_is_continued_like_the_one_that_was_written(
 
 
 def test_names_and_ids_that_are_no_valid_text_are_kept() -> None:
-    call = {"name": "\ud800", "arguments": {}, "tool_call_id": "\udfff"}
+    call: dict[str, Any] = {"name": "\ud800", "arguments": {}, "tool_call_id": "\udfff"}
     turns: list[Any] = [
         {"role": "user", "content": "hi"},
         {"role": "gemini", "content": [{"type": "tool_call", "content": call}]},

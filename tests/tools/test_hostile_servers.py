@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 import queue
+import select
 import sys
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -365,14 +367,6 @@ def test_changes_of_older_servers_are_followed_too() -> None:
         assert play.registry.names() == ["answer", "late"]
 
 
-def lives(process: int) -> bool:
-    """Whether a process with this number runs; one that only waits for its parent does not."""
-    try:
-        return ") Z " not in Path(f"/proc/{process}/stat").read_text(encoding="ascii")
-    except OSError:
-        return False
-
-
 def test_hints_of_a_server_that_is_not_trusted_lower_no_policy() -> None:
     for trusted, policy in ((True, "always"), (False, "ask")):
         registry = ToolRegistry()
@@ -416,8 +410,9 @@ def test_a_process_that_left_the_group_of_its_server_is_ended_too() -> None:
     play = Play("escapee")
     with play.servers:
         child = int(play.call().content)
-        assert lives(child)
-    assert not lives(child)
+        ended = os.pidfd_open(child)  # readable when the process has ended
+    assert select.select([ended], [], [], PATIENCE)[0]
+    os.close(ended)
 
 
 def test_of_many_parts_the_first_are_kept_and_the_rest_is_said() -> None:
