@@ -54,8 +54,8 @@ check: $(READY)
 
 # All cases of the validators, the simulator and the component page, of which make test runs a sample; and what judges our requests, with more examples.
 judges: $(READY)
-	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -q tests/oracles tests/protocol/test_never_a_400.py
-	$(BIN)/pytest -n auto -q -m judge
+	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -q -m "not fault" tests/oracles tests/protocol/test_never_a_400.py
+	$(BIN)/pytest -n auto -q -m judge --ignore=tests/oracles
 
 # The tests again, with branch coverage.
 cover: $(READY)

@@ -19,6 +19,11 @@ from multi_llm_chat.testing.simulator import Call, RecordedRequest, Reply, Say, 
 from multi_llm_chat.tools import ToolRegistry
 
 PROVIDERS = {"claude": "anthropic", "chatgpt": "openai", "gemini": "gemini"}
+#: Claude always; the others are for make judges.
+SPEAKERS = [
+    "claude",
+    *(pytest.param(each, marks=pytest.mark.judge) for each in ("chatgpt", "gemini")),
+]
 MODELS = {"anthropic": "claude-opus-5-5"}
 PROMPT = "You are a careful assistant. " + "Think about what the user needs. " * 200
 WORDS = "some words about the matter at hand, " * 20
@@ -139,7 +144,7 @@ def reopened(_speaker: str) -> list[RecordedRequest]:
 SCENARIOS = [tool_session, chat, three_speakers, reopened, compaction]
 
 
-@pytest.mark.parametrize("speaker", PROVIDERS)
+@pytest.mark.parametrize("speaker", SPEAKERS)
 @pytest.mark.parametrize("scenario", SCENARIOS)
 def test_input_costs_what_it_must(
     scenario: Callable[[str], list[RecordedRequest]], speaker: str

@@ -15,6 +15,8 @@ from multi_llm_chat.local._generation import EngineClient
 from multi_llm_chat.local._tool_choice import SchemaRouter, make_offers
 from multi_llm_chat.request import ToolDefinition
 
+pytestmark = pytest.mark.judge  # the model learns its tools first, which takes some seconds
+
 WEATHER = ToolDefinition(
     "get_weather",
     "Get the current weather in a city.",

@@ -26,14 +26,19 @@ _HOSTED = (
 @pytest.mark.parametrize(
     ("version", "model"),
     [
-        (TokenizerVersion.v3, "open-mistral-7b"),
-        (TokenizerVersion.v7, "mistral-large-2411"),
-        (TokenizerVersion.v11, "mistral-large-latest"),
-        (TokenizerVersion.v13, "magistral-medium-latest"),
+        *(
+            pytest.param(version, model, marks=pytest.mark.judge)
+            for version, model in (
+                (TokenizerVersion.v3, "open-mistral-7b"),
+                (TokenizerVersion.v7, "mistral-large-2411"),
+                (TokenizerVersion.v11, "mistral-large-latest"),
+                (TokenizerVersion.v13, "magistral-medium-latest"),
+            )
+        ),
         (TokenizerVersion.v15, "mistral-medium-latest"),  # the first that knows an effort (MIS-17)
     ],
 )
-@pytest.mark.parametrize("foreign", ["label", "adopt"])
+@pytest.mark.parametrize("foreign", ["label", pytest.param("adopt", marks=pytest.mark.judge)])
 @given(history=nasty_histories, request_=REQUESTS)
 def test_mistrals_validator_takes_every_request(
     version: TokenizerVersion,
