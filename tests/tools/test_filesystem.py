@@ -198,6 +198,6 @@ def test_other_roots_are_named_and_readable(root: Path, tmp_path: Path) -> None:
 def test_the_folder_of_temporary_files_is_taken_only_when_allowed(tmp_path: Path) -> None:
     for folder in {"/tmp", tempfile.gettempdir()}:
         with pytest.raises(UsageError, match="--allow-tmp"):
-            Roots([folder], home="/home/anna")
-        assert Roots([folder], home="/home/anna", allow_tmp=True).folders
+            Roots([folder], home=Path("/home/anna"))
+        assert Roots([folder], home=Path("/home/anna"), allow_tmp=True).folders
     assert Roots([tmp_path]).folders
