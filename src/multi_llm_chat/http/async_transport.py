@@ -7,8 +7,8 @@ Rules:
 3. Every event loop has connections of its own; those of a loop that is closed are dropped.
 4. Network failures leave as ``ConnectionFailed``; nothing of aiohttp is seen outside.
 5. Compression is not asked for: a compressed stream arrives in lumps. It is decompressed all the same, in bounded pieces.
-6. The time until the first event covers sending, head and everything before ``AsyncReply.start``; the time of the whole
-   request is aiohttp's ``total``.
+6. The time until the first event covers sending, head and everything before ``AsyncReply.start``. One timer for it and one for
+   the whole request break the body off; aiohttp's own ``total`` would add to the cost of every piece.
 """
 
 import asyncio
@@ -34,6 +34,9 @@ _LARGE_BODY = 2**19
 #: How long the end of a finished reply is waited for, so that its connection can be used again.
 GRACE_SECONDS = 0.5
 
+#: Seconds that no request takes; a timer wants a time.
+_NEVER = 10.0 * 365 * 24 * 3600
+
 _FAILURES = (aiohttp.ClientError, OSError)  # a TimeoutError is an OSError
 
 
@@ -46,7 +49,7 @@ class AsyncReply(Struct, frozen=True):
 
     def start(self) -> None:
         """The first event is there: its time limit ends."""
-        self.body.deadline = None
+        self.body.first_event.cancel()
 
     async def finish(self) -> None:
         """Read the little that may follow the last event, if it comes soon."""
@@ -119,23 +122,32 @@ class AsyncTransport:
         if self._closed:
             raise UsageError("This transport is closed")
         connections = self._here()
-        first = self._settings.timeouts.first_event if streamed else None
-        deadline = None if first is None else asyncio.get_running_loop().time() + first
-        response = await self._head(request, connections.session, deadline)
+        loop = asyncio.get_running_loop()
+        timeouts, now = self._settings.timeouts, loop.time()
+        whole = _NEVER if timeouts.total is None else timeouts.total
+        first = whole if timeouts.first_event is None or not streamed else timeouts.first_event
+        first = min(first, whole)
+        response = await self._head(request, connections.session, now + first)
         if self._closed:  # in the moment in which the head arrived
             response.close()
             raise connection_failed("closed", request.url, before_first_byte=True)
         content = response.content
         connections.bodies.add(content)
+        expired = TimeoutError()
+        timers = [
+            loop.call_at(now + each, content.set_exception, expired) for each in (first, whole)
+        ]
         try:
             headers = {name.lower(): value for name, value in response.headers.items()}
             decompressor = decompressor_for(headers.get("content-encoding", ""))
             if decompressor is None:
-                body = _Body(content, request.url, deadline)
+                body = _Body(content, request.url, timers[0])
             else:
-                body = _CompressedBody(content, request.url, deadline, decompressor)
+                body = _CompressedBody(content, request.url, timers[0], decompressor)
             yield AsyncReply(response.status, headers, body)
         finally:
+            for timer in timers:
+                timer.cancel()
             connections.bodies.discard(content)
             response.close()
 
@@ -158,7 +170,7 @@ class AsyncTransport:
                 connections.abandon()
 
     async def _head(
-        self, request: HttpRequest, session: aiohttp.ClientSession, deadline: float | None
+        self, request: HttpRequest, session: aiohttp.ClientSession, deadline: float
     ) -> aiohttp.ClientResponse:
         url = request.url
         proxy = self._settings.proxy_for(url)
@@ -203,7 +215,7 @@ class AsyncTransport:
                 keepalive_timeout=settings.idle_seconds,
             ),
             timeout=aiohttp.ClientTimeout(
-                total=timeouts.total, sock_connect=timeouts.connect, sock_read=timeouts.read
+                total=None, sock_connect=timeouts.connect, sock_read=timeouts.read
             ),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -219,11 +231,13 @@ class AsyncTransport:
 class _Body:
     """The pieces of a body; a class and not a generator, to add nothing to the cost of a piece."""
 
-    __slots__ = ("_begun", "_read", "_url", "at_end", "deadline")
+    __slots__ = ("_begun", "_read", "_url", "at_end", "first_event")
 
-    def __init__(self, content: aiohttp.StreamReader, url: str, deadline: float | None) -> None:
+    def __init__(
+        self, content: aiohttp.StreamReader, url: str, first_event: asyncio.TimerHandle
+    ) -> None:
         self._read = content.readany
-        self.deadline = deadline
+        self.first_event = first_event
         self.at_end = content.at_eof
         self._url = url
         self._begun = False
@@ -233,11 +247,7 @@ class _Body:
 
     async def __anext__(self) -> bytes:
         try:
-            if self.deadline is None:
-                data = await self._read()
-            else:
-                async with asyncio.timeout_at(self.deadline):
-                    data = await self._read()
+            data = await self._read()
         except _FAILURES as error:
             failure = connection_failed(error, self._url, before_first_byte=not self._begun)
         else:
@@ -257,10 +267,10 @@ class _CompressedBody(_Body):
         self,
         content: aiohttp.StreamReader,
         url: str,
-        deadline: float | None,
+        first_event: asyncio.TimerHandle,
         decompressor: Decompressor,
     ) -> None:
-        super().__init__(content, url, deadline)
+        super().__init__(content, url, first_event)
         self._decompressor = decompressor
         self._pieces: Iterator[bytes] = iter(())
 
