@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -30,7 +30,7 @@ from bench.peers import groups
 from bench.peers.field import Contestant, Measured, field, measure
 from bench.replies import EXPECTED, address
 from multi_llm_chat import Agent, render
-from multi_llm_chat.agent.providers import create_provider
+from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.reader import read_history
@@ -101,6 +101,24 @@ def _sync_to_async(base: str) -> float:
     return best["sync"] / best["async"]
 
 
+async def _to_bare_stream(
+    provider: LLMProvider, whole: Callable[[], Coroutine[Any, Any, None]]
+) -> float:
+    """A whole answer to the bare stream of its provider, in CPU time."""
+
+    async def bare() -> None:
+        pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
+        assert "".join(pieces) == EXPECTED["burst"]
+
+    best = {"bare": float("inf"), "whole": float("inf")}
+    for _ in range(ROUNDS):
+        for name, task in (("bare", bare), ("whole", whole)):
+            began = time.process_time()
+            await task()
+            best[name] = min(best[name], time.process_time() - began)
+    return best["whole"] / best["bare"]
+
+
 def _service_to_provider(base: str) -> float:
     """A whole answer through ``ChatService``, its journal and its saved turns, to the bare stream of its provider."""
 
@@ -110,23 +128,13 @@ def _service_to_provider(base: str) -> float:
             ChatService([provider]) as service,
         ):
 
-            async def bare() -> None:
-                pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
-                assert "".join(pieces) == EXPECTED["burst"]
-
             async def whole() -> None:
                 await service.aopen()
                 events = service.process_message("Tell me a long story.")
                 pieces = [event.text async for event in events if isinstance(event, TextDelta)]
                 assert "".join(pieces) == EXPECTED["burst"]
 
-            best = {"bare": float("inf"), "whole": float("inf")}
-            for _ in range(ROUNDS):
-                for name, task in (("bare", bare), ("whole", whole)):
-                    began = time.process_time()
-                    await task()
-                    best[name] = min(best[name], time.process_time() - began)
-            return best["whole"] / best["bare"]
+            return await _to_bare_stream(provider, whole)
 
     return asyncio.run(both())
 
@@ -138,20 +146,10 @@ def _agent_to_provider(base: str) -> float:
         provider = create_provider("openai-chat", api_key="none", base_url=base)
         async with Agent(provider) as agent:
 
-            async def bare() -> None:
-                pieces = [event.text async for event in provider.astream(HISTORY) if isinstance(event, TextDelta)]  # fmt: skip
-                assert "".join(pieces) == EXPECTED["burst"]
-
             async def whole() -> None:
                 assert (await agent.run("Tell me a long story.")).text == EXPECTED["burst"]
 
-            best = {"bare": float("inf"), "whole": float("inf")}
-            for _ in range(ROUNDS):
-                for name, task in (("bare", bare), ("whole", whole)):
-                    began = time.process_time()
-                    await task()
-                    best[name] = min(best[name], time.process_time() - began)
-            return best["whole"] / best["bare"]
+            return await _to_bare_stream(provider, whole)
 
     return asyncio.run(both())
 
