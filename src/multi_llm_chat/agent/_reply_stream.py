@@ -123,8 +123,7 @@ class RemoteInquiry(Attempts):
     def reply(self, last_events: list[Event]) -> Reply:
         """The reply that ends with these events."""
         usage, finish = ending(last_events)
-        transcript = self.exchange.rendered.transcript
-        return Reply(self.turn, usage, finish, self.notes, self.provider, transcript)
+        return Reply(self.turn, usage, finish, self.notes, self.provider, self.exchange.rendered)
 
 
 def ending(events: list[Event]) -> tuple[Usage, Finish]:
@@ -187,7 +186,7 @@ class _Course:
 
     def _finish(self, events: list[Event]) -> None:
         reply = self._asked.reply(events)
-        self._reply = replace(reply, notes=(*reply.notes, *self._notes))
+        self._reply = replace(reply, notes=(*reply.notes, *self._notes)) if self._notes else reply
         if self._call is not None:
             self._call.answered(self._reply)
 

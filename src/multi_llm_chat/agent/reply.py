@@ -8,6 +8,7 @@ from msgspec import Struct
 from multi_llm_chat.events import Finish, FinishReason, Usage
 from multi_llm_chat.history.values import JsonObject, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
+from multi_llm_chat.protocol.rendered_request import Rendered
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import Transcript
 from multi_llm_chat.schema.python_types import without_fence
@@ -21,7 +22,6 @@ class Reply(Struct, frozen=True):
     ``turn`` is to be appended to the history: it keeps what the provider needs to recognise its
     own thinking. A refusal or a safety block shows in ``finish.reason``. ``notes`` are the
     changes that the request needed. ``provider`` is who answered, of a chain of several.
-    ``transcript`` is what the request sent: the next one takes it as ``previous``.
     """
 
     turn: Turn
@@ -29,7 +29,12 @@ class Reply(Struct, frozen=True):
     finish: Finish = Finish("other")
     notes: tuple[Note, ...] = ()
     provider: str = ""
-    transcript: Transcript | None = None
+    _request: Rendered | None = None
+
+    @property
+    def transcript(self) -> Transcript | None:
+        """What the request sent; the next one takes it as ``previous``."""
+        return None if self._request is None else self._request.transcript
 
     @property
     def text(self) -> str:

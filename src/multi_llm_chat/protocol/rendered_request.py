@@ -68,7 +68,7 @@ class Rendered(Struct, frozen=True, dict=True):
     _sent: tuple[bytes, ...] = ()
     _key: str = ""
     _last_message: JsonObject | None = None
-    _transcript: Transcript | None = None
+    _written: "_Written | None" = None
 
     @property
     def continues(self) -> bool:
@@ -80,9 +80,9 @@ class Rendered(Struct, frozen=True, dict=True):
         """The JSON body."""
         return msgspec.json.decode(self.content) if self._sent else self._body
 
-    @cached_property
+    @property
     def content(self) -> bytes:
-        """The bytes of the body."""
+        """The bytes of the body, written at each access: a reply that keeps its request does not keep them."""
         if not self._sent:
             return _encode(self._body)
         key, fields = self._key, list(self._body.items())
@@ -102,15 +102,16 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @cached_property
     def _written_transcript(self) -> Transcript | None:
-        if self._transcript is None:
+        if self._written is None:
             return None
-        written = [*map(_encode, self._body[self._key])]
-        if self._last_message is not None and written:
-            written[-1] = _encode(self._last_message)
-        return replace(self._transcript, messages=(*self._sent, *written))
+        messages = [*map(_encode, self._body[self._key])]
+        if self._last_message is not None and messages:
+            messages[-1] = _encode(self._last_message)
+        return self._written.transcript((*self._sent, *messages), self.ids)
 
 
 _encode = msgspec.json.Encoder().encode
+_DEFAULT_POLICY: Final = RepairPolicy()
 
 
 @overload
@@ -171,10 +172,8 @@ class _Writing:
         self._request = request
         self._receiver = receiver
         self._model = model
-        policy = request.policy or RepairPolicy()
+        policy = request.policy or _DEFAULT_POLICY
         self._policy = replace(policy, steps=()) if policy.steps else policy
-        words = f"{policy.unanswered} {policy.orphans} {policy.foreign}"
-        self._target_key = f"{receiver.key} {words}"
 
     def write(self, sent: Transcript | None, notes: list[Note]) -> Rendered:
         """Write the request.
@@ -183,7 +182,7 @@ class _Writing:
             CutError: It cannot begin with what was sent.
         """
         request, row = self._request, self._receiver.row
-        if sent is not None and sent.target != self._target_key:
+        if sent is not None and sent.target != _target_key(self._receiver, self._policy):
             raise CutError("", "it went to another model, or under another policy")
         prompt = _system_prompt(request.system_prompt)
         offered, choice = self._offer(sent, notes)
@@ -211,31 +210,14 @@ class _Writing:
             _check_prefix(sent, len(kept), encoded, key)
         if request.messages is not None:
             _put_messages(request.messages, dialect, draft, encoded)
-        transcript = None
-        ids = {**before.ids, **repaired.ids}
+        ids = {**before.ids, **repaired.ids} if before.ids else repaired.ids
+        written = None
         if request.messages is None and key not in request.options.extra:
-            stable = len(kept) + (encoded.stable or 0)
-            is_split = encoded.stable is not None and stable > 0
-            transcript = Transcript(
-                target=self._target_key,
-                turns=tuple(turns),
-                messages=(),
-                tail=tuple(draft.turns[draft.tail if is_split else 0 :]),
-                stable=stable,
-                rewrites=encoded.stable is None,
-                kept=len(kept),
-                system_prompt=draft.system_prompt,
-                instructions=prompt,
-                system_texts=encoded.system_texts,
-                tools=tuple(offered),
-                tools_sent=json_hash(encoded.body.get("tools")),
-                names=names.all_sent,
-                ids=ids,
-                calls={**before.calls, **calls_of(fresh)},
-                pictures=pictures,
-                state=encoded.state,
-            )
-            if sent is not None and transcript.tools_sent != sent.tools_sent:
+            written = _Written(
+                self._receiver, self._policy, turns, fresh, offered, prompt, names.all_sent, sent,
+                kept, pictures, draft.turns, draft.tail, draft.system_prompt, encoded,
+            )  # fmt: skip
+            if sent is not None and written.tools_sent() != sent.tools_sent:
                 notes.append(Note("", None, "the tools changed: what was cached is read again"))
         return Rendered(
             provider=row.name,
@@ -251,7 +233,7 @@ class _Writing:
             _sent=kept,
             _key=key,
             _last_message=encoded.last_message,
-            _transcript=transcript,
+            _written=written,
         )
 
     def _new_turns(
@@ -278,7 +260,9 @@ class _Writing:
         request, target = self._request, self._receiver.target
         notes += _placed_notes(repaired.notes, order)
         tail = () if sent is None else sent.tail
-        framed = frame(_placed(repaired.placed, order), target, notes, tail)[len(tail) :]
+        framed = frame(_placed(repaired.placed, order), target, notes, tail)
+        if tail:
+            framed = framed[len(tail) :]
         return RequestDraft(
             turns=[turn for _, turn in framed],
             sources=[source for source, _ in framed],
@@ -341,6 +325,60 @@ class _Writing:
         return kept
 
 
+class _Written(Struct, frozen=True):
+    """What a transcript is made of. Most requests are never continued: theirs is not made."""
+
+    receiver: "_Receiver"
+    policy: RepairPolicy
+    turns: Sequence[Turn]
+    fresh: Sequence[Turn]
+    offered: Sequence[ToolDefinition]
+    prompt: str
+    names: dict[str, str]
+    sent: Transcript | None
+    kept: tuple[bytes, ...]
+    pictures: int
+    written_turns: Sequence[Turn]
+    tail: int
+    system_prompt: str
+    encoded: Encoded
+
+    def tools_sent(self) -> str:
+        """A short form of the tools as they are sent."""
+        return json_hash(self.encoded.body.get("tools"))
+
+    def transcript(self, messages: tuple[bytes, ...], ids: dict[str, str]) -> Transcript:
+        """The transcript of a request with these messages."""
+        encoded, kept = self.encoded, len(self.kept)
+        stable = kept + (encoded.stable or 0)
+        is_split = encoded.stable is not None and stable > 0
+        calls = {} if self.sent is None else self.sent.calls
+        return Transcript(
+            target=_target_key(self.receiver, self.policy),
+            turns=tuple(self.turns),
+            messages=messages,
+            tail=tuple(self.written_turns[self.tail if is_split else 0 :]),
+            stable=stable,
+            rewrites=encoded.stable is None,
+            kept=kept,
+            system_prompt=self.system_prompt,
+            instructions=self.prompt,
+            system_texts=encoded.system_texts,
+            tools=tuple(self.offered),
+            tools_sent=self.tools_sent(),
+            names=self.names,
+            ids=ids,
+            calls={**calls, **calls_of(self.fresh)},
+            pictures=self.pictures,
+            state=encoded.state,
+        )
+
+
+def _target_key(receiver: "_Receiver", policy: RepairPolicy) -> str:
+    """A name for everything that decides how a history is written."""
+    return f"{receiver.key} {policy.unanswered} {policy.orphans} {policy.foreign}"
+
+
 def _sent_tools(
     offered: Iterable[ToolDefinition], names: NameMap, notes: list[Note]
 ) -> list[ToolDefinition]:
@@ -380,8 +418,10 @@ def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> No
             raise CutError("", "a message that was sent would change")
 
 
-def _placed(placed: Iterable[Placed], order: Sequence[int] | None) -> list[Placed]:
+def _placed(placed: Sequence[Placed], order: Sequence[int] | None) -> Sequence[Placed]:
     """The turns with their places in the whole history."""
+    if order is None:
+        return placed
     return [(_place(index, order), turn) for index, turn in placed]
 
 
@@ -470,6 +510,8 @@ def endpoint_of(base_url: str) -> str:
 
 def _own_notes(notes: Sequence[Note], provider: str) -> tuple[Note, ...]:
     """The notes, each with the id of the provider's own rule."""
+    if not notes:
+        return ()
     return tuple([Note(own_rule(provider, note.rule), note.turn, note.message) for note in notes])
 
 

@@ -18,6 +18,7 @@ Rules:
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from itertools import pairwise
+from operator import attrgetter
 from typing import Final
 
 import msgspec
@@ -25,7 +26,7 @@ import msgspec
 from multi_llm_chat.history.json_values import as_list, clean_text, compact_json
 from multi_llm_chat.history.values import RESERVED_ROLES, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
-from multi_llm_chat.protocol.request_draft import Caching, CutError
+from multi_llm_chat.protocol.request_draft import NO_CACHING, Caching, CutError
 from multi_llm_chat.repair.policy import Target
 from multi_llm_chat.request import ModelRequest, ToolDefinition, Transcript
 
@@ -35,6 +36,7 @@ NO_PROMPT: Final = "The earlier instructions no longer apply."
 #: Milliseconds between two messages of the user for which Anthropic's short cache is too short, and its long one not.
 _PAUSES: Final = (270_000, 3_600_000)
 _LATEST: Final = 32
+_META: Final = attrgetter("meta")
 
 _CHANGED: Final = "the history does not begin with what was sent"
 
@@ -57,6 +59,8 @@ def arrange_answers(
     order: Sequence[int], turns: Sequence[Turn], target: Target
 ) -> list[int] | None:
     """The turns with the model's answer before those of others that were asked the same; None where that is their order."""
+    if not any(map(_META, map(turns.__getitem__, order))):  # as a rule
+        return None
     asked = [place for place, at in enumerate(order) if _asks_several(turns[at])]
     if not asked:
         return None
@@ -190,15 +194,17 @@ def json_hash(value: object) -> str:
 def choose_caching(request: ModelRequest, target: Target, *, is_first: bool) -> Caching:
     """What the provider is asked to cache; ``is_first``: nothing says that an earlier request was sent."""
     wanted = request.options.cache
+    if not wanted or (wanted == "auto" and request.conversation is None):
+        return NO_CACHING
     turns = request.turns
     key = ""
     # A key costs nothing; a gateway may not know it.
-    if wanted and request.conversation and target.origin.endpoint == target.default_endpoint:
+    if request.conversation and target.origin.endpoint == target.default_endpoint:
         key = blake2b(request.conversation.encode(errors="replace"), digest_size=16).hexdigest()
-    expected = bool(wanted) and request.conversation is not None
+    expected = request.conversation is not None
     if wanted == "auto":
         is_used = bool(request.tools) or not is_first or any(map(target.owns, turns[-_LATEST:]))
-        wanted = expected and is_used
+        wanted = is_used
     return Caching(wanted, wanted and _has_pauses(turns[-_LATEST:]), key, expected)
 
 

@@ -27,10 +27,9 @@ def frame(
     placed: Sequence[Placed], target: Target, notes: list[Note], before: Sequence[Turn] = ()
 ) -> list[Placed]:
     """The turns of one whole request; ``before`` are the last turns of what was sent before, and open the result."""
-    turns = list(placed)
     if target.system == "leading":
-        turns = list(_system_first(placed, notes, leading=not before))
-    body = _bridged([*((None, turn) for turn in before), *turns], target, notes)
+        placed = list(_system_first(placed, notes, leading=not before))
+    body = _bridged([*[(None, turn) for turn in before], *placed], target, notes)
     head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))
     if not before and not _may_open(body[head:], target):
         notes.append(Note("ANT-21", None, "put a user turn before the model's first turn"))
