@@ -7,8 +7,8 @@ Rules:
 3. Every event loop has connections of its own; those of a loop that is closed are dropped.
 4. Network failures leave as ``ConnectionFailed``; nothing of aiohttp is seen outside.
 5. Compression is not asked for: a compressed stream arrives in lumps. It is decompressed all the same, in bounded pieces.
-6. The time until the first event covers sending, head and everything before ``AsyncReply.start``. One timer for it and one for
-   the whole request break the body off; aiohttp's own ``total`` would add to the cost of every piece.
+6. The time until the first event covers sending, head and everything before ``AsyncReply.start``. One timer ends a request at
+   this time, or at that of the whole; aiohttp's own ``total`` would add to the cost of every piece.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from yarl import URL
 from multi_llm_chat.data_limits import Decompressor, decompressor_for
 from multi_llm_chat.errors import ConnectionFailed, UsageError
 from multi_llm_chat.http._network_failures import Closed, connection_failed
-from multi_llm_chat.http._network_settings import TransportSettings, tls_context
+from multi_llm_chat.http._network_settings import Timeouts, TransportSettings, tls_context
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 #: Above this size aiohttp wants a body as a file, to send it in pieces.
@@ -49,7 +49,7 @@ class AsyncReply(Struct, frozen=True):
 
     def start(self) -> None:
         """The first event is there: its time limit ends."""
-        self.body.first_event.cancel()
+        self.body.deadline.extend()
 
     async def finish(self) -> None:
         """Read the little that may follow the last event, if it comes soon."""
@@ -122,34 +122,25 @@ class AsyncTransport:
         if self._closed:
             raise UsageError("This transport is closed")
         connections = self._here()
-        loop = asyncio.get_running_loop()
-        timeouts, now = self._settings.timeouts, loop.time()
-        whole = _NEVER if timeouts.total is None else timeouts.total
-        first = whole if timeouts.first_event is None or not streamed else timeouts.first_event
-        first = min(first, whole)
-        response = await self._head(request, connections.session, now + first)
-        if self._closed:  # in the moment in which the head arrived
-            response.close()
-            raise connection_failed("closed", request.url, before_first_byte=True)
-        content = response.content
-        connections.bodies.add(content)
-        expired = TimeoutError()
-        timers = [
-            loop.call_at(now + each, content.set_exception, expired) for each in (first, whole)
-        ]
-        try:
-            headers = {name.lower(): value for name, value in response.headers.items()}
-            decompressor = decompressor_for(headers.get("content-encoding", ""))
-            if decompressor is None:
-                body = _Body(content, request.url, timers[0])
-            else:
-                body = _CompressedBody(content, request.url, timers[0], decompressor)
-            yield AsyncReply(response.status, headers, body)
-        finally:
-            for timer in timers:
-                timer.cancel()
-            connections.bodies.discard(content)
-            response.close()
+        with _Deadline(self._settings.timeouts, streamed=streamed) as deadline:
+            response = await self._head(request, connections.session, deadline)
+            if self._closed:  # in the moment in which the head arrived
+                response.close()
+                raise connection_failed("closed", request.url, before_first_byte=True)
+            content = response.content
+            deadline.reading = content
+            connections.bodies.add(content)
+            try:
+                headers = {name.lower(): value for name, value in response.headers.items()}
+                decompressor = decompressor_for(headers.get("content-encoding", ""))
+                if decompressor is None:
+                    body = _Body(content, request.url, deadline)
+                else:
+                    body = _CompressedBody(content, request.url, deadline, decompressor)
+                yield AsyncReply(response.status, headers, body)
+            finally:
+                connections.bodies.discard(content)
+                response.close()
 
     def close(self) -> None:
         """Close all connections from any thread, each in its own loop, without waiting for it."""
@@ -170,21 +161,24 @@ class AsyncTransport:
                 connections.abandon()
 
     async def _head(
-        self, request: HttpRequest, session: aiohttp.ClientSession, deadline: float
+        self, request: HttpRequest, session: aiohttp.ClientSession, deadline: "_Deadline"
     ) -> aiohttp.ClientResponse:
         url = request.url
         proxy = self._settings.proxy_for(url)
         try:
-            async with asyncio.timeout_at(deadline):
-                return await session.request(
-                    request.method,
-                    URL(url, encoded=True),
-                    data=BytesIO(request.body) if len(request.body) > _LARGE_BODY else request.body,
-                    headers={"Accept-Encoding": "identity"} | request.headers,
-                    allow_redirects=False,
-                    proxy=proxy,
-                    ssl=self._tls(url),
-                )
+            return await session.request(
+                request.method,
+                URL(url, encoded=True),
+                data=BytesIO(request.body) if len(request.body) > _LARGE_BODY else request.body,
+                headers={"Accept-Encoding": "identity"} | request.headers,
+                allow_redirects=False,
+                proxy=proxy,
+                ssl=self._tls(url),
+            )
+        except asyncio.CancelledError:
+            if not deadline.has_cancelled():
+                raise
+            failure = connection_failed(TimeoutError(), url, before_first_byte=True)
         except aiohttp.ClientHttpProxyError:
             failure = connection_failed("proxy", url, before_first_byte=True)
         except aiohttp.ConnectionTimeoutError:
@@ -228,16 +222,67 @@ class AsyncTransport:
         return tls_context(self._settings.ca_file, self._settings.ca_directory)
 
 
+class _Deadline:
+    """The time at which a request ends: it cancels the wait for the head, and breaks the body off. One timer for both limits."""
+
+    __slots__ = (
+        "_at",
+        "_cancellations",
+        "_is_over",
+        "_loop",
+        "_task",
+        "_timer",
+        "_whole",
+        "reading",
+    )
+
+    def __init__(self, timeouts: Timeouts, *, streamed: bool) -> None:
+        self._loop = asyncio.get_running_loop()
+        now = self._loop.time()
+        self._whole = now + (_NEVER if timeouts.total is None else timeouts.total)
+        first = timeouts.first_event if streamed else None
+        self._at = self._whole if first is None else min(now + first, self._whole)
+        self._task = asyncio.current_task(self._loop)
+        self._cancellations = 0 if self._task is None else self._task.cancelling()
+        self._is_over = False
+        #: The body, once the head is there.
+        self.reading: aiohttp.StreamReader | None = None
+
+    def __enter__(self) -> "_Deadline":
+        self._timer = self._loop.call_at(self._at, self._check)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+
+    def extend(self) -> None:
+        """The first event is there: from now on the time of the whole request holds."""
+        self._at = self._whole
+
+    def has_cancelled(self) -> bool:
+        """Whether the task was cancelled because the time is over, and for no other reason."""
+        if not self._is_over or self._task is None:
+            return False
+        return self._task.uncancel() <= self._cancellations
+
+    def _check(self) -> None:
+        if self._loop.time() < self._at:
+            self._timer = self._loop.call_at(self._at, self._check)
+        elif self.reading is not None:
+            self.reading.set_exception(TimeoutError())
+        elif self._task is not None:
+            self._is_over = True
+            self._task.cancel()
+
+
 class _Body:
     """The pieces of a body; a class and not a generator, to add nothing to the cost of a piece."""
 
-    __slots__ = ("_begun", "_read", "_url", "at_end", "first_event")
+    __slots__ = ("_begun", "_read", "_url", "at_end", "deadline")
 
-    def __init__(
-        self, content: aiohttp.StreamReader, url: str, first_event: asyncio.TimerHandle
-    ) -> None:
+    def __init__(self, content: aiohttp.StreamReader, url: str, deadline: _Deadline) -> None:
         self._read = content.readany
-        self.first_event = first_event
+        self.deadline = deadline
         self.at_end = content.at_eof
         self._url = url
         self._begun = False
@@ -267,10 +312,10 @@ class _CompressedBody(_Body):
         self,
         content: aiohttp.StreamReader,
         url: str,
-        first_event: asyncio.TimerHandle,
+        deadline: _Deadline,
         decompressor: Decompressor,
     ) -> None:
-        super().__init__(content, url, first_event)
+        super().__init__(content, url, deadline)
         self._decompressor = decompressor
         self._pieces: Iterator[bytes] = iter(())
 
