@@ -35,7 +35,7 @@ from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.history.json_values import clean_json
 from multi_llm_chat.history.reader import split_result
-from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import JsonObject, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import Options
 
 CANCELLED = "[cancelled: the user stopped the run before this tool had finished]"
@@ -211,12 +211,13 @@ class Repetition:
     """Counts equal calls with equal results over one run."""
 
     def __init__(self) -> None:
-        self._seen: Counter[tuple[str, str, str]] = Counter()
+        self._seen: Counter[tuple[str, bytes, str]] = Counter()
 
     def marked(self, call: ToolCall, result: ToolResult) -> tuple[ToolResult, int]:
         """The result, with a remark for the model if it came before, and how often it came."""
-        text, _ = split_result(clean_json(result.content))
-        key = (call.name, json.dumps(clean_json(call.arguments), sort_keys=True), text)
+        content = result.content
+        text = content if type(content) is str else split_result(clean_json(content))[0]
+        key = (call.name, _sorted_json(call.arguments), text)
         self._seen[key] += 1
         times = self._seen[key]
         if times == 1 or not isinstance(result.content, str):
@@ -229,6 +230,19 @@ class Repetition:
             result.synthetic,
         )
         return marked, times
+
+
+def _sorted_json(arguments: JsonObject) -> bytes:
+    """The arguments as text that does not depend on the order of their keys."""
+    try:
+        return msgspec.json.encode(arguments, order="sorted")
+    except (
+        TypeError,
+        ValueError,
+        OverflowError,
+        RecursionError,
+    ):  # not quite JSON, or huge numbers
+        return json.dumps(clean_json(arguments), sort_keys=True).encode()
 
 
 # The ration of thinking.

@@ -71,7 +71,9 @@ class Counter:
         self.is_exact = is_exact
         #: By identity; the turn is kept with its count, so that its identity is not used again.
         self._turns: dict[int, tuple[Turn, int]] = {}
-        self._tools: dict[str, int] = {}
+        self._tools: dict[int, tuple[object, int]] = {}
+        #: The conversation that was counted last: the next one mostly begins with it.
+        self._last: tuple[tuple[Turn, ...], int] = (), 0
 
     def factor(self, has_tools: bool) -> float:
         """What counts are multiplied with to be on the safe side."""
@@ -97,21 +99,31 @@ class Counter:
 
     def turns(self, turns: Iterable[Turn]) -> int:
         """The tokens of turns."""
-        return sum(map(self.turn, turns))
+        turns = tuple(turns)
+        known, tokens = self._last
+        if turns[: len(known)] != known:  # the very same turns, as a rule
+            known, tokens = (), 0
+        tokens += sum(map(self.turn, turns[len(known) :]))
+        self._last = turns, tokens
+        return tokens
 
     def tools(self, tools: Iterable[Any]) -> int:
         """The tokens of tool definitions, in whichever form they are."""
         return sum(map(self._tool, tools))
 
     def _tool(self, tool: object) -> int:
+        known = self._tools.get(id(tool))
+        if known is not None:
+            return known[1]
+        declared = tool
         if isinstance(tool, ToolDefinition):
-            tool = {"name": tool.name, "description": tool.description, "parameters": tool.schema}
-        text = compact_json(clean_json(tool))
-        if text not in self._tools:
+            declared = {"name": tool.name, "description": tool.description, "parameters": tool.schema}  # fmt: skip
+        tokens = _TOOL_FRAME + self.text(compact_json(clean_json(declared)))
+        if isinstance(tool, ToolDefinition):  # others may be changed
             if len(self._tools) >= _MEMORY:
                 self._tools.clear()
-            self._tools[text] = _TOOL_FRAME + self.text(text)
-        return self._tools[text]
+            self._tools[id(tool)] = tool, tokens
+        return tokens
 
     def _part(self, part: Part) -> int:
         match part:
