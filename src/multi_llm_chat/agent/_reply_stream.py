@@ -278,6 +278,13 @@ class AsyncReplyStream(_Course):
         """Stop reading and close the socket."""
         await self._events.aclose()
 
+    async def read(self) -> Reply:
+        """Read to the end; the whole reply."""
+        async with self, aclosing(self.batches()) as batches:
+            async for _ in batches:
+                pass
+        return self.reply
+
     async def batches(self) -> AsyncGenerator[list[Event]]:
         """The events in the lists in which they arrive; instead of iterating over the stream itself."""
         while True:

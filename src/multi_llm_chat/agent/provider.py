@@ -343,10 +343,7 @@ class LLMProvider(EmbeddingMethods):
     ) -> Reply:
         """Like ``complete``, to be awaited."""
         request = self.request(history, system_prompt, tools, stream=False, **settings)
-        async with self.open_reply(request) as stream:
-            async for _ in stream:
-                pass
-            return stream.reply
+        return await self.open_reply(request).read()
 
     @_OnClassToo
     def format_history(self, history: Iterable[Any]) -> list[JsonObject]:

@@ -2,7 +2,8 @@
 
 Rules:
 1. The run keeps step with its reader: after each event it waits until the reader asks for the next one, so that
-   ``cancel`` and ``pause`` take effect at the event that was read last. ``in_step=False`` turns this off.
+   ``cancel`` and ``pause`` take effect at the event that was read last. ``in_step=False`` turns this off. ``finish`` runs without
+   a reader.
 2. A reader that leaves early cancels the run.
 3. ``AgentRun`` drives in the reader's event loop, ``SyncAgentRun`` in the process's background loop (``tools.background_loop``).
 """
@@ -155,14 +156,14 @@ class _Run:
 
     def put(self, events: Sequence[Event]) -> None:
         """Receive events from the driver and pass them to the reader."""
-        assert self._sink is not None
         self._seen += events
-        self._sink.put(events)
+        if self._sink is not None:
+            self._sink.put(events)
 
     async def ready(self) -> None:
-        """Wait for the reader."""
-        assert self._sink is not None
-        await self._sink.ready()
+        """Wait for the reader, if there is one."""
+        if self._sink is not None:
+            await self._sink.ready()
 
     async def _produce(self, sink: EventSink) -> None:
         self._sink = sink
@@ -175,6 +176,11 @@ class AgentRun(_Run):
     def __aiter__(self) -> AsyncIterator[Event]:
         self._events = aiter(self._stream)
         return self._events
+
+    async def finish(self) -> AgenticLoopResult:
+        """Run to the end in the caller's task; instead of reading the events."""
+        await self._driver.drive()
+        return self.result
 
     async def aclose(self) -> None:
         """Leave the run: a running request and running tools are cancelled."""

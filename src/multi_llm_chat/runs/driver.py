@@ -34,7 +34,6 @@ from multi_llm_chat.agent.effects import (
     RunTools,
     ToolsRan,
 )
-from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.agent.telemetry import observed_run, observed_tool
 from multi_llm_chat.agent.window.run_window import Fitting
@@ -56,7 +55,7 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
-from multi_llm_chat.request import ModelRequest, ToolDefinition
+from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.rates import RateGate, check_budget
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
@@ -435,7 +434,7 @@ class RunDriver:
         request = fitting.summary_request
         if request is not None and fitting.summariser is not None:
             try:
-                reply = await self._interruptible(_whole_reply(fitting.summariser, request))
+                reply = await self._interruptible(fitting.summariser.open_reply(request).read())
             except MultiLLMChatError as error:
                 fitting.not_summarised(error)
             else:
@@ -495,14 +494,12 @@ class RunDriver:
         for event in events:
             if self._cancelled:
                 raise _CancelledByUserError
-            if type(event) is TextDelta:
-                self._words.append(event.text)
+            self._words += [event.text] if type(event) is TextDelta else []
             await self._emit([event])
 
     def _cancelled_outcome(self) -> Cancelled:
         """The outcome of a cancelled effect: the text so far, and the results there are."""
-        words = "".join(self._words)
-        speaker = self.spec.provider.speaker
+        words, speaker = "".join(self._words), self.spec.provider.speaker
         partial = Turn(speaker, (Text(words),)) if words.strip() else None
         return Cancelled(partial, tuple(self._results.values()), self.elapsed)
 
@@ -532,14 +529,20 @@ class RunDriver:
         """Run all calls at once; emit each result when it is there."""
         if self._cancelled:
             raise _CancelledByUserError
-        began = time.monotonic()
-        running = {asyncio.ensure_future(self._execute(call)): call for call in calls}
+        began, news = time.monotonic(), asyncio.Event()
+
+        async def run(call: ToolCall) -> ToolResult:
+            try:
+                return await self._execute(call)
+            finally:
+                news.set()
+
+        running = {asyncio.ensure_future(run(call)): call for call in calls}
         try:
             while running:
-                done, _ = await self._interruptible(
-                    asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-                )
-                for task in [task for task in running if task in done]:
+                await self._interruptible(news.wait())
+                news.clear()
+                for task in [task for task in running if task.done()]:
                     call = running.pop(task)
                     await self._finish_tool(call, task.result(), time.monotonic() - began)
         finally:
@@ -586,15 +589,7 @@ class RunDriver:
 
     async def _commit_decision(self, writes: Sequence[Write]) -> None:
         """Record the decision about a doubtful call, in the call's own task; ``cancel`` cancels it with the round."""
-        journal = self._journal
-        assert journal is not None
-        journal.pending.extend(writes)
-        if journal.pending:
-            await self._write_pending(journal)
-
-
-async def _whole_reply(provider: LLMProvider, request: ModelRequest) -> Reply:
-    async with provider.open_reply(request) as stream:
-        async for _ in stream:
-            pass
-        return stream.reply
+        assert self._journal is not None
+        self._journal.pending.extend(writes)
+        if self._journal.pending:
+            await self._write_pending(self._journal)

@@ -96,9 +96,7 @@ async def execute_with_tools(
         in_step=False,
         **settings,
     )
-    async for _ in run:
-        pass
-    return run.result
+    return await run.finish()
 
 
 def execute_with_tools_sync(

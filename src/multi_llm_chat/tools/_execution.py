@@ -32,11 +32,14 @@ async def run_tool(
     Raises:
         NotRun: We answer in its place: time is up, it was cancelled, its arguments do not fit.
     """
-    task = asyncio.ensure_future(_guarded(tool, arguments, context))
+    ended = asyncio.get_running_loop().create_future()
+    task = asyncio.ensure_future(_guarded(tool, arguments, context, ended))
     try:
         async with asyncio.timeout(seconds) as clock:
             context.limited_by(clock)
-            await asyncio.wait({task})
+            await (
+                ended
+            )  # not the task: waiting for that one would cancel it, and wait until it obeys
     except TimeoutError:
         await _stop(task)
         late = _late(context.call.name, seconds, stopped=tool.stoppable and task.done())
@@ -49,7 +52,12 @@ async def run_tool(
     return _output(task.result(), limit)
 
 
-async def _guarded(tool: Tool, arguments: JsonObject, context: ToolContext[Any]) -> object:
+async def _guarded(
+    tool: Tool,
+    arguments: JsonObject,
+    context: ToolContext[Any],
+    ended: "asyncio.Future[None]",
+) -> object:
     name = context.call.name
     try:
         return await tool.run(arguments, context)
@@ -59,6 +67,9 @@ async def _guarded(tool: Tool, arguments: JsonObject, context: ToolContext[Any])
         text = f"The tool {name!r} failed: {error}"
     except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure is reported to the model
         text = f"The tool {name!r} failed: {_describe(error)}"
+    finally:
+        if not ended.done():
+            ended.set_result(None)
     return ToolOutput(cut(clean_text(text), _LONGEST_ERROR), is_error=True)
 
 
