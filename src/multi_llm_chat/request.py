@@ -95,7 +95,7 @@ class Transcript(Struct, frozen=True):
     in its place, ``instructions`` what is in force now: a later prompt is a message of its own. ``system_texts`` are those of
     the history's leading system turns. ``tools`` are the tools on offer, ``tools_sent`` a hash of how they were sent. ``names`` leads from the caller's
     tool names to those sent, ``ids`` from call ids as sent to the history's, ``calls`` from the history's call ids to the
-    tool and the speaker. ``pictures`` counts them, and ``state`` is the dialect's own. ``rewrites``: the
+    tool and the speaker. ``deferred`` are the tools that were added by a message, ``removed`` those that one took away (ANT-46). ``pictures`` counts them, and ``state`` is the dialect's own. ``rewrites``: the
     messages behind the stable ones are always written again. ``kept`` is how many messages it has from the transcript before it.
     """
 
@@ -117,6 +117,8 @@ class Transcript(Struct, frozen=True):
     digests: tuple[bytes, ...] = ()
     rewrites: bool = False
     kept: int = 0
+    deferred: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Transcript({len(self.messages)} messages)"

@@ -171,7 +171,8 @@ def tool(name: str) -> dict[str, Any]:
 
 
 def written(turns: Sequence[Turn], provider: str, **settings: Any) -> Rendered:
-    request = render(turns, provider, model=MODELS.get(provider), **settings)
+    settings.setdefault("model", MODELS.get(provider))
+    request = render(turns, provider, **settings)
     assert violations(request) == []
     return request
 
@@ -273,7 +274,122 @@ def test_ant_46_a_new_tool_is_a_noted_change_of_the_tools(provider: str):
     second = written(turns, provider, tools=[tool("look"), tool("find")], previous=first)
     assert messages(second)[:1] == messages(first)
     changed = [note for note in second.notes if "the tools changed" in note.message]
-    assert len(changed) == 1
+    assert len(changed) == (0 if provider == "anthropic" else 1)
+
+
+#: It takes messages that add and remove tools.
+TAKES_CHANGES = "claude-opus-4-8"
+
+
+def declared(request: Rendered) -> list[dict[str, Any]]:
+    """The tools that are part of what is cached, without cache marks."""
+    return [
+        {key: value for key, value in entry.items() if key != "cache_control"}
+        for entry in request.body.get("tools", ())
+        if not entry.get("defer_loading")
+    ]
+
+
+def changes(request: Rendered) -> list[tuple[str, str]]:
+    """The tools that messages add and remove."""
+    return [
+        (block["type"], block["tool"]["name"])
+        for message in request.body["messages"]
+        if message["role"] == "system"
+        for block in message["content"]
+        if block["type"].startswith("tool_")
+    ]
+
+
+def test_ant_46_tools_are_added_and_removed_by_a_message():
+    turns = [says("user", "go")]
+    request = written(turns, "anthropic", model=TAKES_CHANGES, tools=[tool("look")])
+    first = declared(request)
+    expected: list[tuple[str, str]] = []
+    offers = [
+        (["look", "find"], [("tool_addition", "find")]),
+        (["look", "find"], []),
+        (["find", "list"], [("tool_addition", "list"), ("tool_removal", "look")]),
+        (["find", "list", "look"], [("tool_addition", "look")]),
+        ([], []),
+        (["look"], [("tool_removal", "find"), ("tool_removal", "list")]),
+    ]
+    for number, (names, news) in enumerate(offers):
+        turns += [says("claude", f"answer {number}"), says("user", f"question {number}")]
+        offered = [tool(name) for name in names]
+        after = written(turns, "anthropic", model=TAKES_CHANGES, tools=offered, previous=request)
+        expected += news
+        assert cuts(after) == []
+        assert messages(after)[: len(messages(request))] == messages(request)
+        assert declared(after) == first
+        assert changes(after) == expected
+        assert "mid-conversation-tool-changes-2026-07-01" in after.headers["anthropic-beta"]
+        request = after
+    assert [entry["name"] for entry in request.body["tools"]] == ["look", "find", "list"]
+
+
+def usable(request: Rendered) -> set[str]:
+    """The tools that the model can call: those declared, as the messages changed them."""
+    if request.body.get("tool_choice") == {"type": "none"}:
+        return set()
+    found = {entry["name"] for entry in declared(request)}
+    for kind, name in changes(request):
+        (found.add if kind == "tool_addition" else found.discard)(name)
+    return found
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.lists(st.sampled_from(["look", "find", "list", "read.me"]), unique=True),
+            st.sampled_from(["answered", "silent", "called"]),
+        ),
+        min_size=2,
+        max_size=6,
+    )
+)
+def test_ant_46_the_model_can_use_what_is_offered(offers: list[tuple[list[str], str]]):
+    turns = [says("user", "go")]
+    request: Rendered | None = None
+    for number, (names, how) in enumerate(offers):
+        offered = [tool(name) for name in names]
+        after = written(turns, "anthropic", model=TAKES_CHANGES, tools=offered, previous=request)
+        assert {after.names[name] for name in usable(after)} == set(names)
+        if request is not None and not cuts(after):  # the last message may grow
+            assert messages(after)[: len(messages(request)) - 1] == messages(request)[:-1]
+        request = after
+        if how == "called":
+            turns += [calls("claude", "look", f"c{number}"), answers("look", f"c{number}", "a fox")]
+        elif how == "answered":
+            turns += [says("claude", f"answer {number}")]
+        if how != "called":
+            turns += [says("user", f"question {number}")]
+
+
+def test_ant_46_a_change_of_tools_without_an_answer_is_a_cut():
+    turns = [says("user", "go")]
+    first = written(turns, "anthropic", model=TAKES_CHANGES, tools=[tool("look")])
+    turns += [says("claude", "gone"), says("user", "on")]
+    offered = [tool("look"), tool("find")]
+    second = written(turns, "anthropic", model=TAKES_CHANGES, tools=offered, previous=first)
+    turns += [says("user", "are you there?")]
+    third = written(turns, "anthropic", model=TAKES_CHANGES, tools=offered, previous=second)
+    assert [note.rule for note in third.notes if "did not continue" in note.message] == ["ANT-46"]
+    assert changes(third) == []
+    assert [entry["name"] for entry in declared(third)] == ["look", "find"]
+
+
+def test_ant_46_a_tool_that_was_added_and_then_defined_anew_is_a_cut():
+    turns = [says("user", "go")]
+    first = written(turns, "anthropic", model=TAKES_CHANGES, tools=[tool("look")])
+    turns += [says("claude", "gone"), says("user", "on")]
+    offered = [tool("look"), tool("find")]
+    second = written(turns, "anthropic", model=TAKES_CHANGES, tools=offered, previous=first)
+    turns += [says("claude", "well"), says("user", "and?")]
+    offered = [tool("look"), tool("find") | {"description": "Find something else."}]
+    third = written(turns, "anthropic", model=TAKES_CHANGES, tools=offered, previous=second)
+    assert [note.rule for note in third.notes if "did not continue" in note.message] == ["ANT-46"]
+    assert [entry["name"] for entry in declared(third)] == ["look", "find"]
 
 
 @pytest.mark.parametrize("provider", PROVIDERS)
@@ -380,6 +496,21 @@ def test_ant_28_thinking_stays_valid_while_requests_are_appended():
         request = written(turns, "anthropic", previous=request, system_prompt=prompt)
         assert cuts(request) == []
         assert request.content.count(b'"signature"') == number + 1
+
+
+def test_ant_46_thinking_stays_valid_while_tools_are_added():
+    turns, names = [says("user", "hi")], ["look"]
+    request = written(turns, "anthropic", tools=[tool("look")])
+    for number in range(6):
+        answer = thinks(f"mine {number}", f"sig{number}")
+        answer = msgspec.structs.replace(answer, meta={"binding": request.binding})
+        turns += [answer, says("user", f"question {number}")]
+        names += [f"tool_{number}"] if number % 2 else []
+        offered = [tool(name) for name in names]
+        request = written(turns, "anthropic", previous=request, tools=offered)
+        assert cuts(request) == []
+        assert request.content.count(b'"signature"') == number + 1
+        assert usable(request) == set(names)
 
 
 def test_ant_28_thinking_of_an_answer_to_another_request_is_a_cut():

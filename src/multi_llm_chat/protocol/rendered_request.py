@@ -24,14 +24,15 @@ from multi_llm_chat.protocol.providers import ProviderRow, provider_row
 from multi_llm_chat.protocol.request_draft import CutError, Encoded, RequestDraft
 from multi_llm_chat.protocol.request_settings import RequestSettings, read_request
 from multi_llm_chat.protocol.transcript import (
+    OfferedTools,
     arrange_answers,
     calls_of,
     changed_prompt,
     choose_caching,
     json_hash,
-    kept_tools,
     last_passage,
     new_turns,
+    offer_again,
 )
 from multi_llm_chat.repair.engine import Repaired, apply_steps, repair
 from multi_llm_chat.repair.framing import frame
@@ -185,18 +186,21 @@ class _Writing:
         if sent is not None and sent.target != _target_key(self._receiver, self._policy):
             raise CutError("", "it went to another model, or under another policy")
         prompt = _system_prompt(request.system_prompt)
-        offered, choice = self._offer(sent, notes)
         turns, order = self._new_turns(sent, notes)
         fresh = read_history(turns if order is None else [turns[at] for at in order])
-        said = fresh if sent is None else (*fresh, *changed_prompt(sent, prompt))
+        offer = self._offer(sent, fresh, notes)
+        offered = offer.tools
+        said = fresh if sent is None else (*fresh, *changed_prompt(sent, prompt), *offer.news)
         names_offered = [tool.name for tool in offered]
         before = NO_CALLS if sent is None else SentCalls(sent.names, sent.ids, sent.calls)
         repaired = repair(said, self._receiver.target, self._policy, names_offered, before)
         names = repaired.names
         draft = self._draft(repaired, order, sent, notes)
         draft.system_prompt = prompt if sent is None else sent.system_prompt
+        choice = "none" if offer.is_none else request.options.tool_choice
         draft.tool_choice = _sent_choice(choice, names_offered, names.changed)
         draft.tools = _sent_tools(offered, names, notes)
+        draft.deferred = [*map(names.sent, offer.deferred)]
         pictures = 0 if sent is None else sent.pictures
         if not repaired.is_plain:
             pictures = self._fit_media(draft, pictures)
@@ -214,7 +218,7 @@ class _Writing:
         written = None
         if request.messages is None and key not in request.options.extra:
             written = _Written(
-                self._receiver, self._policy, turns, fresh, offered, prompt, names.all_sent, sent,
+                self._receiver, self._policy, turns, fresh, offer, prompt, names.all_sent, sent,
                 kept, pictures, draft.turns, draft.tail, draft.system_prompt, encoded,
             )  # fmt: skip
             if sent is not None and written.tools_sent() != sent.tools_sent:
@@ -276,15 +280,16 @@ class _Writing:
         )
 
     def _offer(
-        self, sent: Transcript | None, notes: list[Note]
-    ) -> tuple[Sequence[ToolDefinition], str | None]:
-        """The tools to declare, and which of them to choose."""
-        choice = self._request.options.tool_choice
+        self, sent: Transcript | None, fresh: Sequence[Turn], notes: list[Note]
+    ) -> OfferedTools:
+        """The tools to declare."""
         offered = _distinct(self._request, notes)
         if sent is None:
-            return offered, choice
-        kept, is_none = kept_tools(sent, offered)
-        return kept, "none" if is_none else choice
+            return OfferedTools(offered)
+        row, target = self._receiver.row, self._receiver.target
+        is_own = target.origin.endpoint == target.default_endpoint
+        by_reference = row.dialect == "anthropic" and target.system == "anywhere" and is_own
+        return offer_again(sent, offered, fresh, target, by_reference=by_reference)
 
     def _fit_media(self, draft: RequestDraft, before: int) -> int:
         """Fit the media into the receiver's limits; returns how many pictures the request has.
@@ -332,7 +337,7 @@ class _Written(Struct, frozen=True):
     policy: RepairPolicy
     turns: Sequence[Turn]
     fresh: Sequence[Turn]
-    offered: Sequence[ToolDefinition]
+    offer: OfferedTools
     prompt: str
     names: dict[str, str]
     sent: Transcript | None
@@ -344,8 +349,11 @@ class _Written(Struct, frozen=True):
     encoded: Encoded
 
     def tools_sent(self) -> str:
-        """A short form of the tools as they are sent."""
-        return json_hash(self.encoded.body.get("tools"))
+        """A short form of the tools as they are sent; those that a message has added are not part of what is cached."""
+        tools: list[JsonObject] | None = self.encoded.body.get("tools")
+        if self.offer.deferred and tools:
+            tools = [tool for tool in tools if not tool.get("defer_loading")]
+        return json_hash(tools)
 
     def transcript(self, messages: tuple[bytes, ...], ids: dict[str, str]) -> Transcript:
         """The transcript of a request with these messages."""
@@ -364,13 +372,15 @@ class _Written(Struct, frozen=True):
             system_prompt=self.system_prompt,
             instructions=self.prompt,
             system_texts=encoded.system_texts,
-            tools=tuple(self.offered),
+            tools=tuple(self.offer.tools),
             tools_sent=self.tools_sent(),
             names=self.names,
             ids=ids,
             calls={**calls, **calls_of(self.fresh)},
             pictures=self.pictures,
             state=encoded.state,
+            deferred=self.offer.deferred,
+            removed=self.offer.removed,
         )
 
 

@@ -59,7 +59,7 @@ class RequestDraft(Struct):
     encoder said of the earlier request, ``system_texts`` the texts of its leading system turns. The next request may
     write the turns from ``tail`` on again: it is the beginning of the model's last passage.
 
-    ``caching`` says what the provider is asked to cache.
+    ``caching`` says what the provider is asked to cache. ``deferred`` are the tools that a message has added (ANT-46).
     """
 
     turns: Sequence[Turn]
@@ -78,6 +78,7 @@ class RequestDraft(Struct):
     tail: int = 0
     system_texts: Sequence[str] = ()
     state: JsonObject = {}
+    deferred: Sequence[str] = ()
     caching: "Caching" = field(default_factory=lambda: NO_CACHING)
     notes: list[Note] = field(default_factory=list[Note])
     arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])

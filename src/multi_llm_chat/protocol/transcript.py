@@ -8,7 +8,9 @@ Rules:
    (so ``@all`` does not change the prefix). It moves over turns of other models only, never over the user's. A request that is
    written from nothing does the same where the user's turn says that several models were asked (``meta["addressed"]``).
 4. A changed system prompt is a system turn at the end; the first one stays in its place.
-5. Tools that are no longer offered stay declared. Where no tool is offered at all, none may be chosen.
+5. Where no tool is offered any more, all stay declared and none may be chosen. Tools that are added or removed are a message where
+   the provider has one for it (ANT-46): the new ones are declared behind the others, outside of what is cached. Elsewhere the tools
+   change, and a note says so.
 6. Only what a later request can reuse is cached (``cache="auto"``): the requests of a loop with tools, and those of a
    conversation from its second one on. A question that is asked once is not: writing to a cache has its price.
 7. Where the history does not begin with what was sent, or cannot be continued, the request is a cut: it is written from
@@ -22,9 +24,10 @@ from operator import attrgetter
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from multi_llm_chat.history.json_values import as_list, clean_text, compact_json
-from multi_llm_chat.history.values import RESERVED_ROLES, Text, ToolCall, Turn
+from multi_llm_chat.history.values import RESERVED_ROLES, Native, Text, ToolCall, Turn
 from multi_llm_chat.history.writer import write_turn
 from multi_llm_chat.protocol.request_draft import NO_CACHING, Caching, CutError
 from multi_llm_chat.repair.policy import Target
@@ -157,15 +160,88 @@ def changed_prompt(sent: Transcript, prompt: str) -> Iterator[Turn]:
         yield Turn("system", (Text(CHANGED_PROMPT.format(prompt=prompt) if prompt else NO_PROMPT),))
 
 
-def kept_tools(
-    sent: Transcript, offered: Sequence[ToolDefinition]
-) -> tuple[Sequence[ToolDefinition], bool]:
-    """The tools to declare, and whether none of them may be called."""
-    if not offered and sent.tools:
-        return sent.tools, True
-    known = {tool.name: tool for tool in sent.tools}
+class OfferedTools(Struct, frozen=True):
+    """The tools to declare, and the turn that says which of them came or went.
+
+    ``deferred`` and ``removed`` are those of ``Transcript``; with ``is_none`` no tool may be called.
+    """
+
+    tools: Sequence[ToolDefinition]
+    deferred: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    is_none: bool = False
+    news: tuple[Turn, ...] = ()
+
+
+def offer_again(
+    sent: Transcript,
+    offered: Sequence[ToolDefinition],
+    new: Sequence[Turn],
+    target: Target,
+    *,
+    by_reference: bool,
+) -> OfferedTools:
+    """The tools of a request that continues an earlier one with ``new`` turns.
+
+    ``by_reference``: the receiver takes messages that add and remove declared tools.
+
+    Raises:
+        CutError: A message that added or removed a tool cannot stay as it was sent.
+    """
+    is_answered = bool(new) and target.owns(new[0])
+    if sent.tail and _is_tool_change(sent.tail[-1]) and new and not is_answered:
+        raise CutError("ANT-46", "a change of the tools stood at the end")
+    known = {tool.name: tool for tool in sent.tools if tool.name not in sent.removed}
     is_same = len(offered) == len(known) and all(known.get(tool.name) == tool for tool in offered)
-    return (sent.tools if is_same else offered), False
+    if is_same or not offered:
+        is_none = not offered and bool(known)
+        return OfferedTools(sent.tools, sent.deferred, sent.removed, is_none)
+    if by_reference and (new[-1:] or sent.tail[-1:]):
+        last = (*sent.tail[-1:], *new)[-1].role
+        changed = _by_reference(sent, offered, target) if last in ("user", "tool") else None
+        if changed is not None:
+            return changed
+    if sent.deferred or sent.removed:
+        raise CutError("ANT-46", "tools changed that a message had added or removed")
+    return OfferedTools(offered)
+
+
+def _by_reference(
+    sent: Transcript, offered: Sequence[ToolDefinition], target: Target
+) -> OfferedTools | None:
+    """The tools with a message that adds and removes some; None where that does not say what changed."""
+    declared = {tool.name: tool for tool in sent.tools}
+    new = [tool for tool in offered if tool.name not in declared]
+    taken = set(sent.names.values())
+    is_sayable = all(
+        target.name_pattern.fullmatch(tool.name) and tool.name not in taken for tool in new
+    )
+    is_changed = any(declared.get(tool.name, tool) != tool for tool in offered)
+    if not declared or is_changed or not is_sayable:
+        return None
+    names = [tool.name for tool in offered]
+    added = [name for name in names if name not in declared or name in sent.removed]
+    gone = [name for name in declared if name not in names and name not in sent.removed]
+    parts = [
+        _tool_change(kind, sent.names.get(name, name), target)
+        for kind, changed in (("tool_addition", added), ("tool_removal", gone))
+        for name in changed
+    ]
+    return OfferedTools(
+        (*sent.tools, *new),
+        (*sent.deferred, *[tool.name for tool in new]),
+        tuple(name for name in (*sent.removed, *gone) if name not in names),
+        news=(Turn("system", tuple(parts)),),
+    )
+
+
+def _tool_change(kind: str, name: str, target: Target) -> Native:
+    raw = {"type": kind, "tool": {"type": "tool_reference", "name": name}}
+    return Native(kind, f"{kind}: {name}", target.origin, raw)
+
+
+def _is_tool_change(turn: Turn) -> bool:
+    return turn.role == "system" and any(type(part) is Native for part in turn.parts)
 
 
 def calls_of(turns: Iterable[Turn]) -> dict[str, tuple[str, str]]:

@@ -49,6 +49,8 @@ _CHANGING: Final = (
     "tools",
     "tools_sent",
     "pictures",
+    "deferred",
+    "removed",
 )
 _GROWING: Final = ("names", "ids", "calls")
 
@@ -254,8 +256,9 @@ def _read_row(before: Transcript | None, content: bytes) -> Transcript:
     fields["tail"] = tuple(read_turn(turn, None) for turn in fields["tail"])
     if "tools" in fields:
         fields["tools"] = tuple(ToolDefinition(*each) for each in fields["tools"])
-    if "system_texts" in fields:
-        fields["system_texts"] = tuple(fields["system_texts"])
+    for name in ("system_texts", "deferred", "removed"):
+        if name in fields:
+            fields[name] = tuple(fields[name])
     digests = tuple(row.digests[at : at + 16] for at in range(0, len(row.digests), 16))
     if before is None:
         return Transcript(turns=(), messages=tuple(row.messages), digests=digests, **fields)

@@ -128,7 +128,9 @@ def least_bill(requests: Iterable[BilledRequest]) -> Bill:
 def _blocks(request: BilledRequest) -> Iterator[_Block]:
     body = request.body
     if request.provider == "anthropic":
-        yield from _listed(body.get("tools"))
+        # A tool whose loading is deferred stands where a message adds it, not in the cached prefix.
+        tools = body.get("tools", ())
+        yield from _listed(tool for tool in tools if not tool.get("defer_loading"))
         yield from _listed(_long(body.get("system")))
         # Another choice of tools or other thinking voids the cache of the messages.
         yield _Block(_json([body.get("tool_choice"), body.get("thinking")]))

@@ -28,8 +28,11 @@ def find_binding(turns: Sequence[Turn]) -> tuple[int, JsonObject] | None:
 
 
 def head_hash(body: JsonObject) -> str:
-    """A short form of the system prompt and the tools; cache marks do not count (ANT-29)."""
-    return _hash("", [_plain_blocks(body.get("system", "")), _unmarked(body.get("tools"))])
+    """A short form of the system prompt and the tools; cache marks (ANT-29) and tools that a message added (ANT-46) do not count."""
+    tools: list[JsonObject] | None = body.get("tools")
+    if tools is not None:
+        tools = [tool for tool in tools if not tool.get("defer_loading")]
+    return _hash("", [_plain_blocks(body.get("system", "")), _unmarked(tools)])
 
 
 def prefix_hash(before: str, messages: Sequence[JsonObject]) -> str:

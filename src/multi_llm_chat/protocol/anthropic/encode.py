@@ -37,6 +37,7 @@ from multi_llm_chat.protocol.request_draft import (
     system_text,
 )
 from multi_llm_chat.protocol.server_tools import write_anthropic
+from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.dialect_rules import ANTHROPIC, OPENAI_STRICT
 from multi_llm_chat.schema.tool_schema import recall_projection
 
@@ -181,7 +182,8 @@ def _add_marks(body: JsonObject, new: int, free: int, *, is_long: bool) -> None:
         blocks[-1]["cache_control"] = mark
         free -= 1
     if free and "tools" in body:
-        body["tools"][-1]["cache_control"] = mark
+        tools = [tool for tool in body["tools"] if "defer_loading" not in tool]
+        tools[-1]["cache_control"] = mark
 
 
 def _copy_blocks(block: JsonObject) -> JsonObject:
@@ -280,20 +282,14 @@ def _tools(
         if server_tools:
             return {"tools": server_tools} | connected
         return _stubs(draft, turns) if family.wants_tools else {}
-    written: list[JsonObject] = []
-    for tool in draft.tools:
-        projected = recall_projection(tool.schema, ANTHROPIC)
-        for dropped in projected.dropped:
-            draft.note("ANT-18", f"{tool.name}: {dropped}")
-        if projected.renamed:
-            draft.arguments[tool.name] = dict(projected.renamed)
-            renamed = ", ".join(f"{old!r} as {new!r}" for new, old in projected.renamed.items())
-            draft.note("ANT-DOC", f"{tool.name}: offered the arguments {renamed}")
-        entry: JsonObject = {"name": tool.name, "input_schema": projected.schema}
-        if tool.description:
-            entry["description"] = tool.description
-        written.append(entry)
-    written += server_tools
+    written = [_tool(draft, tool) for tool in draft.tools if tool.name not in draft.deferred]
+    # Those that a message has added are not part of what is cached (ANT-46).
+    deferred = [
+        _tool(draft, tool) | {"defer_loading": True}
+        for tool in draft.tools
+        if tool.name in draft.deferred
+    ]
+    written += [*server_tools, *deferred]
     choice = choose_tool(draft, "OAI-15")
     single = (
         {"disable_parallel_tool_use": True} if draft.options.parallel_tool_calls is False else {}
@@ -314,6 +310,20 @@ def _tools(
         "tool_choice": ({"type": kind} if kind else {"type": "tool", "name": choice})
         | ({} if kind == "none" else single),
     } | connected
+
+
+def _tool(draft: RequestDraft, tool: ToolDefinition) -> JsonObject:
+    projected = recall_projection(tool.schema, ANTHROPIC)
+    for dropped in projected.dropped:
+        draft.note("ANT-18", f"{tool.name}: {dropped}")
+    if projected.renamed:
+        draft.arguments[tool.name] = dict(projected.renamed)
+        renamed = ", ".join(f"{old!r} as {new!r}" for new, old in projected.renamed.items())
+        draft.note("ANT-DOC", f"{tool.name}: offered the arguments {renamed}")
+    entry: JsonObject = {"name": tool.name, "input_schema": projected.schema}
+    if tool.description:
+        entry["description"] = tool.description
+    return entry
 
 
 def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:

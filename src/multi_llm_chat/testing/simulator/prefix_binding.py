@@ -99,9 +99,16 @@ def _prefix(body: dict[str, Any], length: int) -> dict[str, str]:
     messages = (as_array(body.get("messages")) or [])[:length]
     return {
         "system": _text(_written(body.get("system"))),
-        "tools": _text(body.get("tools")),
+        "tools": _text(
+            [tool for tool in as_array(body.get("tools")) or () if not _is_deferred(tool)]
+        ),
         "messages": _text([_message(message) for message in messages]),
     }
+
+
+def _is_deferred(tool: object) -> bool:
+    """Whether a message adds the tool, so that it is not part of the prefix (ANT-46)."""
+    return (as_object(tool) or {}).get("defer_loading") is True
 
 
 def _message(item: object) -> dict[str, Any]:
