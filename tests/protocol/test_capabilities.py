@@ -18,7 +18,7 @@ from multi_llm_chat.testing.validators.anthropic.thinking import claude_model
 from multi_llm_chat.testing.validators.openai_models import openai_model as judged_model
 
 OPENAI = (
-    "gpt-4o", "gpt-4.1", "gpt-4o-audio-preview", "gpt-audio", "o1", "o1-mini", "o3", "o3-mini", "o4-mini", "gpt-5", "gpt-5-mini",
+    "gpt-35-turbo", "gpt-4o", "gpt-4.1", "gpt-4o-audio-preview", "gpt-audio", "o1", "o1-mini", "o3", "o3-mini", "o4-mini", "gpt-5", "gpt-5-mini",
     "gpt-5-chat-latest", "gpt-5-pro", "gpt-5-codex", "gpt-5.1", "gpt-5.2", "gpt-5.3-codex", "gpt-5.4", "gpt-5.4-mini", "gpt-5.4-pro",
     "gpt-5.5", "gpt-5.6-terra", "gpt-5.6-luna", "gpt-6", "gpt-6.1-terra", "my-deployment",
 )  # fmt: skip

@@ -1,10 +1,11 @@
 """Each rule of the catalogue refuses its minimal offender and takes its repaired counterpart."""
 
 import json
+from typing import Any
 
 import pytest
 from tests.testing import anthropic_cases, gemini_cases, openai_cases, row_cases
-from tests.testing.cases import Case
+from tests.testing.cases import SCHEMA, USER, Case, chat, user
 
 from multi_llm_chat.testing import PROVIDERS, Violation, error_body, validate
 
@@ -65,3 +66,39 @@ def test_every_provider_wraps_an_error(provider: str) -> None:
 def test_an_unknown_provider_is_named_in_the_error() -> None:
     with pytest.raises(ValueError, match="Unknown provider 'nobody'"):
         validate("nobody", {})
+
+
+_IMAGE_TEXT = {"type": "image_url", "image_url": "https://example.com/a.png"}
+_OPUS_3 = "claude-3-opus-20240229"
+_ANSWERED_APART: list[Any] = [
+    {"role": "user", "parts": [{"text": "Ask both."}]},
+    {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}} for name in "fg"]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"a": 1}}}]},
+    {"role": "user", "parts": [{"functionResponse": {"name": "g", "response": {"a": 2}}}]},
+    {"role": "user", "parts": [{"text": "And now answer."}]},
+]
+_NUMBERED = {"name": "f", "parameters": {"type": 6, "properties": {"a": {"type": 1}}}}
+_OTHER_ID: list[Any] = [
+    {"role": "user", "content": "hi"},
+    {"role": "assistant", "content": [{"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}]},
+    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_2", "content": "ok"}]},
+]  # fmt: skip
+
+#: Forms that a provider was recorded to accept (VCR cassettes of Arize-ai/openinference, crewAIInc/crewAI,
+#: DataDog/dd-trace-py and open-telemetry/opentelemetry-python-contrib, 2026-11).
+RECORDED: dict[str, tuple[str, Any, str]] = {
+    "null-response-format": ("openai-chat", chat(USER, response_format=None), "gpt-4o"),
+    "null-tools": ("openai-chat", chat(USER, tools=None), "gpt-4o-mini"),
+    "picture-as-text": ("openai-chat", chat(user([_IMAGE_TEXT])), "gpt-4-vision-preview"),
+    "azure-spells-gpt-3.5": ("azure", chat(USER, max_tokens=20, temperature=0, model="gpt-35-turbo"), "gpt-35-turbo"),
+    "responses-in-neighbours": ("gemini", {"contents": _ANSWERED_APART}, "gemini-2.5-flash"),
+    "types-as-numbers": ("gemini", {"contents": _ANSWERED_APART[:1], "tools": [{"functionDeclarations": [_NUMBERED]}]}, "gemini-2.5-pro"),
+    "claude-3-opus-compares-no-ids": ("anthropic", {"model": _OPUS_3, "max_tokens": 9, "messages": _OTHER_ID, "tools": [{"name": "f", "input_schema": SCHEMA}]}, _OPUS_3),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "body", "model"), RECORDED.values(), ids=RECORDED)
+def test_a_form_that_was_recorded_as_accepted_is_accepted(
+    provider: str, body: Any, model: str
+) -> None:
+    assert validate(provider, body, model=model) == []

@@ -32,7 +32,7 @@ class OpenAIModel(msgspec.Struct, frozen=True):
 
 def openai_model(name: str) -> OpenAIModel:
     """Read a model's abilities off its name; an unknown name promises nothing."""
-    lowered = name.lower()
+    lowered = name.lower().replace("gpt-35", "gpt-3.5")  # as Azure spells it
     deaf = bool(_OWN.match(lowered)) and "audio" not in lowered
     if _O_SERIES.search(lowered):
         return OpenAIModel(

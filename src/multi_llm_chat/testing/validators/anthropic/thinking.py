@@ -103,6 +103,11 @@ class ClaudeModel(msgspec.Struct, frozen=True):
         """Whether tool blocks in the history need declared tools; claude-haiku-4-5 was seen to accept them without."""
         return self.version < (4, 5)
 
+    @property
+    def compares_ids(self) -> bool:
+        """Whether results must name the uses before them; Claude 3 of 2024 was recorded not to look (ANT-01, ANT-02)."""
+        return self.version != (3, 0)
+
 
 def claude_model(name: str) -> ClaudeModel:
     """Read the family and version off a model's name."""

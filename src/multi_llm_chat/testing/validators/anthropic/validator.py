@@ -259,7 +259,9 @@ def validate_anthropic(
         if key not in _KNOWN and not _is_announced(key, headers):
             yield say.EXTRA.fill(path=key)
     yield from check_conversation(request, claude)
-    yield from check_pairing(request, wants_tools=claude.wants_tools)
+    yield from check_pairing(
+        request, wants_tools=claude.wants_tools, compares_ids=claude.compares_ids
+    )
     yield from check_tool_names(request)
     yield from check_strict_schemas(request)
     yield from check_choice_among_tools(request)

@@ -91,7 +91,9 @@ def _require_string(call: ChatCall, path: str, value: object) -> Iterator[Violat
 
 
 def _check_image(call: ChatCall, path: str, value: object) -> Iterator[Violation]:
-    url = value if call.row.image_url_may_be_string and isinstance(value, str) else None
+    # gpt-4-vision-preview of 2023 was recorded to take the address alone.
+    may_be_string = call.row.image_url_may_be_string or "vision-preview" in call.model
+    url = value if may_be_string and isinstance(value, str) else None
     where = f"{path}.image_url"
     if url is None:
         image = as_object(value)

@@ -62,7 +62,7 @@ OPENAI_PARAMETERS: dict[str, Parameter] = {
     "store": Parameter("boolean"),
     "metadata": Parameter("object"),
     "reasoning_effort": Parameter("string", values=_EFFORTS),
-    "response_format": Parameter("object", nullable=False),
+    "response_format": Parameter("object"),
     "verbosity": Parameter("string", values=("low", "medium", "high")),
     "web_search_options": Parameter("object", nullable=False),
     "moderation": Parameter("object"),

@@ -35,6 +35,8 @@ _KNOWN = frozenset(
     }
 )
 _TYPES = ("STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT", "NULL")
+#: JSON of protocol buffers takes the numbers of an enum's values for their names.
+_NUMBERS = range(len(_TYPES) + 1)
 _FORMATS = {
     "STRING": ("enum", "date-time"),
     "NUMBER": ("float", "double"),
@@ -81,7 +83,10 @@ def _children(path: str, fields: dict[str, Any]) -> Iterator[tuple[str, object]]
 def _check_type(path: str, kind: object) -> Iterator[Violation]:
     if isinstance(kind, list):
         yield say.TYPE_LIST.fill(path=path)
-    elif kind is not None and (not isinstance(kind, str) or kind.upper() not in _TYPES):
+    elif isinstance(kind, str):
+        if kind.upper() not in _TYPES:
+            yield say.INVALID.fill(path=f"{path}.type", kind=_TYPE, value=say.shown(kind))
+    elif kind is not None and kind not in _NUMBERS:
         yield say.INVALID.fill(path=f"{path}.type", kind=_TYPE, value=say.shown(kind))
 
 

@@ -1,7 +1,8 @@
 """The order of a Gemini conversation.
 
 1. A content with function calls follows the user's or a function response; it is answered by the
-   next content, call by call, by name and by id. From Gemini 3 on, neighbouring contents of the model are one step (GEM-20).
+   next content, call by call, by name and by id. From Gemini 3 on, neighbouring contents of the model are one step (GEM-20);
+   before, neighbouring contents of responses were recorded as accepted too.
 2. A content with function responses holds nothing else, on Gemini 3.7 and later (GEM-10).
 3. The user speaks somewhere: contents that end with the model are accepted behind the user's (GEM-09).
 4. From Gemini 3 on, the first call of each step of the current turn carries its thought signature.
@@ -56,8 +57,7 @@ def _wants_responses_alone(model: str) -> bool:
 def check_turns(body: dict[str, Any], model: str) -> Iterator[Violation]:
     """Hold the conversation against the rules above."""
     contents = _read_contents(body.get("contents"))
-    if needs_signatures(model):
-        contents = _steps(contents)
+    contents = _steps(contents) if needs_signatures(model) else _answers(contents)
     previous: _Content | None = None
     for content in contents:
         yield from _check_place(content, previous, model)
@@ -92,6 +92,22 @@ def _steps(contents: list[_Content]) -> list[_Content]:
         else:
             joined.append(content)
     return joined
+
+
+def _answers(contents: list[_Content]) -> list[_Content]:
+    """The contents with neighbours that hold nothing but responses joined."""
+    joined: list[_Content] = []
+    for content in contents:
+        last = joined[-1] if joined else None
+        if last is not None and _only_answers(last) and _only_answers(content):
+            joined[-1] = msgspec.structs.replace(last, parts=[*last.parts, *content.parts])
+        else:
+            joined.append(content)
+    return joined
+
+
+def _only_answers(content: _Content) -> bool:
+    return bool(content.parts) and len(content.responses) == len(content.parts)
 
 
 def _check_place(content: _Content, previous: _Content | None, model: str) -> Iterator[Violation]:
