@@ -11,9 +11,11 @@ from collections.abc import Iterable
 
 from msgspec import Struct
 
+from multi_llm_chat.history.citations import cited_text
 from multi_llm_chat.history.json_values import clean_json, clean_text
 from multi_llm_chat.history.values import (
     RESERVED_ROLES,
+    Extras,
     Media,
     Native,
     Part,
@@ -89,7 +91,7 @@ class _Look:
                 text = part.content
                 if (not text or text.isspace()) and not self._target.blank_texts:
                     return False
-                if part.extras is not None and not self._target.issued(part.extras.origin):
+                if part.extras is not None and self._would_cite(part, part.extras):
                     return False
                 self._strings.append(text)
             elif type(part) is ToolCall:
@@ -99,6 +101,10 @@ class _Look:
         if role == "user" or role == "system":
             return not calls
         return self._target.owns(turn) and (not calls or self._asks(role, calls))
+
+    def _would_cite(self, part: Text, extras: Extras) -> bool:
+        """Whether sources that another provider gave have to be written out."""
+        return not self._target.issued(extras.origin) and cited_text(part) != part.content
 
     def _carries(self, part: Part, role: str) -> bool:
         """Whether media or thinking may stay."""
