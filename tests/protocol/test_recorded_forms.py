@@ -1,13 +1,17 @@
 """Forms of histories and answers that recordings showed, and that stay as they are."""
 
+import json
+from base64 import b64encode
 from typing import Any
 
 import pytest
 
 from multi_llm_chat import history_from, render
 from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.events import Finish
 from multi_llm_chat.history.values import Text, ToolCall, Turn
 from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.testing.validators import validate
 
 TOOLS: list[Any] = [{"name": name, "inputSchema": {"type": "object"}} for name in ("f", "g")]
@@ -131,3 +135,119 @@ def test_an_error_behind_the_words_of_a_stream_keeps_the_words() -> None:
     assert [part.content for part in failed.value.partial.parts if isinstance(part, Text)] == [
         "Hel"
     ]
+
+
+def _round_trip(
+    messages: list[Any], provider: str, dialect: str, model: str
+) -> tuple[list[Any], tuple[Note, ...]]:
+    """The messages as they are written for the provider and model that they came from, and what was noted."""
+    turns = history_from(messages, dialect, provider=provider, model=model)
+    sent = render(turns, provider, model=model)
+    key = "contents" if dialect == "gemini" else "messages"
+    return sent.body[key], sent.notes
+
+
+_USER: Any = {"role": "user", "content": "hi"}
+_ASKS: Any = {
+    "role": "assistant",
+    "tool_calls": [
+        {"id": "abcdefgh1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    ],
+}
+_RESULT: Any = {"role": "tool", "tool_call_id": "abcdefgh1", "content": "ok"}
+_PDF = "data:application/pdf;base64,JVBERi0="
+
+
+@pytest.mark.parametrize("provider", ["openai-chat", "azure", "groq", "mistral", "openrouter"])
+def test_a_tool_message_keeps_the_name_that_its_sender_gave_it(provider: str) -> None:
+    """``name`` of tool messages: crewAIInc/crewAI lib/crewai/tests/cassettes (48 accepted requests)."""
+    named = _RESULT | {"name": "f"}
+    for result in (named, _RESULT):
+        messages = [_USER, _ASKS, result, _USER]
+        assert _round_trip(messages, provider, "openai-chat", "openai/gpt-4o")[0] == messages
+
+
+@pytest.mark.parametrize(
+    ("provider", "model"),
+    [
+        ("openrouter", "openai/gpt-4.1-mini"),
+        ("mistral", "mistral-small-latest"),
+        ("mistral", "ministral-3b-latest"),
+        ("deepseek", "deepseek-v4-flash"),
+    ],
+)
+def test_a_history_that_opens_with_a_call_stays_where_that_was_accepted(
+    provider: str, model: str
+) -> None:
+    """0xPlaygrounds/rig tests/cassettes/{openrouter,mistral}/history_roundtrip_matrix, deepseek/wire_shape_matrix."""
+    asks = _ASKS | {"content": "", "reasoning_content": ""} if provider == "deepseek" else _ASKS
+    messages = [asks, _RESULT, _USER]
+    sent, notes = _round_trip(messages, provider, "openai-chat", model)
+    assert (sent, notes) == (messages, ())
+    assert validate(provider, {"model": model, "messages": sent}, model=model) == []
+
+
+def test_an_early_mistral_model_still_gets_the_user_first() -> None:
+    sent, _ = _round_trip([_ASKS, _RESULT, _USER], "mistral", "openai-chat", "open-mistral-7b")
+    assert sent[0]["role"] == "user"
+
+
+def test_claude_behind_openrouter_continues_the_beginning_of_an_answer() -> None:
+    """crmne/ruby_llm spec/fixtures/vcr_cassettes/chat_with_params_openrouter_claude-haiku-4-5_supports_top_k_param.yml."""
+    messages = [_USER, {"role": "assistant", "content": "{"}]
+    model = "anthropic/claude-haiku-4.5"
+    assert _round_trip(messages, "openrouter", "openai-chat", model) == (messages, ())
+    newest = _round_trip(messages, "openrouter", "openai-chat", "anthropic/claude-opus-5.5")
+    assert newest[0][-1]["role"] == "user"
+
+
+def test_mistral_reads_the_name_of_a_document_and_an_unset_prefix() -> None:
+    """0xPlaygrounds/rig tests/cassettes/mistral/multimodal_content, history_roundtrip_matrix."""
+    part = {"type": "document_url", "document_url": _PDF, "document_name": "report.pdf"}
+    messages = [
+        {"role": "user", "content": [part, {"type": "text", "text": "Read it."}]},
+        {"role": "assistant", "content": "Done.", "prefix": False},
+        _USER,
+    ]
+    model = "mistral-small-latest"
+    assert _round_trip(messages, "mistral", "openai-chat", model) == (messages, ())
+
+
+@pytest.mark.parametrize(
+    ("mime", "content"), [("audio/mp3", b"ID3\x04"), ("audio/x-wav", b"RIFF\0\0\0\0WAVE")]
+)
+def test_gemini_gets_the_spelling_of_a_sound_that_its_sender_used(
+    mime: str, content: bytes
+) -> None:
+    """``audio/mp3`` is Google's own word for it (ai.google.dev/gemini-api/docs/audio, read 2026-11)."""
+    blob = {"mimeType": mime, "data": b64encode(content).decode()}
+    contents = [{"role": "user", "parts": [{"inlineData": blob}, {"text": "What is said?"}]}]
+    assert _round_trip(contents, "gemini", "gemini", "gemini-2.5-flash") == (contents, ())
+
+
+@pytest.mark.parametrize(
+    ("provider", "rule"), [("anthropic", "ANT-39"), ("gemini", "GEM-29"), ("openai", "OAI-26")]
+)
+def test_a_picture_under_the_type_of_its_bytes_is_noted(provider: str, rule: str) -> None:
+    """Arize-ai/openinference … test_anthropic_instrumentation_image_input_messages.yaml: a JPEG that is called PNG."""
+    data = b64encode(b"\xff\xd8\xff\xe0" + bytes(40)).decode()
+    picture = {"type": "media", "mime": "image/png", "data": data}
+    sent = render([{"role": "user", "content": [picture]}], provider)
+    assert [note.rule for note in sent.notes] == [rule]
+    assert "image/jpeg" in sent.notes[0].message
+    honest = render([{"role": "user", "content": [picture | {"mime": "image/jpg"}]}], provider)
+    assert honest.notes == ()
+
+
+def test_a_finish_reason_of_gemini_may_be_a_number() -> None:
+    """open-telemetry/opentelemetry-python-contrib … vertexai/tests/cassettes/test_function_call_choice.yaml."""
+    part = {"text": "Yes.", "thoughtSignature": "c2ln"}
+    for number, word in ((1, "stop"), (2, "length"), (3, "safety"), (77, "other")):
+        candidate = {"content": {"role": "model", "parts": [part]}, "finishReason": number}
+        exchange = Exchange([_USER], "gemini", stream=False)
+        exchange.begin(200, {"content-type": "application/json"})
+        exchange.receive(json.dumps({"candidates": [candidate]}).encode())
+        events = exchange.end()
+        assert [event.reason for event in events if isinstance(event, Finish)] == [word]
+        if word == "stop":
+            assert "c2ln" in str(exchange.turn)

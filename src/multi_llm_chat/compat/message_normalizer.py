@@ -84,7 +84,7 @@ class MessageNormalizer:
         )
         given = list(messages)
         repaired = repair(read_history(read_flat(given)), target, policy)
-        written = write_flat(repaired.turns, result_names=row.chat.result_names)
+        written = write_flat(repaired.turns, result_names=row.chat.result_names == "always")
         _log(given, written, repaired.notes, row.name)
         return written
 

@@ -43,7 +43,7 @@ def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
         id_pattern=_NINE,
         system="leading",
         alternates=True,
-        opens="words" if is_own else "user",
+        opens="any" if is_own else "user",
         ends="user",
         chat=msgspec.structs.replace(
             row.chat, alternates=True, answers_after_tools=not is_own, reasoning_models=False
@@ -52,12 +52,14 @@ def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _early_mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Models of the third tokenizer and before: "either content or tool_calls, but not both" (MIS-08)."""
+    """Models of the third tokenizer and before: "either content or tool_calls, but not both" (MIS-08).
+
+    Their validator skips the first message, calls and all (MIS-02).
+    """
     if row.name != "mistral":
         return row
-    return msgspec.structs.replace(
-        row, chat=msgspec.structs.replace(row.chat, words_beside_calls=False)
-    )
+    chat = msgspec.structs.replace(row.chat, words_beside_calls=False)
+    return msgspec.structs.replace(row, opens="words", chat=chat)
 
 
 def _voxtral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
@@ -90,6 +92,25 @@ def _deaf(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 def _gemini(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """Gemini behind OpenRouter takes video and sound (ORT-06)."""
     return _with_media(row, "video", "audio") if row.name == "openrouter" else row
+
+
+def _openai(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """OpenAI's models take any opening and any end, behind OpenRouter too.
+
+    Recorded: 0xPlaygrounds/rig tests/cassettes/openrouter/history_roundtrip_matrix.
+    """
+    if row.name != "openrouter":
+        return row
+    return msgspec.structs.replace(row, opens="any", ends="any")
+
+
+def _claude(row: ProviderRow, model: str, *, prefill: bool) -> ProviderRow:
+    """Claude behind OpenRouter continues the beginning of an answer where it does at Anthropic (ANT-08).
+
+    Recorded: crmne/ruby_llm … chat_with_params_openrouter_claude-haiku-4-5_supports_top_k_param.yml.
+    """
+    can_prefill = prefill and claude_family(model.replace(".", "-")).prefill
+    return msgspec.structs.replace(row, ends="any") if can_prefill else row
 
 
 def _with_media(row: ProviderRow, *kinds: str) -> ProviderRow:
@@ -138,6 +159,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], Provider
     (re.compile(r"^(?:groq/)?compound"), _compound),
     (re.compile(r"^(?!.*audio)"), _deaf),
     (re.compile(r"^google/gemini"), _gemini),
+    (re.compile(r"^openai/"), _openai),
     (re.compile(r"deepseek"), _deepseek),
     (re.compile(r"kimi-(?!k2-0)"), _kimi),
     (re.compile(r"glm-[\d.]+v"), _glm_vision),
@@ -152,10 +174,11 @@ def row_for_model(
     structured: bool = False,
 ) -> ProviderRow:
     """The row as it is for this model; ``thinking`` is the wish of ``Options`` of that name, ``structured`` that a schema is given."""
+    # Neither thinking nor a schema for the answer goes with the beginning of an answer.
+    is_plain = not structured and thinking in (None, False, 0, "none")
     if row.dialect == "anthropic":
         family = claude_family(model)
-        # Neither thinking nor a schema for the answer goes with the beginning of an answer.
-        prefill = family.prefill and not structured and thinking in (None, False, 0, "none")
+        prefill = family.prefill and is_plain
         return msgspec.structs.replace(
             row,
             system="anywhere" if family.later_system else row.system,
@@ -168,4 +191,6 @@ def row_for_model(
     for pattern, change in _FAMILIES:
         if pattern.search(model):
             row = change(row, thinks)
+    if row.name == "openrouter" and model.startswith("anthropic/"):
+        row = _claude(row, model, prefill=is_plain)
     return row

@@ -82,6 +82,7 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "OAI-11": {"RSP": "RSP-DOC", "ANT": "ANT-DOC", "GEM": "GEM-DOC", "OLL": "OLL-05", "LCP": "LCP-08", "FWK": "FWK-02", "DSK": "DSK-09", "QWN": "QWN-03"},
     "OAI-17": {"OLL": "OLL-03"},
+    "OAI-26": {"ANT": "ANT-39", "GEM": "GEM-29"},
     # Thinking.
     "ANT-11": {
         "OAI": "OAI-11", "RSP": "RSP-05", "GEM": "GEM-06", "GRQ": "GRQ-01", "CER": "CER-01",

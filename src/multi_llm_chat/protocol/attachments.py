@@ -47,6 +47,9 @@ _SPELLINGS: Final = {
     "application/x-pdf": "application/pdf",
 }
 
+#: Characters of base64 that hold every signature.
+_HEAD: Final = 64
+
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
 
 #: Types whose files are text although they are not called ``text/…``.
@@ -97,6 +100,20 @@ def settle_media(media: Media) -> Media | None:
     if mime in _UNKNOWN_TYPES and media.name and _TEXT_NAMES.fullmatch(media.name):
         mime = "text/plain"
     return Media(mime, _standard(data or "", content), None, media.name)
+
+
+def is_spelling(mime: str, registered: str) -> bool:
+    """Whether this is another word for the registered type of a sound."""
+    return mime.startswith("audio/") and _SPELLINGS.get(mime) == registered
+
+
+def mislabelled(media: Media) -> str | None:
+    """The type that the bytes show where the label says another one; None where they agree or show none."""
+    if media.data is None:
+        return None
+    found = sniff(decode_base64(media.data[:_HEAD]))
+    stated = media.mime.partition(";")[0].strip().lower()
+    return found if found not in (None, _SPELLINGS.get(stated, stated)) else None
 
 
 def decode_base64(data: str) -> bytes:

@@ -37,6 +37,7 @@ class ChatQuirks(Struct, frozen=True):
     ``thinking_always``: it wants the key in every assistant turn, empty if need be.
     ``thinking_details``: it takes its own reasoning blocks back verbatim.
     ``message_keys``: what messages may say about themselves; ``cache_mark``: the key under which content parts bear marks for the cache, if any;
+    ``result_names``: tool messages bear the tool's name: all of them, those whose sender named them, or none.
     ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
     ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
     ``effort``: how the depth of thinking is said, if at all; ``forced_thinking``: a tool may be forced while it thinks.
@@ -59,7 +60,7 @@ class ChatQuirks(Struct, frozen=True):
     refusals: bool = False
     custom_tools: bool = False
     chunks: bool = False
-    result_names: bool = False
+    result_names: Literal["always", "stated", "never"] = "stated"
     required: str = "required"
     named_choice: bool = True
     most_tools: int = 128
@@ -333,7 +334,7 @@ _ROWS = (
             stream_usage=False,  # MIS-11: usage comes unasked
         ),
         id_pattern=_NINE,  # MIS-01
-        opens="words",  # MIS-18, MIS-02: the validator skips the first message, calls and all
+        opens="any",  # MIS-18
         ends="user",  # MIS-07
     ),
     _compatible(
@@ -349,6 +350,7 @@ _ROWS = (
             forced_thinking=False,  # DSK-08
             output_schema="json_object",
         ),
+        opens="any",  # recorded: rig tests/cassettes/deepseek/wire_shape_matrix
     ),
     _compatible(
         "kimi",
@@ -398,6 +400,7 @@ _ROWS = (
         ChatQuirks(
             media=frozenset({"image", "image_url"}),
             bare_calls="empty",  # XAI-01
+            result_names="never",  # docs.x.ai lists no name for them
             stop=False,  # XAI-02
         ),
         opens="any",
@@ -472,7 +475,7 @@ _ROWS = (
         ChatQuirks(
             alternates=True,  # LCP-04, LCP-06
             thinking_field="reasoning_content",  # LCP-09
-            result_names=True,  # LCP-06
+            result_names="always",  # LCP-06
             schema_rules=LLAMACPP,  # LCP-07
         ),
         id_pattern=_NINE,  # LCP-06
@@ -504,7 +507,7 @@ EMBEDDED = _compatible(
     "",
     "smollm2-135m",
     None,
-    ChatQuirks(alternates=True, result_names=True, schema_rules=LLAMACPP),
+    ChatQuirks(alternates=True, result_names="always", schema_rules=LLAMACPP),
     id_pattern=_NINE,
     name_pattern=_STRICT_NAMES,
 )

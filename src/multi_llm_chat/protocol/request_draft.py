@@ -19,7 +19,13 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol.attachments import PICTURES, media_label, settle_media, short_label
+from multi_llm_chat.protocol.attachments import (
+    PICTURES,
+    media_label,
+    mislabelled,
+    settle_media,
+    short_label,
+)
 from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.request import Options, ToolDefinition
 
@@ -107,6 +113,9 @@ class RequestDraft(Struct):
                     lost = loss(carried, turn)
                     if lost is not None:
                         self.notes.append(Note(lost[0], source, lost[1]))
+                    elif isinstance(carried, Media) and (found := mislabelled(carried)):
+                        said = f"sent {short_label(carried)} as {found}: its bytes show that"
+                        self.notes.append(Note("OAI-26", source, said))
 
 
 class Caching(Struct, frozen=True):

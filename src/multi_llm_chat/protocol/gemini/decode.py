@@ -86,7 +86,7 @@ class Candidate(Struct, rename="camel", gc=False):
     """One of the alternatives; only the first is ever asked for."""
 
     content: CandidateContent | None = None
-    finish_reason: str | None = None
+    finish_reason: str | int | None = None
     finish_message: str | None = None
     index: int | None = None
     grounding_metadata: Any = None
@@ -187,6 +187,9 @@ _REASONS: Final[dict[str, FinishReason | None]] = {
     "IMAGE_OTHER": "failed",
     "OTHER": "other",
 }
+
+#: Vertex AI writes numbers where the client asks for them; AI Studio's are the same up to here.
+_NUMBERED: Final = {1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
 
 _decode = FRAMES.decode
 
@@ -347,6 +350,7 @@ class GeminiDecoder(ReplyDecoder):
         if frame.error is not None:
             return self._fail(read_error_details({"error": frame.error}))
         raw = candidate.finish_reason or ""
+        raw = _NUMBERED.get(raw, "OTHER") if isinstance(raw, int) else raw
         reason = _REASONS.get(raw, "other")
         if reason is not None:
             self._reason = reason

@@ -29,6 +29,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.protocol.attachments import is_spelling
 from multi_llm_chat.protocol.capabilities import (
     gemini_family,
     gemini_generation,
@@ -258,7 +259,9 @@ class _ContentWriter:
             named_text = media.mime == "text/plain" and part.name and not fields
             if media.mime not in _INLINE or named_text:
                 return {"text": media_label(part)}
-            blob = {"mimeType": media.mime, "data": media.data}
+            # Google's own words for some sounds are not the registered ones.
+            mime = part.mime if is_spelling(part.mime, media.mime) else media.mime
+            blob = {"mimeType": mime, "data": media.data}
             return with_extras({"inlineData": blob}, fields)
         address = part.url or ""
         if not address.startswith(_ADDRESSES) or not address.isprintable():

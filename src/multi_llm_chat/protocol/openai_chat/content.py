@@ -68,7 +68,8 @@ def _recording(media: Media, quirks: ChatQuirks) -> JsonObject | None:
 def _document(media: Media, quirks: ChatQuirks) -> JsonObject | None:
     address = media.url or f"data:{media.mime};base64,{media.data}"
     if "document_url" in quirks.media and media.mime.startswith(_DOCUMENTS):  # MIS-14
-        return {"type": "document_url", "document_url": address}
+        named = {"document_name": media.name} if media.name else {}
+        return {"type": "document_url", "document_url": address} | named
     if media.mime != "application/pdf":
         return None
     if "pdf_url" not in quirks.media and (media.data is None or "pdf" not in quirks.media):

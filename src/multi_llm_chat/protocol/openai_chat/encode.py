@@ -138,7 +138,7 @@ class _MessageWriter:
                 yield from _attachments(shown, quirks)
                 shown = []
             if turn.role == "tool":
-                yield from _results(turn, quirks, shown)
+                yield from self._results(turn, shown)
             elif turn.role == "user":
                 yield self._user(turn.parts)
             elif turn.role == "system":
@@ -261,6 +261,27 @@ class _MessageWriter:
             written["extra_content"] = extra["extra_content"]
         return written
 
+    def _results(self, turn: Turn, shown: list[Media]) -> list[JsonObject]:
+        quirks = self._quirks
+        messages: list[JsonObject] = []
+        for part in turn.parts:
+            assert type(part) is ToolResult
+            text, media = split_result(part.content)
+            if media:
+                shown.extend(item for item in media if write_media(item, quirks) is not None)
+                lines = [text, *map(media_label, media)]
+                text = "\n".join(line for line in lines if line.strip())
+            message: JsonObject = {
+                "role": "tool",
+                "tool_call_id": part.tool_call_id,
+                "content": marked_text(text, part.content, quirks.cache_mark),
+            }
+            names = quirks.result_names
+            if names == "always" or (names == "stated" and "name" in self._extra(part)):
+                message["name"] = part.name
+            messages.append(message)
+        return messages
+
     def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
         """What of a turn cannot be sent as it is."""
         if isinstance(part, Media) and "audio" in self._extra(part):
@@ -307,26 +328,6 @@ def _loss(part: Media | Thinking, turn: Turn, quirks: ChatQuirks) -> Loss | None
     if turn.role not in ("user", "tool") or write_media(part, quirks) is None:
         return "OAI-11", written_as_text(part)
     return ("OAI-17", "put media behind the tool results") if turn.role == "tool" else None
-
-
-def _results(turn: Turn, quirks: ChatQuirks, shown: list[Media]) -> list[JsonObject]:
-    messages: list[JsonObject] = []
-    for part in turn.parts:
-        assert type(part) is ToolResult
-        text, media = split_result(part.content)
-        if media:
-            shown.extend(item for item in media if write_media(item, quirks) is not None)
-            lines = [text, *map(media_label, media)]
-            text = "\n".join(line for line in lines if line.strip())
-        message: JsonObject = {
-            "role": "tool",
-            "tool_call_id": part.tool_call_id,
-            "content": marked_text(text, part.content, quirks.cache_mark),
-        }
-        if quirks.result_names:
-            message["name"] = part.name
-        messages.append(message)
-    return messages
 
 
 def _attachments(shown: Iterable[Media], quirks: ChatQuirks) -> Iterator[JsonObject]:

@@ -2,8 +2,8 @@
 
 Rules:
 1. One turn for each message. What a message says about itself (``name``, Mistral's ``prefix``, OpenRouter's
-   ``annotations``) is the extra ``message`` of its first part; what a content part says beyond its text, a text's own
-   extra.
+   ``annotations``) is the extra ``message`` of its first part, of a tool message the result's own; what a content part
+   says beyond its text, a text's own extra.
 2. Reasoning is thinking, whichever field it stands in; the field is kept.
 3. Part types that have no canonical part are native.
 4. Both forms of refusals, sound with its transcript, the legacy ``function_call`` and Ollama's ``images`` are read.
@@ -104,7 +104,9 @@ class _Reader:
 
     def result(self, message: JsonObject, parts: list[Part]) -> ToolResult:
         identifier, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
-        fields = {key: value for key, value in _message_fields(message).items() if key != "name"}
+        fields = _message_fields(message)
+        if message.get("role") == "function":  # of the legacy form, in which the name is the id
+            fields.pop("name", None)
         extras = self._extras(fields)
         if all(isinstance(part, Text) and part.extras is None for part in parts):
             words = "\n".join(part.content for part in parts if isinstance(part, Text))

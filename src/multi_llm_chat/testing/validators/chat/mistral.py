@@ -5,7 +5,8 @@ allow it. The hosted API asks for nine-character ids whatever the tokenizer.
 
 1. Roles follow each other only as in ``_MAY_FOLLOW`` (MIS-04, MIS-05).
 2. The last message is not an assistant's, unless it is a prefix (MIS-07).
-3. Calls and results agree (MIS-02, MIS-03); the first message is never looked at.
+3. Calls and results agree (MIS-02, MIS-03). Where they are counted, the first message is skipped; where ids are compared, the
+   hosted API was recorded to take a call in it (MIS-18).
 4. Ids, names and schemas have their form (MIS-01, MIS-09, MIS-10, MIS-13).
 """
 
@@ -54,9 +55,9 @@ def check_mistral_order(call: ChatCall) -> Iterator[Violation]:
 
 def check_mistral_pairing(call: ChatCall) -> Iterator[Violation]:
     """Rule 3."""
-    history = [message for _, message in call.messages()][1:]
+    history = [message for _, message in call.messages()]
     if pairs_by_count(call.model):
-        yield from _check_counts(call, history)
+        yield from _check_counts(call, history[1:])
     else:
         yield from _check_identifiers(call, history)
 
