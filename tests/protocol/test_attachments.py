@@ -164,6 +164,33 @@ def test_a_picture_with_sides_above_the_limit_is_scaled_and_noted():
     assert [note.rule for note in made.notes] == ["ANT-38"]
 
 
+@pytest.mark.parametrize("form", ["WEBP", "GIF"])
+def test_a_picture_of_a_type_that_grok_does_not_read_is_converted(form: str):
+    """XAI-06."""
+    written = io.BytesIO()
+    Image.new("RGB", (3000, 20)).save(written, form)
+    content = written.getvalue()
+    made = render(message(attachment(content, f"image/{form.lower()}")), "xai")
+    (part,) = [part for part in made.body["messages"][0]["content"] if part["type"] != "text"]
+    mime, _, data = part["image_url"]["url"].removeprefix("data:").partition(";base64,")
+    assert mime in {"image/jpeg", "image/png"}
+    assert dimensions(base64.b64decode(data)) == (3000, 20)  # converted, not scaled
+    assert [note.rule for note in made.notes] == ["XAI-06"]
+    assert made.notes[0].message.startswith("converted")
+    png = render(message(attachment(picture(20, 20), "image/png")), "xai")
+    assert png.notes == ()
+
+
+def test_a_picture_that_cannot_be_converted_is_described():
+    """XAI-06."""
+    made = render(
+        message(attachment(b"RIFF\0\0\0\0WEBPbroken", "image/webp", name="a.webp")), "xai"
+    )
+    assert "a.webp" in json.dumps(made.body)
+    assert "image_url" not in json.dumps(made.body)
+    assert [note.rule for note in made.notes] == ["XAI-06"]
+
+
 def test_more_than_twenty_pictures_have_a_smaller_limit():
     """ANT-38: the limit counts the pictures of all turns."""
     wide = attachment(picture(3000, 10), "image/png")

@@ -26,6 +26,7 @@ _WORDS = [HI, speaks(thinks("hm", "deepseek", "deepseek-v4-pro"), words("x")), s
 _PLAIN = {"messages": [USER, assistant("x"), user("and?")]}
 _REASONED = chat(USER, assistant("x") | {"reasoning_content": "hm"}, user("and?"))
 _GROQ, _CEREBRAS = "openai/gpt-oss-120b", "gpt-oss-120b"
+_GLM = "zai-glm-4.7"
 _THINKING = "deepseek-v4-pro"
 _OLD_MISTRAL = "open-mistral-7b"
 
@@ -195,6 +196,12 @@ CASES = [
     RuleCase("ZAI-02", "its-own-reasoning-goes-back-and-is-kept", "zai", [HI, speaks(thinks("hm", "zai", "glm-5.2"), wants()), tells(gave())],
         {"messages": [USER, called(call()) | {"reasoning_content": "hm"}, result()], "thinking": {"type": "enabled", "clear_thinking": False}},
         unseen="nothing is refused without it", model="glm-5.2", tools=[offer()], options={"thinking": True}),
+    RuleCase("ZAI-04", "in-think-tags-on-cerebras", "cerebras", [HI, speaks(thinks("hm", "cerebras", _GLM), words("x")), says("and?")],
+        {"messages": [USER, assistant("<think>\nhm\n</think>\n\nx"), user("and?")], "clear_thinking": False},
+        chat(USER, assistant("x") | {"reasoning": "hm"}, user("and?"), model=_GLM), model=_GLM),
+    RuleCase("ZAI-04", "beside-calls-on-cerebras", "cerebras", [HI, speaks(thinks("hm", "cerebras", _GLM), wants()), tells(gave())],
+        {"messages": [USER, asks(call(), content="<think>\nhm\n</think>"), result()]}, chat(USER, asks(call(), reasoning="hm"), result(), model=_GLM), model=_GLM),
+    RuleCase("ZAI-04", "nothing-is-asked-without-reasoning", "cerebras", [HI], {"clear_thinking": ABSENT}, model=_GLM, unseen="nothing to refuse"),
     RuleCase("ZAI-03", "limit-of-tokens", "zai", [HI], {"max_tokens": 131_072}, chat(USER, max_tokens=200_000, model="glm-5.3"), ("ZAI-03",), model="glm-5.3", options={"max_tokens": 200_000}),
     RuleCase("GRQ-09", "a-word-that-it-knows", "groq", [HI], {"reasoning_effort": "high"}, notes=("GRQ-09",), unseen="the text of the refusal is not known", model=_GROQ, options={"thinking": "max"}),
     RuleCase("GRQ-09", "gpt-oss-is-never-off", "groq", [HI], {"reasoning_effort": "low"}, notes=("GRQ-09",), unseen="the text of the refusal is not known", model=_GROQ, options={"thinking": False}),

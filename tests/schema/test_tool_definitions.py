@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from tests.strategies.schemas import tool_definitions
 
+from multi_llm_chat import render
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.tool_definitions import read_tools
+from multi_llm_chat.testing.validators import validate
 
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -130,6 +132,58 @@ def test_a_schema_that_contains_itself_is_cut_in_every_form() -> None:
     loop["properties"] = {"self": loop, "list": {"type": "ARRAY", "items": loop}}
     tool = {"functionDeclarations": [{"name": "f", "parameters": loop}]}
     assert read_tools([tool, {"name": "f", "inputSchema": loop}]).skipped == ()
+
+
+TEXT_INPUT = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+
+
+@pytest.mark.parametrize(
+    "tool",
+    [
+        {"type": "custom", **COMMON},
+        {"type": "custom", **COMMON, "format": {"type": "text"}},
+        {"type": "custom", "custom": COMMON},
+    ],
+)
+def test_a_custom_tool_is_a_function_of_one_text(tool: Any) -> None:
+    """RSP-19, OAI-32: its calls are read as ``{"input": text}``."""
+    assert read_tools([tool]).definitions == (
+        ToolDefinition(COMMON["name"], COMMON["description"], TEXT_INPUT),
+    )
+
+
+@pytest.mark.parametrize("chat", [True, False])
+def test_the_grammar_of_a_custom_tool_is_described(chat: bool) -> None:
+    rules = {"syntax": "lark", "definition": "start: WORD"}
+    form = {"type": "grammar", "grammar": rules} if chat else {"type": "grammar", **rules}
+    inner = {**COMMON, "format": form}
+    tool = {"type": "custom", "custom": inner} if chat else {"type": "custom", **inner}
+    (read,) = read_tools([tool]).definitions
+    assert "start: WORD" in read.schema["properties"]["input"]["description"]
+
+
+def test_a_namespace_is_flattened_for_every_server() -> None:
+    """RSP-19, XAI-07: ``namespace`` is refused by every server but OpenAI's own endpoint."""
+    function = {"type": "function", **COMMON, "parameters": SCHEMA}
+    crm = {"type": "namespace", "name": "crm", "description": "Customers.", "tools": [function]}
+    erp = {"type": "namespace", "name": "erp", "tools": [function, {"type": "custom", "name": "sql"}, 7, crm]}  # fmt: skip
+    read = read_tools([crm, erp])
+    assert [tool.name for tool in read.definitions] == ["weather", "erp__weather", "sql"]
+    assert read.definitions[0] == EXPECTED
+    assert len(read.skipped) == 2
+    for provider in ("openai", "xai", "anthropic", "gemini"):
+        body = render([{"role": "user", "content": "hi"}], provider, tools=[crm, erp]).body
+        assert "namespace" not in str(body["tools"])
+        assert validate(provider, body) == []
+
+
+def test_a_tool_search_that_the_client_runs_is_a_function() -> None:
+    """RSP-19."""
+    parameters = {"type": "object", "properties": {"query": {"type": "string"}}}
+    search = {"type": "tool_search", "execution": "client", "description": "Finds tools.", "parameters": parameters}  # fmt: skip
+    (read,) = read_tools([search]).definitions
+    assert (read.name, read.schema) == ("tool_search", parameters)
+    assert read_tools([{"type": "tool_search", "execution": "server"}]).skipped
 
 
 @pytest.mark.parametrize("tools", ["weather", b"x", 5, True])

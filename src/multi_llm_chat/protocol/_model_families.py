@@ -150,6 +150,14 @@ def _glm_vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     return _with_media(row, "image", "image_url") if row.name == "zai" else row
 
 
+def _glm_on_cerebras(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """GLM on Cerebras reads its earlier reasoning in think tags of the content (ZAI-04)."""
+    if row.name != "cerebras":
+        return row
+    chat = msgspec.structs.replace(row.chat, thinking_field="tags")
+    return msgspec.structs.replace(row, chat=chat)
+
+
 _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], ProviderRow]], ...] = (
     (_MISTRAL, _mistral),
     (_EARLY_MISTRAL, _early_mistral),
@@ -163,6 +171,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], Provider
     (re.compile(r"deepseek"), _deepseek),
     (re.compile(r"kimi-(?!k2-0)"), _kimi),
     (re.compile(r"glm-[\d.]+v"), _glm_vision),
+    (re.compile(r"glm"), _glm_on_cerebras),
 )
 
 

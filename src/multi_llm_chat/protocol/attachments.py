@@ -287,6 +287,7 @@ _RULES: Final = {
     "openai": "OAI-27",
     "openai-chat": "OAI-27",
     "gemini": "GEM-29",
+    "xai": "XAI-06",
 }
 
 
@@ -338,7 +339,8 @@ class _Fitting:
             return media
         scaled = self._scaled(settled)
         if scaled is not None:
-            self._notes.append(Note(self._rule, source, f"scaled {short_label(media)}: {problem}"))
+            done = "scaled" if self._is_read(settled) else "converted"
+            self._notes.append(Note(self._rule, source, f"{done} {short_label(media)}: {problem}"))
             return scaled
         self._notes.append(
             Note(self._rule, source, f"written as text: {short_label(media)}: {problem}")
@@ -349,29 +351,47 @@ class _Fitting:
         is_one_too_many = self._limits.images is not None and self._pictures > self._limits.images
         if is_one_too_many or media.data is None or not media.mime.startswith("image/"):
             return None
-        scaled = scale_picture(decode_base64(media.data), _SCALED_SIDE, self._limits.image_bytes)
+        content = decode_base64(media.data)
+        scaled = scale_picture(content, self._side(content), self._limits.image_bytes)
         if scaled is None:
             return None
         mime = sniff(scaled) or media.mime
         return replace(media, mime=mime, data=base64.b64encode(scaled).decode("ascii"))
 
+    def _side(self, content: bytes) -> int:
+        """How long the sides of a picture may be that is written again."""
+        size = dimensions(content)
+        is_large = size is None or self._size_problem(size) is not None
+        most = self._limits.image_bytes
+        if is_large or (most is not None and -(-len(content) // 3) * 4 > most):
+            return _SCALED_SIDE
+        return max(size or (_SCALED_SIDE,))
+
+    def _is_read(self, media: Media) -> bool:
+        return self._limits.image_types is None or media.mime in self._limits.image_types
+
     def _problem(self, media: Media) -> str | None:
-        limits = self._limits
         if media.data is None:
             return None
-        if media.mime == "application/pdf" and limits.pdf_pages is not None:
+        if media.mime.startswith("image/"):
+            return self._picture_problem(media, media.data)
+        most = self._limits.pdf_pages
+        if media.mime == "application/pdf" and most is not None:
             pages = count_pages(decode_base64(media.data))
-            return (
-                f"it has more than {limits.pdf_pages} pages" if pages > limits.pdf_pages else None
-            )
-        if not media.mime.startswith("image/"):
-            return None
+            return f"it has more than {most} pages" if pages > most else None
+        return None
+
+    def _picture_problem(self, media: Media, data: str) -> str | None:
+        limits = self._limits
         self._pictures += 1
         if limits.images is not None and self._pictures > limits.images:
             return f"a request may hold {limits.images} pictures"
-        if limits.image_bytes is not None and len(media.data) > limits.image_bytes:
+        if limits.image_types is not None and not self._is_read(media):
+            types = " and ".join(sorted(limits.image_types))
+            return f"the receiver reads {types}"
+        if limits.image_bytes is not None and len(data) > limits.image_bytes:
             return f"it is larger than {limits.image_bytes // 1024 // 1024} MB"
-        return self._size_problem(dimensions(decode_base64(media.data)))
+        return self._size_problem(dimensions(decode_base64(data)))
 
     def _size_problem(self, size: tuple[int, int] | None) -> str | None:
         if size is None:

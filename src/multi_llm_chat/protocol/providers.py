@@ -33,7 +33,7 @@ class ChatQuirks(Struct, frozen=True):
     the kinds it may hold.
     ``bare_calls``: what a call turn without words has for content.
     ``words_beside_calls``: one message may hold words and calls.
-    ``thinking_field``: the key under which the server wants its own reasoning back;
+    ``thinking_field``: the key under which the server wants its own reasoning back, or ``tags`` for think tags in the content;
     ``thinking_always``: it wants the key in every assistant turn, empty if need be.
     ``thinking_details``: it takes its own reasoning blocks back verbatim.
     ``message_keys``: what messages may say about themselves; ``cache_mark``: the key under which content parts bear marks for the cache, if any;
@@ -52,7 +52,7 @@ class ChatQuirks(Struct, frozen=True):
     media: frozenset[str] = frozenset()
     bare_calls: Literal["omit", "empty"] = "omit"
     words_beside_calls: bool = True
-    thinking_field: Literal["reasoning_content", "reasoning", "content"] | None = None
+    thinking_field: Literal["reasoning_content", "reasoning", "content", "tags"] | None = None
     thinking_always: bool = False
     thinking_details: bool = False
     message_keys: tuple[str, ...] = ()
@@ -81,12 +81,13 @@ class ChatQuirks(Struct, frozen=True):
 class MediaLimits(Struct, frozen=True):
     """What media a receiver takes in one request; None where no limit is known.
 
-    ``image_bytes`` counts the base64 text of one picture, ``image_side`` its longest side in pixels, ``image_patches``
+    ``image_types`` are the types of pictures it reads, ``image_bytes`` counts the base64 text of one, ``image_side`` its longest side in pixels, ``image_patches``
     its squares of 32 pixels. Where a request holds more than ``few`` pictures, their sides may only be ``many_side``
     long.
     """
 
     images: int | None = None
+    image_types: frozenset[str] | None = None
     image_bytes: int | None = None
     image_side: int | None = None
     image_patches: int | None = None
@@ -162,6 +163,7 @@ def _compatible(
     model_variable: str | None = None,
     opens: Opens = "user",
     ends: Ends = "user",
+    media: MediaLimits | None = None,
 ) -> ProviderRow:
     """A server that speaks Chat Completions; where it alternates, system text comes first.
 
@@ -185,6 +187,7 @@ def _compatible(
         most_calls=128,  # OAI-13
         opens=opens,
         ends=ends,
+        media=media,
         chat=chat,
     )
 
@@ -398,12 +401,17 @@ _ROWS = (
         "grok-4.5",
         "XAI_API_KEY",
         ChatQuirks(
-            media=frozenset({"image", "image_url"}),
+            media=_PICTURES,
             bare_calls="empty",  # XAI-01
-            result_names="never",  # docs.x.ai lists no name for them
+            result_names="never",  # XAI-02
             stop=False,  # XAI-02
         ),
         opens="any",
+        # XAI-06: 20 MiB, in base64
+        media=MediaLimits(
+            image_types=frozenset({"image/jpeg", "image/png"}),
+            image_bytes=20 * 1024 * 1024 * 4 // 3,
+        ),
     ),
     _compatible(
         "openrouter",

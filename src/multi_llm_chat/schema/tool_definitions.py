@@ -10,6 +10,9 @@ Rules:
 3. A tool without a name, or one that only its own provider can run, is skipped, and said so.
 4. Something that is no tool at all is the caller's mistake: ``UsageError``.
 5. Names stay as they are, also doubled or too long ones: what a dialect takes is its own matter.
+6. OpenAI's forms that other servers refuse are flattened (RSP-19): a namespace becomes its tools, under its own name too where
+   another tool has theirs; a custom tool becomes a function with the text ``input``, as its calls are read; a tool search
+   that the client runs becomes a function of its parameters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -18,7 +21,7 @@ from typing import Any, Final, cast
 from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.json_values import clean_text
+from multi_llm_chat.history.json_values import as_object, clean_text
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import MAX_DEPTH, clean_schema
@@ -33,6 +36,8 @@ _JSON_SCHEMAS: Final = (
 _FIELDS: Final = ("type", "name", "description", "function", "parameters", *_JSON_SCHEMAS)
 #: Types of tools that we run; any other is run by a provider.
 _OUR_TYPES: Final = frozenset({None, "", "function", "custom", "object"})
+#: The argument of a custom tool, whose calls are free text.
+_INPUT: Final = "input"
 _EXPECTED: Final = (
     "expected an MCP, Anthropic, OpenAI or Gemini tool definition, such as "
     '{"name": …, "description": …, "inputSchema": {…}}'
@@ -93,8 +98,17 @@ def find_tools(tools: object) -> ReadTools:
             if isinstance(found, str):
                 skipped.append(f"tool {index}: {found}")
             else:
-                definitions.append(found)
+                definitions.append(_apart(found, tool, definitions))
     return ReadTools(tuple(definitions), tuple(skipped))
+
+
+def _apart(found: ToolDefinition, tool: object, before: Iterable[ToolDefinition]) -> ToolDefinition:
+    """The tool; one of a namespace bears that name too where another tool has its own."""
+    fields = as_object(tool) or {}
+    if fields.get("type") != "namespace" or all(each.name != found.name for each in before):
+        return found
+    name = f"{clean_text(str(fields.get('name')))}__{found.name}"
+    return ToolDefinition(name, found.description, found.schema)
 
 
 def _members(tools: object) -> Iterable[object]:
@@ -120,6 +134,9 @@ def _declared(index: int, tool: object) -> Iterator[ToolDefinition | str]:
         raise UsageError(
             f"tools[{index}] is no tool definition (actual type: {found}); {_EXPECTED}"
         )
+    if fields.get("type") == "namespace":
+        yield from _in_namespace(fields)
+        return
     declarations = next((fields[key] for key in _DECLARATIONS if fields.get(key)), None)
     if declarations is None:
         yield _read(fields)
@@ -127,6 +144,16 @@ def _declared(index: int, tool: object) -> Iterator[ToolDefinition | str]:
     for declaration in _members(declarations):
         inner = _fields(declaration)
         yield "a function declaration that is none" if inner is None else _read_proto(inner)
+
+
+def _in_namespace(fields: Mapping[str, Any]) -> Iterator[ToolDefinition | str]:
+    """Yield the tools of a namespace, which holds no other one."""
+    for tool in _members(fields.get("tools")):
+        inner = _fields(tool)
+        if inner is None or inner.get("type") == "namespace":
+            yield "a member of a namespace that is no tool"
+        else:
+            yield _read(inner)
 
 
 def _fields(tool: object) -> Mapping[str, Any] | None:
@@ -151,9 +178,27 @@ def _read(fields: Mapping[str, Any]) -> ToolDefinition | str:
     inner = None if function is None else _fields(cast("object", function))
     if inner is not None:
         return _definition(inner.get("name"), inner.get("description"), _schema(inner))
+    custom = fields.get("custom")
+    if custom is not None and (inner := _fields(cast("object", custom))) is not None:
+        return _read_custom(inner)
     schema = _schema(fields)
+    if schema is None and fields.get("type") == "custom":
+        return _read_custom(fields)
+    if schema is not None and fields.get("type") == "tool_search":
+        fields = {"name": "tool_search", **fields}
     if schema is None and fields.get("type") not in _OUR_TYPES:
         return f"{fields.get('type')!r} is run by its own provider and cannot be offered to others"
+    return _definition(fields.get("name"), fields.get("description"), schema)
+
+
+def _read_custom(fields: Mapping[str, Any]) -> ToolDefinition | str:
+    """A tool whose calls are free text; its grammar is described, for a schema cannot say it."""
+    given = as_object(fields.get("format")) or {}
+    rules = as_object(given.get("grammar")) or given
+    text: JsonObject = {"type": "string"}
+    if isinstance(rules.get("definition"), str):
+        text["description"] = f"Text of this {rules.get('syntax')} grammar: {rules['definition']}"
+    schema: JsonObject = {"type": "object", "properties": {_INPUT: text}, "required": [_INPUT]}
     return _definition(fields.get("name"), fields.get("description"), schema)
 
 

@@ -77,6 +77,8 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
         body["stream"] = True
         if quirks.stream_usage:
             body["stream_options"] = {"include_usage": True}
+    if quirks.thinking_field == "tags" and any(map(_has_thoughts, draft.turns)):
+        body["clear_thinking"] = False  # ZAI-04: Cerebras removes them otherwise
     draft.note_losses(writer.loss)
     if writer.takes_no_system and (draft.system_prompt or any(map(_is_system, draft.turns))):
         draft.note("OAI-28", f"{draft.model} takes no system messages: sent them as the user's")
@@ -87,6 +89,10 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
 
 def _is_plain(part: Part) -> bool:
     return (type(part) is Text or type(part) is ToolCall) and part.extras is None
+
+
+def _has_thoughts(turn: Turn) -> bool:
+    return any(type(part) is Thinking and part.content for part in turn.parts)
 
 
 def _is_system(turn: Turn) -> bool:
@@ -290,10 +296,13 @@ class _MessageWriter:
 
 
 def _think(message: JsonObject, parts: Sequence[Part], quirks: ChatQuirks) -> None:
-    """Add the server's own reasoning; Mistral's stands in the content."""
+    """Add the server's own reasoning; Mistral's and that of GLM on Cerebras stand in the content."""
     thoughts = _thinking(parts, quirks)
-    chunks = thoughts.pop("content", None)
+    chunks, tagged = thoughts.pop("content", None), thoughts.pop("tags", None)
     message |= thoughts
+    if tagged is not None:
+        said = message.get("content") or ""
+        message["content"] = f"<think>\n{tagged}\n</think>\n\n{said}".rstrip()
     if chunks is not None:
         message["content"] = [*chunks, *as_parts(message.get("content") or [])]
 

@@ -26,6 +26,15 @@ def check_equal_strictness(call: ChatCall) -> Iterator[Violation]:
         yield from call.say("strict_mixed")
 
 
+def check_tagged_reasoning(call: ChatCall) -> Iterator[Violation]:
+    """ZAI-04: reasoning of GLM stands in the content, not in a field."""
+    if "glm" not in call.model.lower():
+        return
+    for index, message in call.messages():
+        if "reasoning" in message:
+            yield from call.say("reasoning_field", index=index)
+
+
 def check_fireworks(call: ChatCall) -> Iterator[Violation]:
     """FWK-02: combinations and keywords that Fireworks refuses."""
     body = call.body

@@ -16,6 +16,7 @@ from multi_llm_chat.testing.validators.chat.hosted_quirks import (
     check_qwen,
     check_reasoner_alternation,
     check_reasoning_content,
+    check_tagged_reasoning,
     check_upstream,
     check_xai_content,
     check_xai_model,
@@ -168,7 +169,7 @@ _TABLE = (
     ChatRow(
         name="cerebras",
         wordings=wordings.CEREBRAS,
-        checks=(*_COMPATIBLE_CHECKS, check_equal_strictness),
+        checks=(*_COMPATIBLE_CHECKS, check_equal_strictness, check_tagged_reasoning),
         roles=("system", "user", "assistant", "tool", "developer"),
         part_types=_OPENAI_PARTS,
         request_keys=keys.CEREBRAS_REQUEST,

@@ -31,6 +31,12 @@ CEREBRAS = COMPATIBLE | {
         "messages.{index}.{role}.{key}",
         "wrong_api_format",
     ),
+    "reasoning_field": Wording(
+        "ZAI-04",
+        "messages.{index}.assistant.reasoning: property 'messages.{index}.assistant.reasoning' is unsupported",
+        "messages.{index}.assistant.reasoning",
+        "wrong_api_format",
+    ),
     "part_key": Wording("CER-01", _CEREBRAS_KEY, "{path}.{key}", "wrong_api_format"),
     "call_key": Wording("CER-01", _CEREBRAS_KEY, "{path}.{key}", "wrong_api_format"),
     "tool_key": Wording("CER-01", _CEREBRAS_KEY, "{path}.{key}", "wrong_api_format"),
