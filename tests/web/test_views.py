@@ -5,7 +5,7 @@ import re
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.web.payloads import PAYLOADS
 
@@ -172,6 +172,8 @@ attacks = st.sampled_from(PAYLOADS) | st.text(max_size=30)
 
 
 @given(before=attacks, after=attacks, title=attacks, path=attacks)
+@example(before="$", after="$", title="", path="")
+@example(before="$$x", after="$$", title="", path="")
 def test_a_citation_adds_nothing_that_runs_or_fetches(
     before: str, after: str, title: str, path: str
 ):
@@ -231,3 +233,11 @@ def test_what_is_approved_is_shown_whole():
     (card,) = answer.view.segments
     assert isinstance(card, ToolSegment)
     assert len(card.rows[0][1]) < 21_000
+
+
+def test_a_number_that_falls_into_a_formula_is_no_part_of_it():
+    entry: JsonObject = {"url": "https://site.example/", "title": "A page"}
+    (segment, *_) = render_answer(cited("so $a + ", entry), cited("b$ holds"))
+    assert isinstance(segment, TextSegment)
+    assert "<mn>1</mn>" not in segment.final
+    assert "<mi>b</mi>" in segment.final

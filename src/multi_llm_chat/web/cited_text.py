@@ -2,7 +2,8 @@
 
 Rules:
 1. Each page has one number in an answer, in the order in which it is cited.
-2. A number stands at the end of the part that cites the page, and only in text: a number that falls into a tag is removed.
+2. A number stands at the end of the part that cites the page, and only in text: a number that falls into a tag or a formula is
+   removed.
 3. Texts next to each other of which one cites something are one text, as they were streamed.
 """
 
@@ -23,6 +24,10 @@ _URL_CHARACTERS: Final = ":/?#[]@!$&()*+,;=%~"
 #: Characters of no script, around a number; a text of others has none of them left when numbers are put in.
 _OPENING, _CLOSING = "\ue000", "\ue001"
 _MARK: Final = re.compile(f"{_OPENING}([0-9]+){_CLOSING}")
+#: A mark in a formula, which becomes an element for each sign.
+_FORMULA_MARK: Final = re.compile(
+    f"<mi[^>]*>{_OPENING}</mi>(?:<mn[^>]*>[0-9]+</mn>)?<mi[^>]*>{_CLOSING}</mi>"
+)
 _TAG: Final = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*>""")
 
 
@@ -45,13 +50,14 @@ def render_cited(text: str, urls: Mapping[int, str]) -> str:
             f'<a class="cite" href="{escape(quote(url, safe=_URL_CHARACTERS))}">{found[1]}</a>'
         )
 
-    html = render_markdown(text)
+    html = _FORMULA_MARK.sub("", render_markdown(text))
     pieces: list[str] = []
     at = 0
     for tag in _TAG.finditer(html):  # a number inside a tag, such as in an address, is removed
         pieces += [_MARK.sub(number, html[at : tag.start()]), _MARK.sub("", tag[0])]
         at = tag.end()
-    return "".join([*pieces, _MARK.sub(number, html[at:])])
+    numbered = "".join([*pieces, _MARK.sub(number, html[at:])])
+    return numbered.replace(_OPENING, "").replace(_CLOSING, "")
 
 
 #: The pages that an answer cites, by title and address.
