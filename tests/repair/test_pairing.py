@@ -293,6 +293,21 @@ def test_a_call_whose_id_a_later_result_has_is_left_to_that_result():
     assert outline(made) == ["?a", "?b", "a=FIRST", "b=SECOND"]
 
 
+@pytest.mark.parametrize("name", ["f", ""])
+def test_a_result_of_no_call_takes_no_call_whose_own_result_follows(name: str):
+    """The ids look like those that the reader makes; both results are sent."""
+    made = repaired(
+        user("go"),
+        bot(call("call_1_0"), call("call_1_1")),
+        tool(result("call_9_2", "strange", name)),
+        tool(result("call_1_0", "0"), result("call_1_1", "1")),
+    )
+    said = " ".join(outline(made))
+    assert "call_1_0=0" in said
+    assert "call_1_1=1" in said
+    assert "strange" in said
+
+
 def test_an_early_result_needs_the_name_of_its_call():
     made = repaired(
         tool(result("call_0", "GONE", "delete")),

@@ -7,8 +7,8 @@ Rules:
    as id. An id that exactly one call has decides alone, whatever the result's name; an id that several calls have
    decides only together with the name.
 3. Where a result has no id, its name decides, and after that the order: the next open call of the turn just before.
-   Calls whose id another result has are left to it. A result with an id that no call has is treated alike among the
-   calls that came without an id (the reader made one from their position), and its id may be the tool's name. An id
+   Calls whose id another result has are left to it. A result with an id that no call has is treated alike among those
+   of them that came without an id (the reader made one from their position), and its id may be the tool's name. An id
    on both sides that differs means that they do not belong together.
 4. A result with the id and name of a call that stands only later is early: it belongs to the first unanswered one.
 5. A second result for a call replaces the first, unless it is one we made up or stands under another name.
@@ -62,7 +62,7 @@ class _Open:
     def __init__(self, counts: Mapping[str, int], claimed: Set[str], *, by_speaker: bool) -> None:
         self._waiting: defaultdict[_Key, list[list[tuple[Passage, int]]]] = defaultdict(list)
         self.counts = counts
-        self._claimed = claimed
+        self.claimed = claimed
         self._by_name = any(not each or each not in counts for each in claimed)
         self.by_speaker = by_speaker
 
@@ -78,10 +78,10 @@ class _Open:
                     self._push((speaker, "id", identifier, name), entry)
                 if self._by_name:
                     self._push((speaker, "name", "", name), entry)
-                    if identifier not in self._claimed:
+                    if identifier not in self.claimed:
                         self._push((speaker, "free", "", name), entry)
-                    if _MADE.fullmatch(identifier):
-                        self._push((speaker, "made", "", name), entry)
+                        if _MADE.fullmatch(identifier):
+                            self._push((speaker, "made", "", name), entry)
 
     def _push(self, key: _Key, entry: tuple[Passage, int]) -> None:
         stack = self._waiting[key]
@@ -235,11 +235,14 @@ class _Pairing:
         if passage is None:
             return None
         slots = [slot for slot, answer in enumerate(passage.answers) if answer is None]
-        fitting = (
-            slot for slot in slots if not made or _MADE.fullmatch(passage.calls[slot].tool_call_id)
-        )
-        slot = next(fitting, None)
+        if made:
+            slots = [slot for slot in slots if self._is_made(passage.calls[slot].tool_call_id)]
+        slot = next(iter(slots), None)
         return None if slot is None else (passage, slot)
+
+    def _is_made(self, identifier: str) -> bool:
+        """Whether the call came without an id, and no result has the one that the reader made for it."""
+        return bool(_MADE.fullmatch(identifier)) and identifier not in self._open.claimed
 
     def _replace(self, answer: Answer, speaker: str) -> bool:
         """A further result for an answered call: the last real one wins."""
