@@ -27,7 +27,7 @@ import msgspec
 
 from multi_llm_chat.data_limits import REPLY_LIMITS
 from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.history.values import Native, Text, Turn
+from multi_llm_chat.history.values import Native, Text, Thinking, Turn
 from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.conversion import turns_from
@@ -566,12 +566,15 @@ _NOT_SENT = frozenset({"call_id", "tool_call_id", "name", "phase"})
 _CUT = re.compile(rb'"(?:length|max_tokens|max_output_tokens|MAX_TOKENS|model_length)"')
 
 
+_NOT_OPENAIS = frozenset({"annotations", "reasoning_content"})
+
+
 def lost_behind(recorded: Recorded) -> list[str]:
     """The places of strings in the answer that the next request to the same model does not have."""
     row = row_of(recorded)
     assert row is not None
     turn = answer_of(recorded, row)
-    if not turn.parts or _CUT.search(recorded.reply):
+    if _says_nothing(turn) or _CUT.search(recorded.reply):
         return []
     last = turn.parts[-1]
     is_paused = isinstance(last, Native) and last.kind == "server_tool_use"  # ANT-47
@@ -579,6 +582,12 @@ def lost_behind(recorded: Recorded) -> list[str]:
     sent = write_again(recorded, row, turn, *more).body
     lost = _missing([_sendable(recorded, item) for item in answer_items(recorded)], sent)
     return [place for place in lost if re.split(r"[.:]", place)[-1] not in _NOT_SENT]
+
+
+def _says_nothing(turn: Turn) -> bool:
+    """Whether the answer is blank: such a turn is left out, with its thinking (ANT-07)."""
+    said = [part for part in turn.parts if not isinstance(part, Thinking)]
+    return all(isinstance(part, Text) and not part.content.strip() for part in said)
 
 
 def _sendable(recorded: Recorded, item: Any) -> Any:
@@ -589,7 +598,10 @@ def _sendable(recorded: Recorded, item: Any) -> Any:
     if item.get("type") == "reasoning" and not item.get("encrypted_content"):
         return {}  # RSP-03, RSP-06: without its encrypted form it is not sent
     if recorded.provider == "openai-chat":
-        return {key: each for key, each in item.items() if key != "annotations"}
+        # Sound goes back by its id; the published message has no field for reasoning.
+        taken = {key: each for key, each in item.items() if key not in _NOT_OPENAIS}
+        sound = taken.get("audio")
+        return taken | {"audio": {"id": sound.get("id")}} if isinstance(sound, dict) else taken
     if recorded.dialect == "gemini" and "inlineData" in item:
         return {}  # sound that a model made is described
     return item
