@@ -201,6 +201,13 @@ def test_claude_behind_openrouter_continues_the_beginning_of_an_answer() -> None
     assert newest[0][-1]["role"] == "user"
 
 
+def test_a_file_without_a_name_gets_none_behind_openrouter() -> None:
+    """activeagents/activeagent test/fixtures/vcr_cassettes/docs/providers/open_router/pdf.yml."""
+    part = {"type": "file", "file": {"file_data": _PDF}}
+    messages = [{"role": "user", "content": [{"type": "text", "text": "Read it."}, part]}]
+    assert _round_trip(messages, "openrouter", "openai-chat", "openai/gpt-4o") == (messages, ())
+
+
 def test_mistral_reads_the_name_of_a_document_and_an_unset_prefix() -> None:
     """0xPlaygrounds/rig tests/cassettes/mistral/multimodal_content, history_roundtrip_matrix."""
     part = {"type": "document_url", "document_url": _PDF, "document_name": "report.pdf"}

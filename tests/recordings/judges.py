@@ -11,7 +11,7 @@ Rules:
 The normal form: null is absent; a text stands for a list of one text; neighbours of one role are one message; arguments
 are compared as values; texts next to each other are one, with a blank line between; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
 ``thought: false``, ``detail: auto``, the ``index`` of a call and reasoning that is said twice are absent; ``image_url`` is an
-object and ``input_audio`` a text; Gemini's names are in camel case and its call ids left out.
+object and ``input_audio`` a text, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
 """
 
 # Recorded JSON has any shape.
@@ -87,7 +87,7 @@ _OWN = {"openai": "openai_responses", "anthropic": "anthropic", "gemini": "gemin
 _NOT_THE_BODY = re.compile(
     rb"api[ _]key|incorrect key|context (length|window|size)|prompt (is )?too long|token count|too_many_prompt_tokens"
     rb"|does not exist|model_not_found|invalid model|invalid_model|not a valid model|supported api model names"
-    rb"|failed_generation|error while downloading|cannot fetch content|previous_response_not_found|billing|credit",
+    rb"|failed_generation|error while downloading|cannot fetch content|previous_response_not_found|billing|credit|test_error",
     re.IGNORECASE,
 )
 
@@ -455,6 +455,14 @@ def _plain_form(value: Any) -> Any:
 
 
 def _content_form(form: Json) -> Json:
+    if form.get("role") == "user" and isinstance(form.get("images"), list):
+        data = [
+            re.sub(r"^(?!https?:|data:)", "data:image/png;base64,", each)
+            for each in form.pop("images")
+        ]
+        shown = [{"type": "image_url", "image_url": {"url": each}} for each in data]
+        said = form.get("content") or []
+        form["content"] = [*([said] if isinstance(said, str) else said), *shown]
     if isinstance(form.get("arguments"), str):
         form["arguments"] = _value_of(form["arguments"])
     if form.get("type") == "image_url" and isinstance(form.get("image_url"), str):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from tests.testing import anthropic_cases, gemini_cases, openai_cases, row_cases
-from tests.testing.cases import SCHEMA, USER, Case, chat, user
+from tests.testing.cases import SCHEMA, USER, Case, chat, tool, user
 
 from multi_llm_chat.testing import PROVIDERS, Violation, error_body, validate
 
@@ -85,11 +85,12 @@ _OTHER_ID: list[Any] = [
 ]  # fmt: skip
 
 #: Forms that a provider was recorded to accept (VCR cassettes of Arize-ai/openinference, crewAIInc/crewAI,
-#: DataDog/dd-trace-py and open-telemetry/opentelemetry-python-contrib, 2026-11).
+#: DataDog/dd-trace-py, open-telemetry/opentelemetry-python-contrib and activeagents/activeagent, 2026-11).
 RECORDED: dict[str, tuple[str, Any, str]] = {
     "null-response-format": ("openai-chat", chat(USER, response_format=None), "gpt-4o"),
     "null-tools": ("openai-chat", chat(USER, tools=None), "gpt-4o-mini"),
     "picture-as-text": ("openai-chat", chat(user([_IMAGE_TEXT])), "gpt-4-vision-preview"),
+    "any-tool-behind-openrouter": ("openrouter", chat(USER, tools=[tool()], tool_choice="any"), "google/gemini-2.0-flash-001"),
     "azure-spells-gpt-3.5": ("azure", chat(USER, max_tokens=20, temperature=0, model="gpt-35-turbo"), "gpt-35-turbo"),
     "responses-in-neighbours": ("gemini", {"contents": _ANSWERED_APART}, "gemini-2.5-flash"),
     "types-as-numbers": ("gemini", {"contents": _ANSWERED_APART[:1], "tools": [{"functionDeclarations": [_NUMBERED]}]}, "gemini-2.5-pro"),

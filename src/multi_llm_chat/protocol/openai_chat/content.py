@@ -74,8 +74,10 @@ def _document(media: Media, quirks: ChatQuirks) -> JsonObject | None:
         return None
     if "pdf_url" not in quirks.media and (media.data is None or "pdf" not in quirks.media):
         return None  # OAI-33: only OpenRouter takes an address (ORT-05)
-    name = media.name or "document.pdf"
-    return {"type": "file", "file": {"filename": name, "file_data": address}}
+    # OpenAI wants a name (OAI-33); OpenRouter was recorded to take a file without one.
+    name = media.name or ("" if "pdf_url" in quirks.media else "document.pdf")
+    named = {"filename": name} if name else {}
+    return {"type": "file", "file": named | {"file_data": address}}
 
 
 def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:

@@ -276,6 +276,7 @@ _TABLE = (
             "tool": frozenset({"text", "image_url"}),  # OAI-17
         },
         files_by_address=True,  # ORT-05
+        tool_choices=("none", "auto", "any", "required"),  # recorded: activeagents/activeagent
         nulls_are_absent=True,
         server_tools="openrouter:",  # ORT-07
         name_pattern=_NAME,
