@@ -94,6 +94,31 @@ def test_a_conversation_is_refused_once(message: str, contains: bytes) -> None:
         assert [request.status for request in simulator.requests][first - 1 :] == [200] * 4
 
 
+@pytest.mark.parametrize(
+    "text", ["Container container_1 has expired", "container_expired: make a new one"]
+)
+def test_a_container_that_expired_is_given_up_and_a_later_one_is_used(text: str) -> None:
+    """ANT-48."""
+    rule = refusing(text, b"container_1")
+    options: dict[str, Any] = {"server_tools": ["code_execution"]}
+    with Simulator(rule) as simulator, chat(simulator, "anthropic") as provider:
+        place = {"provider": "anthropic", "endpoint": f"127.0.0.1:{simulator.port}"}
+
+        def run(number: int) -> dict[str, Any]:
+            kept = {"id": f"container_{number}", **place}
+            return {"role": "claude", "content": "Done.", "meta": {"container": kept}}
+
+        history: list[Any] = [{"role": "user", "content": "Run it."}, run(1), {"role": "user", "content": "Again."}]  # fmt: skip
+        answer = write_turn(provider.complete(history, options=options).turn)
+        assert [request.status for request in simulator.requests] == [400, 200]
+        history = [*history, answer, {"role": "user", "content": "Again."}]
+        provider.complete(history, options=options)
+        history = [*history, run(2), {"role": "user", "content": "Again."}]
+        provider.complete(history, options=options)
+        assert [request.status for request in simulator.requests] == [400, 200, 200, 200]
+        assert b"container_2" in simulator.requests[-1].content
+
+
 def test_another_endpoint_or_model_is_asked_as_if_nothing_had_happened() -> None:
     rule = refusing("image input is not supported", b"image_url")
     with Simulator(rule) as simulator, chat(simulator) as provider:

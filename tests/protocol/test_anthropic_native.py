@@ -1,4 +1,4 @@
-"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others (ANT-46, ANT-53, STR-19, STR-21)."""
+"""Blocks of Anthropic's own: kept as they come, sent back as they came, described to others (ANT-46, ANT-48, ANT-53, STR-19, STR-21)."""
 
 import json
 import typing
@@ -11,7 +11,7 @@ from tests.protocol.corpus import CONTEXT, run
 from multi_llm_chat import history_from, render
 from multi_llm_chat.events import Event, Finish, NativeItem
 from multi_llm_chat.history.reader import read_history
-from multi_llm_chat.history.values import Native, Part
+from multi_llm_chat.history.values import Native, Part, Text, Turn
 from multi_llm_chat.history.writer import write_history
 from multi_llm_chat.protocol.anthropic.decode import decode_reply
 from multi_llm_chat.protocol.exchange import Exchange
@@ -371,3 +371,65 @@ def test_sources_of_a_turn_of_ones_own_that_another_provider_cited_are_written(
     rendered = render(history, provider)
     assert "Weather (https://w.test)" in json.dumps(rendered.body)
     assert validate(provider, rendered.body, model=rendered.model) == []
+
+
+# The container in which code runs (ANT-48).
+
+CONTAINER: Block = {"id": "container_1", "expires_at": "2026-11-16T12:00:00Z"}
+CODE_TOOLS: Block = {"server_tools": ["code_execution"]}
+RAN = [*REPLIES["code_execution_tool_result"][0], {"type": "text", "text": "One."}]
+
+
+def answer_in(container: Block | None, *, stream: bool, base_url: str | None = None) -> Turn:
+    """An answer whose code ran in this container."""
+    exchange = Exchange([QUESTION], "anthropic", model=MODEL, stream=stream, base_url=base_url)
+    exchange.begin(200, {} if stream else {"content-type": "application/json"})
+    whole = {"type": "message", "content": RAN, "stop_reason": "end_turn", "container": container}
+    frames: list[Block] = [{"type": "message_start", "message": {}}]
+    for index, block in enumerate(RAN):
+        frames.append({"type": "content_block_start", "index": index, "content_block": block})
+        frames.append({"type": "content_block_stop", "index": index})
+    ended = {"stop_reason": "end_turn", "container": container}
+    frames += [{"type": "message_delta", "delta": ended}, {"type": "message_stop"}]
+    written = "".join(f"event: {each['type']}\ndata: {json.dumps(each)}\n\n" for each in frames)
+    exchange.receive(written.encode() if stream else json.dumps(whole).encode())
+    exchange.end()
+    return exchange.turn
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_code_runs_in_the_container_of_the_conversation(stream: bool) -> None:
+    history = write_history([Turn("user", (Text("hi"),)), answer_in(CONTAINER, stream=stream)])
+    history = read_history([*history, {"role": "user", "content": "and?"}])
+    body = render(history, "anthropic", model=MODEL, options=CODE_TOOLS).body
+    assert body["container"] == "container_1"
+    assert validate("anthropic", body, model=MODEL) == []
+    assert "container" not in render(history, "anthropic", model=MODEL).body  # no code can run
+    chosen = CODE_TOOLS | {"extra": {"container": "container_9"}}
+    assert (
+        render(history, "anthropic", model=MODEL, options=chosen).body["container"] == "container_9"
+    )
+
+
+def test_a_container_goes_back_to_its_own_endpoint_and_to_no_other_provider() -> None:
+    answer = answer_in(CONTAINER, stream=False, base_url="https://gateway.example/v1")
+    history = [Turn("user", (Text("hi"),)), answer, Turn("user", (Text("and?"),))]
+    assert "container" not in render(history, "anthropic", model=MODEL, options=CODE_TOOLS).body
+    assert "container" not in render(history, "openai", options=CODE_TOOLS).body
+
+
+def test_the_newest_container_is_sent_and_a_continued_request_knows_it() -> None:
+    newer = CONTAINER | {"id": "container_2"}
+    turns = [
+        Turn("user", (Text("hi"),)),
+        answer_in(CONTAINER, stream=True),
+        Turn("user", (Text("and?"),)),
+        answer_in(newer, stream=True),
+        Turn("user", (Text("so?"),)),
+        answer_in(None, stream=True),
+        Turn("user", (Text("then?"),)),
+    ]
+    sent = None
+    for end in (3, 5, 7):
+        sent = render(turns[:end], "anthropic", model=MODEL, options=CODE_TOOLS, previous=sent)
+        assert sent.body["container"] == ("container_1" if end == 3 else "container_2")

@@ -22,6 +22,7 @@ Repairs:
     drop_options       leave out every optional setting, and let the model choose its tool
     drop_media         replace pictures, sounds and files by a note: the model takes none
     describe_media     as above, for those that are in the history so far: one of them was refused
+    new_container      ask for a new container for code: the one of the conversation has expired
     drop_block         let Anthropic drop thinking whose prefix has changed
     newest_turns       leave out everything before the user's last turn; only the ladder asks for it
 """
@@ -42,7 +43,7 @@ class Rejection(NamedTuple):
 
 #: Every repair that a rule may name, in the order in which their texts are tried.
 REPAIRS: Final = (
-    "resend", "drop_block", "disable_thinking", "drop_thinking", "reasoning_none", "drop_tools", "shorten_ids", "rename_tools",
+    "resend", "new_container", "drop_block", "disable_thinking", "drop_thinking", "reasoning_none", "drop_tools", "shorten_ids", "rename_tools",
     "plain_schemas", "flatten_tools", "alternate", "drop_options", "drop_media",
     "describe_media", "newest_turns",
 )  # fmt: skip

@@ -68,7 +68,7 @@ _SINGLE_OPTIONS: Final = (
     "temperature", "top_p", "seed", "stop", "parallel_tool_calls", "service_tier", "metadata",
 )  # fmt: skip
 #: Repairs of what was in the history, not of how it is written.
-POSITIONAL: Final = ("describe_media", "newest_turns")
+POSITIONAL: Final = ("new_container", "describe_media", "newest_turns")
 
 
 def next_repair(
@@ -250,6 +250,17 @@ def _drop_block(request: ModelRequest) -> ModelRequest:
     return replace(request, options=options)
 
 
+def _new_container(request: ModelRequest) -> ModelRequest:
+    """The request without the container in which code ran before: Anthropic makes a new one (ANT-48)."""
+    turns = [
+        replace(turn, meta={key: value for key, value in turn.meta.items() if key != "container"})
+        if "container" in turn.meta
+        else turn
+        for turn in request.turns
+    ]
+    return replace(request, turns=tuple(turns))
+
+
 def _newest_turns(request: ModelRequest) -> ModelRequest:
     """The leading system turns, and everything from the user's last turn on."""
     turns = request.turns
@@ -279,6 +290,7 @@ _REPAIRS: Final[Mapping[str, Callable[[ModelRequest], ModelRequest]]] = {
     "drop_media": _drop_media,
     "describe_media": _drop_media,
     "drop_block": _drop_block,
+    "new_container": _new_container,
     "newest_turns": _newest_turns,
     "resend": _same,
 }
@@ -392,7 +404,7 @@ def recall_repairs(request: ModelRequest, origin: Origin) -> Recalled:
     if not found:
         return Recalled(request)
     turns = request.turns
-    for key in POSITIONAL:  # the first keeps the number of turns, the second cuts
+    for key in POSITIONAL:  # only the last changes the number of turns
         if key in found:
             at = found[key][1]
             before, _ = stronger(replace(request, turns=turns[:at]), key)

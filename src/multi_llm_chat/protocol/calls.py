@@ -39,7 +39,7 @@ class DecodeContext(Struct, frozen=True):
     ``names`` maps tool names as they were sent to the names the caller knows; ``arguments``
     does the same for renamed argument keys, by the caller's tool name. ``id_prefix`` starts
     the ids of calls for which the provider sent none (or none of its own): prefix, underscore, number.
-    ``parts`` is the most that a reply may have.
+    ``parts`` is the most that a reply may have. ``meta`` is what a decoder has to say about the answer's turn.
     """
 
     origin: Origin = Origin()
@@ -47,6 +47,7 @@ class DecodeContext(Struct, frozen=True):
     arguments: Mapping[str, Mapping[str, str]] = field(default_factory=dict[str, Mapping[str, str]])
     id_prefix: str = "call"
     parts: int = REPLY_LIMITS.parts
+    meta: JsonObject = field(default_factory=dict)
 
 
 CUT_OFF = "The call was cut off by the length limit before its arguments were complete."

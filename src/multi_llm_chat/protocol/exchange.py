@@ -32,7 +32,7 @@ from msgspec import Struct
 from multi_llm_chat.data_limits import REPLY_LIMITS, Limits, OverLimit, check_json, in_megabytes
 from multi_llm_chat.errors import ProviderError, StreamBroken, UsageError
 from multi_llm_chat.events import Event
-from multi_llm_chat.history.values import JsonObject, Origin, Part, Thinking, ToolCall, Turn
+from multi_llm_chat.history.values import Origin, Part, Thinking, ToolCall, Turn
 from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.dialect_registry import DIALECTS, Decoder
@@ -255,9 +255,9 @@ class Exchange:
             parts = self.failure.partial.parts
         else:
             parts = self._decoder.parts if self._reads_stream else self._parts
-        meta: JsonObject = {}
+        meta = dict(self._context.meta)
         if self.rendered.binding and any(type(part) is Thinking for part in parts):
-            meta = {"binding": self.rendered.binding}
+            meta["binding"] = self.rendered.binding
         return Turn(self._speaker, parts, model=self.rendered.model, meta=meta)
 
     def _feed(self, frames: Iterable[tuple[str | None, bytes]]) -> list[Event]:

@@ -7,8 +7,9 @@ Rules:
    what else a text or a call carries (citations, ``caller``) is its extras.
 4. A call whose arguments are whole is closed with its block. One without arguments is closed by
    what follows: only the stop reason shows whether the length limit cut it off (STR-10, STR-14).
-5. A stop reason or ``message_stop`` completes the reply.
-6. One type, ``MessageEvent``, fits every event: an event leaves out what it does not have. Everything is
+5. The id of the container in which code ran is ``meta["container"]`` of the turn (ANT-48).
+6. A stop reason or ``message_stop`` completes the reply.
+7. One type, ``MessageEvent``, fits every event: an event leaves out what it does not have. Everything is
    optional, because proxies leave things out.
 """
 
@@ -43,6 +44,7 @@ class FrameDelta(Struct, gc=False):
     citation: Any = None
     content: Any = None
     encrypted_content: Any = None
+    container: Any = None
 
 
 class CallBlock(Struct, gc=False):
@@ -106,6 +108,7 @@ class ReplyMessage(Struct, gc=False):
     """The head of a message; in a whole reply, all of it."""
 
     usage: MessageUsage | None = None
+    container: Any = None
 
 
 class MessageEvent(Struct, gc=False):
@@ -120,6 +123,7 @@ class MessageEvent(Struct, gc=False):
     error: Any = None
     content: list[Any] | None = None
     stop_reason: str | None = None
+    container: Any = None
 
 
 FRAMES = LenientDecoder(MessageEvent)
@@ -212,6 +216,7 @@ class AnthropicDecoder(ReplyDecoder):
     def _read_start(self, frame: MessageEvent) -> list[Event]:
         if frame.message is not None:
             self._count(frame.message.usage)
+            self._take_container(frame.message.container)
         return []
 
     def _read_block_start(self, frame: MessageEvent) -> list[Event]:
@@ -305,12 +310,21 @@ class AnthropicDecoder(ReplyDecoder):
         self._count(frame.usage)
         if frame.delta is not None:
             self._take_reason(frame.delta.stop_reason)
+            self._take_container(frame.delta.container)
         return []
 
     def _take_reason(self, raw: str | None) -> None:
         if raw:
             self._reason = _REASONS.get(raw, "other")
             self._raw_reason = raw
+
+    def _take_container(self, container: object) -> None:
+        """Keep the id of the container in which code ran; ``expires_at`` is moved by every request."""
+        identifier = as_text((as_object(container) or {}).get("id"))
+        if identifier:
+            origin = self.context.origin
+            place = {"provider": origin.provider, "endpoint": origin.endpoint}
+            self.context.meta["container"] = {"id": identifier, **place}
 
     def _read_stop(self, frame: MessageEvent) -> list[Event]:
         del frame  # says nothing but that the message has ended
@@ -329,6 +343,7 @@ class AnthropicDecoder(ReplyDecoder):
             events += self._read_block_start(part) + self._read_block_stop(part)
         self._count(frame.usage)
         self._take_reason(frame.stop_reason or "end_turn")
+        self._take_container(frame.container)
         return events + self._close()
 
     def _count(self, usage: MessageUsage | None) -> None:

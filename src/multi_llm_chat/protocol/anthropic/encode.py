@@ -14,8 +14,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from multi_llm_chat.history.json_values import as_list, as_object, compact_json
-from multi_llm_chat.history.values import JsonObject, Thinking, ToolCall, Turn
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.values import JsonObject, Origin, Thinking, ToolCall, Turn
 from multi_llm_chat.protocol.anthropic.messages import (
     MessageWriter,
     as_blocks,
@@ -87,6 +87,11 @@ def encode(draft: RequestDraft) -> Encoded:
     _ask_for_tool(draft, family, body)
     _ask_for_schema(draft, body)
     state, binding = writer.state(body), writer.binding
+    container = _container(draft, turns)
+    if container:
+        state["container"] = container
+        if _runs_server_tools(body, draft.options.extra):
+            body["container"] = container
     last_message = dict(body["messages"][-1]) if body["messages"] else None
     new = 0 if draft.continues and not draft.sent_before else writer.stable
     has_marks = _mark_for_cache(draft, body, new, decorated=writer.decorated)
@@ -112,6 +117,23 @@ def encode(draft: RequestDraft) -> Encoded:
         system_texts=tuple(texts),
         state=state,
     )
+
+
+def _container(draft: RequestDraft, turns: Sequence[Turn]) -> str:
+    """The id of the container in which code of this conversation ran last (ANT-48)."""
+    for turn in reversed(turns):
+        kept = as_object(turn.meta.get("container")) or {}
+        place = Origin(as_text(kept.get("provider")), as_text(kept.get("endpoint")))
+        if kept and draft.target is not None and draft.target.issued(place):
+            return as_text(kept.get("id"))
+    return as_text(draft.state.get("container")) if draft.continues else ""
+
+
+def _runs_server_tools(body: JsonObject, extra: JsonObject) -> bool:
+    """Whether the request offers tools that Anthropic runs: some of them run code to filter what they find."""
+    tools = [*(body.get("tools") or ()), *(as_list(extra.get("tools")) or ())]
+    kinds = [(as_object(tool) or {}).get("type", "custom") for tool in tools]
+    return any(kind != "custom" for kind in kinds)
 
 
 def _extra(draft: RequestDraft, thinking: JsonObject | None) -> JsonObject:
