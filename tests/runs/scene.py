@@ -68,6 +68,7 @@ class Scene(Struct, frozen=True):
     tool_seconds: float = 0.0
     lease: float = LEASE
     drain: float = 5.0
+    concurrency: int = 50
 
 
 def rounds(request: RecordedRequest, delay: float = 0.0) -> Say:

@@ -40,7 +40,6 @@ from tests.store.processes import SLOW
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.events import MessageFinished, RunFinished
 from multi_llm_chat.runs.dbos_queue import DbosQueue
-from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.store import list_runs, open_store, run_info
 from multi_llm_chat.testing.simulator import Simulator
 
@@ -188,7 +187,7 @@ def test_workers_wait_for_a_store_that_refuses(
             worker = context().Process(target=_work_while_refused, args=(scene, address, refusal))
             worker.start()
             runs.append(begin(store, number))
-            engine.enqueue(runs[-1], partition_of(store.run(run_info, runs[-1])))
+            engine.enqueue(runs[-1])
             while store.run(run_info, runs[-1]).status == "running" and worker.is_alive():
                 worker.join(0.05)
             if worker.is_alive():

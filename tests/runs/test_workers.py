@@ -37,7 +37,6 @@ from multi_llm_chat.runs.dbos_queue import DbosQueue, Worker
 from multi_llm_chat.runs.leases import LEASE, RunHost
 from multi_llm_chat.runs.orphans import queue_orphans
 from multi_llm_chat.store import Store, Transaction, list_runs, open_store, run_info, take_run
-from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.runs import orphans
 from multi_llm_chat.store.runs import workers as known_workers
 from multi_llm_chat.testing.simulator import Gate, Say, Simulator
@@ -122,14 +121,13 @@ class DyingQueue:
     def __init__(self, engine: DbosQueue, number: int) -> None:
         self._engine = engine
         self._left = number
-        self.forget = engine.forget
         self.close = engine.close
 
-    def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
+    def enqueue(self, run_id: str, epoch: int = 0, *, minute: int = 0) -> None:
         self._left -= 1
         if not self._left:
             os.kill(os.getpid(), signal.SIGKILL)
-        self._engine.enqueue(run_id, partition, epoch, minute=minute)
+        self._engine.enqueue(run_id, epoch, minute=minute)
 
 
 def _die_while_queueing(place: str, engine: str) -> None:
@@ -153,11 +151,10 @@ def test_what_a_janitor_that_was_killed_in_a_takeover_has_left_another_takes_ove
 ):
     scene = replace(scene, lease=LEASE)  # a lease that no living worker loses
     with open_store(scene.place) as store:
-        runs = [submit(store, queue, number) for number in range(EIGHT)]
+        runs = [begin(store, number) for number in range(EIGHT)]
         for run_id in runs:
-            # Taken from the queue by a worker that is no more: nothing but a janitor brings it back.
+            # Taken by a worker that is no more, with nothing in the queue: only a janitor brings it back.
             assert store.run(take_run, run_id, "nowhere:1:dead", 1) is not None
-            queue.forget(run_id, 1)
         for janitor in (_die_while_looking, _die_while_queueing):
             assert run_process(janitor, scene.place, engine) == -signal.SIGKILL
         with workers(1, scene, engine):
@@ -225,9 +222,8 @@ def test_an_engine_that_cannot_be_reached_is_told_without_its_password():
 class DyingWorker(Worker):
     """A worker that is killed when it has taken a run from the queue, before it has begun it."""
 
-    async def _drive(self, run_id: str) -> RunStatus | None:
+    async def _drive(self) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
-        return await super()._drive(run_id)
 
 
 def _die_with_a_run(scene: Scene, engine: str) -> None:
@@ -249,3 +245,28 @@ def test_a_run_whose_worker_was_killed_before_it_began_is_driven_by_another(
             while store.run(run_info, run_id).status == "running":
                 worker.join(0.05)
         check_all(scene, store, [run_id])
+
+
+def test_a_users_short_answers_do_not_wait_for_all_long_ones_of_another(
+    scene: Scene, engine: str, queue: DbosQueue
+):
+    asked: list[str] = []
+
+    def noted(request: RecordedRequest) -> Say:
+        user = request.body["messages"][-1]["content"]
+        asked.append(user)
+        return Say(WORDS[2])
+
+    with simulator(noted) as server, open_store(scene.place) as store:
+        alone = replace(scene, url=server.base_url("openai-chat"), concurrency=1, lease=LEASE)
+        runs: list[str] = []
+        for user, count in (("anna", EIGHT), ("bert", 3)):
+            own = store.as_user(user)
+            for number in range(count):
+                runs.append(begin(own, number, words=user))
+                queue.enqueue(runs[-1])
+        with workers(1, alone, engine) as (worker,):
+            while any(store.run(run_info, each).status == "running" for each in runs):
+                worker.join(0.05)
+    assert len(asked) == len(runs)
+    assert asked[:7] == ["anna", "bert", "anna", "bert", "anna", "bert", "anna"]

@@ -17,7 +17,6 @@ from multi_llm_chat.config.settings import RateSettings, Settings
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.runs.dbos_queue import DbosQueue, Worker, migrate_engine
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.store import Store, append, begin_run, calls, create, open_store, path, run_info
 
 
@@ -58,7 +57,7 @@ async def _serve_queue(scene: Scene, store: Store, engine: str, rate: RateSettin
             given_speakers({"robot": speaker}),
             registry(scene.ledger, scene.tool_seconds),
         )
-        worker = Worker(host, engine, RunResolver(planner))
+        worker = Worker(host, engine, RunResolver(planner), concurrency=scene.concurrency)
         await worker.run(stop, drain=scene.drain)
 
 
@@ -79,18 +78,18 @@ def workers(
             process.join()
 
 
-def begin(store: Store, number: int) -> str:
+def begin(store: Store, number: int, words: str = "In order?") -> str:
     """Ask in a conversation of its own; nobody answers yet."""
     conversation = f"talk-{number}"
     store.run(create, identifier=conversation)
-    store.run(append, conversation, [Turn("user", (Text("In order?"),), id="q")])
+    store.run(append, conversation, [Turn("user", (Text(words),), id="q")])
     return store.run(begin_run, conversation, "robot", base="q", spec={"version": 1})
 
 
 def submit(store: Store, engine: DbosQueue, number: int) -> str:
     """Ask, and put the answer into the queue."""
     run_id = begin(store, number)
-    engine.enqueue(run_id, partition_of(store.run(run_info, run_id)))
+    engine.enqueue(run_id)
     return run_id
 
 

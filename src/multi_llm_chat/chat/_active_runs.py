@@ -30,10 +30,9 @@ from multi_llm_chat.runs.driver import RunDriver
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.journal import Journal
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.rates import rate_gate
 from multi_llm_chat.runs.records import STORE_PATIENCE, error_record
-from multi_llm_chat.store import Store, run_info, stop_run
+from multi_llm_chat.store import Store, stop_run
 from multi_llm_chat.tools.threads import in_loop, in_thread
 
 
@@ -259,8 +258,7 @@ class ActiveRuns:
     async def _follow(self, active: ActiveRun, sink: EventSink) -> None:
         queue = self._host.queue
         if queue is not None and not active.is_attached:
-            partition = partition_of(await self._store.arun(run_info, active.run))
-            await in_thread(lambda: queue.enqueue(active.run, partition), "enqueue")
+            await in_thread(lambda: queue.enqueue(active.run), "enqueue")
         self.control(active, self._stopping(active.run))
         async for _, event in follow(
             self._host, active.run, store=self._store, patience=self._store_patience

@@ -17,7 +17,6 @@ from multi_llm_chat.cli.terminal.words import cost_text
 from multi_llm_chat.cli.workspace_option import open_workspace, start_tools, store_option
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.metering.prices import savings_of
-from multi_llm_chat.runs.orphans import partition_of
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import (
@@ -126,7 +125,7 @@ def resume_command(run: str, engine: str | None, db: str | None) -> None:
             raise UsageError(f"This answer is {info.status}: there is nothing to resume.")
         info = workspace.store.run(run_info, info.id)
         if engine is not None:
-            workspace.use_queue(engine).enqueue(info.id, partition_of(info), info.epoch)
+            workspace.use_queue(engine).enqueue(info.id, info.epoch)
             print_message("It waits for a worker.")
             return
         start_tools(workspace)

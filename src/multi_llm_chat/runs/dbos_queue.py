@@ -1,8 +1,9 @@
 """The queue of runs for workers on many machines: a thin use of DBOS on Postgres.
 
 Rules:
-1. A workflow is one call of ``drive_run`` and nothing else: our journal records the steps, DBOS does not.
-2. A workflow's id is the run's id and epoch: queueing the same run and epoch twice queues it once.
+1. A workflow is permission to drive runs: it takes one from the store after the other until none waits. Which run is next,
+   the store and ``FairShares`` decide, not the order of the queue. Our journal records the steps, DBOS does not.
+2. A workflow's id is the id and epoch of the run for which it was queued: queueing them twice queues one workflow.
 3. DBOS has a database of its own. Nothing in it is needed once the queue is empty.
 4. A worker that is asked to end takes no more runs, finishes those it drives if there is time, and releases the rest.
 """
@@ -10,17 +11,16 @@ Rules:
 import asyncio
 import contextlib
 import logging
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.runs.orphans import GRACE_MS, watch_orphans
-from multi_llm_chat.runs.recovery import PATIENCE, Resolve, drive_run
-from multi_llm_chat.store.records import RunStatus
-from multi_llm_chat.store.runs import sign_off
+from multi_llm_chat.runs.orphans import FairShares, watch_orphans
+from multi_llm_chat.runs.recovery import PATIENCE, Resolve, drive_taken
+from multi_llm_chat.store import Taken, take_run
+from multi_llm_chat.store.runs import sign_off, waiting_runs
 from multi_llm_chat.tools.threads import in_thread
 
 APPLICATION: Final = "multi_llm_chat"
@@ -56,8 +56,8 @@ class DbosQueue:
         if failure is not None:
             raise failure
 
-    def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
-        """Have a worker drive the run; once for each epoch, and each minute in which nobody drives it."""
+    def enqueue(self, run_id: str, epoch: int = 0, *, minute: int = 0) -> None:
+        """Let a worker take a run; once for each epoch, and each minute in which no process drives the run."""
         if minute and self._listed(run_id, epoch, status="ENQUEUED"):
             return  # it only waits for its turn
         self._client.enqueue(
@@ -65,22 +65,10 @@ class DbosQueue:
                 "workflow_name": WORKFLOW,
                 "queue_name": QUEUE,
                 "workflow_id": f"{run_id}@{epoch}" + (f".{minute}" if minute else ""),
-                "queue_partition_key": partition,
                 "app_version": APPLICATION_VERSION,
             },
             run_id,
         )
-
-    def forget(self, run_id: str, epoch: int) -> None:
-        """Drop what workers that have ended left in the queue: it would block the partition.
-
-        That is every earlier epoch; and of this one what a worker took from the queue, and did not begin in good time.
-        """
-        lost = [f"{run_id}@{number}" for number in range(max(0, epoch - 3), epoch)]
-        long_ago = datetime.now(UTC) - timedelta(milliseconds=GRACE_MS)
-        lost += self._listed(run_id, epoch, status="PENDING", dequeued_before=long_ago.isoformat())
-        if lost:
-            self._client.cancel_workflows(lost)
 
     def _listed(self, run_id: str, epoch: int, **conditions: Any) -> list[str]:
         """What the queue has of a run in one epoch."""
@@ -132,6 +120,9 @@ class Worker:
         self._resolve = resolve
         self._concurrency = concurrency
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._shares = FairShares()
+        self._taking = asyncio.Lock()
+        self._is_ending = False
 
     @property
     def busy(self) -> int:
@@ -143,7 +134,6 @@ class Worker:
         self._launch()
         await DBOS.register_queue_async(
             QUEUE,
-            partition_concurrency=1,
             worker_concurrency=self._concurrency,
             polling_interval_sec=POLL,
         )
@@ -152,6 +142,7 @@ class Worker:
         try:
             await stop.wait()
         finally:
+            self._is_ending = True
             watching.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await watching
@@ -177,14 +168,15 @@ class Worker:
 
         @DBOS.workflow(name=WORKFLOW)
         async def turn(run_id: str) -> str:
-            """Drive one run."""
-            return await self._turn(run_id)
+            """Drive runs; ``run_id`` is the one for which the workflow was queued."""
+            del run_id
+            return await self._turn()
 
         del turn
         DBOS.launch()
 
-    async def _turn(self, run_id: str) -> str:
-        task = asyncio.ensure_future(self._drive(run_id))
+    async def _turn(self) -> str:
+        task = asyncio.ensure_future(self._drive())
         self._tasks.add(task)
         try:
             # A task of its own: only the draining worker cancels it, never DBOS.
@@ -196,16 +188,31 @@ class Worker:
         if (error := task.exception()) is not None:
             _LOGGER.error("a run could not be driven", exc_info=error)
             return "error"
-        return task.result() or "taken by another"
+        return "done"
 
-    async def _drive(self, run_id: str) -> RunStatus | None:
-        while True:
+    async def _drive(self) -> None:
+        """Drive one run after the other, until none waits or the worker ends."""
+        while not self._is_ending:
             try:
-                return await drive_run(self._host, run_id, self._resolve)
+                taken = await self._take()
+                if taken is None:
+                    return
+                await drive_taken(self._host, taken, self._resolve)
             except StoreError as error:
-                # The workflow must not end before the run does: nobody would queue the run again in this epoch.
+                # The workflow must not end before its run does: no process would queue the run again in this epoch.
                 _LOGGER.warning("a run waits for the database: %s", error)
                 await asyncio.sleep(PATIENCE)
+
+    async def _take(self) -> Taken | None:
+        """Take the run that is next; None if no run waits."""
+        host = self._host
+        async with self._taking:
+            # Another worker may take the same run first: then choose again.
+            while chosen := self._shares.choose(await self._store.arun(waiting_runs)):
+                taken = await self._store.arun(take_run, chosen.id, host.owner, host.lease_ms)
+                if taken is not None:
+                    return taken
+        return None
 
     async def _drain(self, seconds: float) -> None:
         """Take no more runs, wait for those that run, release the rest."""

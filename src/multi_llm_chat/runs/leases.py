@@ -42,8 +42,8 @@ CLOSING: Final = 5.0
 class RunQueue(Protocol):
     """Where runs wait for a worker."""
 
-    def enqueue(self, run_id: str, partition: str, epoch: int = 0, *, minute: int = 0) -> None:
-        """Have a worker drive the run."""
+    def enqueue(self, run_id: str, epoch: int = 0, *, minute: int = 0) -> None:
+        """Let a worker take a run from the store."""
         ...
 
     def close(self) -> None:

@@ -1,22 +1,24 @@
-"""Find runs that no process drives, and queue them for workers.
+"""Find runs that no process drives, queue them for workers, and choose the run that a worker drives next.
 
 Rules:
 1. Each look reads the present state of the store, so that the next look finds what one look missed.
 2. One process at a time looks (a Postgres advisory lock); if it ends, another takes its place.
 3. Queueing a run twice does no harm: only one worker can take it. A run is queued once for each epoch, and once more
    for each minute in which no worker drives it, in case the queue has lost it or a worker ended before it began the run.
+4. Users get equal shares of the workers: the next run is one of the user with the fewest driven runs; among equals, of
+   the user whom this worker has not served for longest. The runs of one user are driven in the order in which they began.
 """
 
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from typing import Final, Protocol
+from collections.abc import Callable, Sequence
+from typing import Final
 
 from multi_llm_chat.errors import StoreError
 from multi_llm_chat.runs.leases import RunQueue
 from multi_llm_chat.store import RunInfo, Store, prune_events
-from multi_llm_chat.store.runs import orphans, sign_of_life
+from multi_llm_chat.store.runs import WaitingRun, orphans, sign_of_life
 
 #: Milliseconds for which a run may wait for its first worker before it is queued again.
 GRACE_MS: Final = 10_000
@@ -26,29 +28,41 @@ KEPT_MS: Final = 600_000
 PACE: Final = 1.0
 #: How many looks lie between two prunings of old events.
 _PRUNING: Final = 60
+#: How many users a worker remembers having served.
+_MOST_USERS: Final = 10_000
 
 _LOGGER = logging.getLogger(__name__)
 
 
-class OrphanQueue(RunQueue, Protocol):
-    """A queue that can also drop the entries of earlier owners."""
+class FairShares:
+    """Chooses the next run of a worker, by rule 4."""
 
-    def forget(self, run_id: str, epoch: int) -> None:
-        """Drop the entries of earlier epochs."""
-        ...
+    def __init__(self) -> None:
+        #: The users, the last served at the end.
+        self._served: dict[str, None] = {}
+
+    def choose(self, waiting: Sequence[WaitingRun]) -> WaitingRun | None:
+        """The run to drive next; None if no run waits."""
+        if not waiting:
+            return None
+        fewest = min(each.driven for each in waiting)
+        places = {user: place for place, user in enumerate(self._served)}
+        chosen = min(
+            (each for each in waiting if each.driven == fewest),
+            key=lambda each: (places.get(each.user, -1), each.began_ms, each.id),
+        )
+        self._served.pop(chosen.user, None)
+        self._served[chosen.user] = None
+        if len(self._served) > _MOST_USERS:
+            del self._served[next(iter(self._served))]
+        return chosen
 
 
-def partition_of(info: RunInfo) -> str:
-    """The partition of a run: one speaker in one conversation. Its runs are driven one after the other."""
-    return f"{info.user}/{info.conversation}/{info.speaker}"
-
-
-def queue_orphans(store: Store, queue: OrphanQueue, *, grace_ms: int = GRACE_MS) -> int:
+def queue_orphans(store: Store, queue: RunQueue, *, grace_ms: int = GRACE_MS) -> int:
     """Queue every run that no process drives; how many there were."""
     found = store.run(orphans, grace_ms)
     for info in found:
-        queue.forget(info.id, info.epoch)
-        queue.enqueue(info.id, partition_of(info), info.epoch, minute=_minute(info))
+        queue.enqueue(info.id, info.epoch, minute=_minute(info))
     return len(found)
 
 
@@ -63,7 +77,7 @@ def _minute(info: RunInfo) -> int:
 
 async def watch_orphans(
     store: Store,
-    queue: OrphanQueue,
+    queue: RunQueue,
     worker: str,
     on_look: Callable[[int], object] = lambda _count: None,
 ) -> None:

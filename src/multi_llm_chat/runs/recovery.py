@@ -92,15 +92,29 @@ async def drive_run(
 
     When it is cancelled, it releases the run for another process to resume.
     """
-    store = host.store
-    taken = await store.arun(take_run, run_id, host.owner, host.lease_ms, dead=dead)
+    taken = await host.store.arun(take_run, run_id, host.owner, host.lease_ms, dead=dead)
     if taken is None:
         return None
-    own = store.as_user(taken.user)
+    return await drive_taken(
+        host, taken, resolve, sink=sink, store_patience=store_patience, on_driver=on_driver
+    )
+
+
+async def drive_taken(
+    host: RunHost,
+    taken: Taken,
+    resolve: Resolve,
+    *,
+    sink: EventSink | None = None,
+    store_patience: float | None = None,
+    on_driver: Callable[[RunDriver], object] = lambda _driver: None,
+) -> RunStatus | None:
+    """Drive a run that this process has taken; see ``drive_run``."""
+    own = host.store.as_user(taken.user)
     try:
         _check(taken)
         spec = await resolve(taken, own)
-        replay = await own.arun(read_replay, taken.conversation, run_id)
+        replay = await own.arun(read_replay, taken.conversation, taken.fence.run_id)
     except StoreError:
         raise  # a failure of the database, not of the run: the run stays free for another process
     except MultiLLMChatError as error:

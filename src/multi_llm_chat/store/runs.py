@@ -171,6 +171,42 @@ def run_info(transaction: Transaction, run_id: str) -> RunInfo:
     return _info(row)
 
 
+class WaitingRun(Struct, frozen=True):
+    """The first run of a user that waits for a process, and how many runs of that user are driven."""
+
+    id: str
+    user: str
+    driven: int
+    began_ms: int
+
+
+@reading
+def waiting_runs(transaction: Transaction) -> tuple[WaitingRun, ...]:
+    """One run for each user who has runs that wait; users with the fewest driven runs first.
+
+    The runs of one speaker in one conversation are driven one after the other: only the first of them counts.
+    """
+    clock = transaction.clock
+    rows = transaction.rows(
+        "WITH running AS ("  # noqa: S608 the database's clock
+        " SELECT runs.id AS id, user_id, began_ms,"
+        f" CASE WHEN owner IS NOT NULL AND lease_until_ms >= {clock} THEN 1 ELSE 0 END AS driven,"
+        " row_number() OVER (PARTITION BY conversation, speaker ORDER BY began_ms, runs.id) AS place"
+        " FROM runs JOIN conversations ON conversations.key = conversation"
+        " WHERE status = 'running' AND deleted_ms IS NULL), "
+        "shares AS (SELECT user_id, sum(driven) AS driven FROM running GROUP BY user_id), "
+        "ready AS (SELECT id, user_id, began_ms,"
+        " row_number() OVER (PARTITION BY user_id ORDER BY began_ms, id) AS place"
+        " FROM running WHERE driven = 0 AND place = 1) "
+        "SELECT ready.id, ready.user_id, shares.driven, began_ms"
+        " FROM ready JOIN shares ON shares.user_id = ready.user_id"
+        " WHERE place = 1 ORDER BY shares.driven, began_ms, ready.id LIMIT 1000"
+    )
+    return tuple(
+        WaitingRun(run_id, user, int(driven), began) for run_id, user, driven, began in rows
+    )
+
+
 @reading
 def orphans(transaction: Transaction, grace_ms: int) -> tuple[RunInfo, ...]:
     """Runs that no process drives; empty while another process holds the advisory lock.
