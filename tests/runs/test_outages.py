@@ -26,8 +26,9 @@ from tests.runs.scene import (
     rounds,
     simulator,
     snapshot,
+    text_of,
 )
-from tests.runs.worker_processes import begin, check_all
+from tests.runs.worker_processes import begin, check_all, new_engine, workers
 from tests.store.postgres_server import (
     binaries,
     halt,
@@ -49,9 +50,11 @@ from multi_llm_chat.events import (
     TextDelta,
     TurnFinished,
 )
+from multi_llm_chat.runs.dbos_queue import DbosQueue
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import drive_run
 from multi_llm_chat.store import Store, open_store, run_info, take_run
+from multi_llm_chat.store.runs import workers as known_workers
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
 
@@ -191,6 +194,51 @@ def test_a_follower_waits_for_a_stopped_database(own_server: Path, tmp_path: Pat
         turns = [event.turn for event in followed if isinstance(event, TurnFinished)]
         assert turns == [event.turn for event in events if isinstance(event, TurnFinished)]
         assert check(scene, snapshot(scene)).epoch == 1
+
+
+class HaltingQueue:
+    """A queue whose server ends just before the run is queued."""
+
+    def __init__(self, engine: DbosQueue, folder: Path) -> None:
+        self._engine = engine
+        self._folder = folder
+        self.close = engine.close
+
+    def enqueue(self, run_id: str, epoch: int = 0, *, minute: int = 0) -> None:
+        halt(self._folder)
+        self._engine.enqueue(run_id, epoch, minute=minute)
+
+
+def test_an_asker_and_its_worker_wait_while_the_database_restarts(own_server: Path, tmp_path: Path):
+    address = f"postgresql://tester@/postgres?host={own_server}"
+    engine = new_engine(address)
+    waits: list[str] = []
+
+    def watch(event: Event) -> None:
+        if isinstance(event, RunWaiting):  # the store's own patience is over
+            waits.append(event.reason)
+            start_again(own_server)
+
+    with simulator() as server:
+        scene = Scene(address, server.base_url("openai-chat"), str(tmp_path / "l"), lease=1.0)
+        with open_store(address) as store, workers(1, scene, engine) as (worker,):
+            while not store.run(known_workers):
+                worker.join(0.05)
+            queue = HaltingQueue(DbosQueue(engine), own_server)
+            service = ChatService(
+                [provider(scene)],
+                store=store,
+                tools=registry(scene.ledger, scene.tool_seconds),
+                host=RunHost(store, queue=queue),
+            )
+            events = read_events(service.process_message("In order?"), "plain", watch)
+            assert waits == ["store"]
+            assert isinstance(events[-2], RunFinished)
+            said = [turn for turn in service.turns if turn.role == "robot"]
+            assert [text_of(turn) for turn in said] == list(WORDS)
+            service.close()
+            queue.close()
+            assert worker.is_alive()
 
 
 def test_stop_and_close_do_not_wait_for_a_stopped_database(own_server: Path, tmp_path: Path):

@@ -9,6 +9,7 @@ Rules:
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence, Set
 
@@ -34,6 +35,8 @@ from multi_llm_chat.runs.rates import rate_gate
 from multi_llm_chat.runs.records import STORE_PATIENCE, error_record
 from multi_llm_chat.store import Store, stop_run
 from multi_llm_chat.tools.threads import in_loop, in_thread
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class ActiveRun:
@@ -258,12 +261,16 @@ class ActiveRuns:
     async def _follow(self, active: ActiveRun, sink: EventSink) -> None:
         queue = self._host.queue
         if queue is not None and not active.is_attached:
-            await in_thread(lambda: queue.enqueue(active.run), "enqueue")
+            try:
+                await in_thread(lambda: queue.enqueue(active.run), "enqueue")
+            except StoreError as error:
+                # The run is saved: the watcher of orphaned runs queues it.
+                _LOGGER.warning("a run could not be queued yet: %s", error)
         self.control(active, self._stopping(active.run))
         async for _, event in follow(
             self._host, active.run, store=self._store, patience=self._store_patience
         ):
-            sink.put([event])
+            sink.put([event if event.speaker else replace(event, speaker=active.speaker)])
 
     def control(self, active: ActiveRun, cancel: Callable[[], None]) -> None:
         """Set the function that stops the run from any thread."""

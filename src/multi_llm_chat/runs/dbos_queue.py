@@ -5,7 +5,9 @@ Rules:
    the store and ``FairShares`` decide, not the order of the queue. Our journal records the steps, DBOS does not.
 2. A workflow's id is the id and epoch of the run for which it was queued: queueing them twice queues one workflow.
 3. DBOS has a database of its own. Nothing in it is needed once the queue is empty.
-4. A worker that is asked to end takes no more runs, finishes those it drives if there is time, and releases the rest.
+4. While the queue's database cannot be reached, a run stays in the store. Nothing waits for the queue: the watcher of
+   orphaned runs queues it later.
+5. A worker that is asked to end takes no more runs, finishes those it drives if there is time, and releases the rest.
 """
 
 import asyncio
@@ -48,6 +50,7 @@ class DbosQueue:
                 serializer=DBOSPortableJSONSerializer(),
                 application_name=APPLICATION,
                 system_database_pool_size=CLIENT_CONNECTIONS,
+                retry_connection_errors=False,
             )
         except Exception:  # noqa: BLE001 the library's own words may hold the address, and with it a password
             failure: StoreError | None = _unreachable()
@@ -57,7 +60,25 @@ class DbosQueue:
             raise failure
 
     def enqueue(self, run_id: str, epoch: int = 0, *, minute: int = 0) -> None:
-        """Let a worker take a run; once for each epoch, and each minute in which no process drives the run."""
+        """Let a worker take a run; once for each epoch, and each minute in which no process drives the run.
+
+        Raises:
+            StoreError: The queue's database cannot be reached.
+        """
+        for is_last in (
+            False,
+            True,
+        ):  # after a restart of the database, connections of the pool are closed
+            try:
+                self._enqueue(run_id, epoch, minute)
+            except Exception:  # noqa: BLE001 see above
+                if is_last:
+                    break
+            else:
+                return
+        raise _unreachable()
+
+    def _enqueue(self, run_id: str, epoch: int, minute: int) -> None:
         if minute and self._listed(run_id, epoch, status="ENQUEUED"):
             return  # it only waits for its turn
         self._client.enqueue(

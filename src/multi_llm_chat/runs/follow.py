@@ -68,11 +68,12 @@ async def follow(
         StoreError: No process drives the run (reason ``interrupted``), or the store cannot be read.
     """
     own = store or host.store
-    following = _Following(own, await own.arun(run_info, run_id), after)
+    following = _Following(own, run_id, after)
     with host.notifications.subscribe(run_id) as subscription:
         began, shown = 0.0, ""
         while True:
             try:
+                await following.begin()
                 async for numbered in _events(host, following, subscription.next):
                     shown = ""
                     yield numbered
@@ -94,7 +95,7 @@ async def _events(
     host: RunHost, following: "_Following", next_rows: Callable[[int], Any]
 ) -> AsyncGenerator[Numbered]:
     """The events from where the follower is to the end of the run."""
-    own, run_id = following.store, following.info.id
+    own, run_id = following.store, following.run_id
     read = await own.arun(read_events, run_id, following.after)
     silent = 0
     while True:
@@ -122,14 +123,22 @@ async def _events(
 class _Following:
     """The position of a follower in its run."""
 
-    def __init__(self, store: Store, info: RunInfo, after: int) -> None:
+    def __init__(self, store: Store, run_id: str, after: int) -> None:
         self.after = after
         self.store = store
-        self.info = info
+        self.run_id = run_id
+        self.info: RunInfo | None = None
+
+    async def begin(self) -> RunInfo:
+        """Read the run, once."""
+        if self.info is None:
+            self.info = await self.store.arun(run_info, self.run_id)
+        return self.info
 
     def marked(self, event: Event) -> Event:
-        """The event with its run and speaker."""
-        return replace(event, run=self.info.id, speaker=self.info.speaker)
+        """The event with its run, and its speaker if that was read."""
+        speaker = event.speaker if self.info is None else self.info.speaker
+        return replace(event, run=self.run_id, speaker=speaker)
 
     def new(self, read: RunEvents) -> list[Numbered]:
         """The events of these rows."""
@@ -158,12 +167,13 @@ class _Following:
         """The event with its turn, if it has one."""
         if not isinstance(event, TurnFinished):
             return event
-        placed = await self.store.arun(get_turn, self.info.conversation, event.turn.id or "")
+        conversation = (await self.begin()).conversation
+        placed = await self.store.arun(get_turn, conversation, event.turn.id or "")
         return replace(event, turn=placed.turn)
 
     async def check(self, host: RunHost) -> None:
         """Raise if no process drives the run and none will."""
-        info = await self.store.arun(run_info, self.info.id)
+        info = await self.store.arun(run_info, self.run_id)
         if info.status == "running" and host.queue is None and is_interrupted(info):
             raise StoreError(
                 f"The answer of {info.speaker!r} was interrupted: the process that gave it has ended. "
