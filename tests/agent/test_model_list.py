@@ -43,6 +43,27 @@ def test_a_list_is_read(asker: Asker, name: str, body: Any, expected: list[Model
 
 
 @pytest.mark.parametrize(
+    ("entry", "abilities"),
+    [
+        ({}, None),
+        ({"capabilities": {"image_input": {"supported": True}, "thinking": {"supported": False}}}, {"tools", "pictures"}),
+        ({"capabilities": {"function_calling": True, "vision": False}}, {"tools"}),
+        ({"supported_parameters": ["tools", "reasoning"]}, {"tools", "thinking"}),
+        ({"architecture": {"input_modalities": ["text", "image"]}, "supported_parameters": []}, {"pictures"}),
+        ({"capabilities": [1], "architecture": 7, "supported_parameters": "tools"}, None),
+    ],
+)  # fmt: skip
+def test_abilities_are_those_that_the_provider_reports(
+    asker: Asker, entry: Any, abilities: set[str] | None
+) -> None:
+    with serving(whole({"data": [{"id": "a", **entry}]})) as server:
+        (model,) = asker.list_models(
+            create_provider("openrouter", base_url=server.url, api_key="k")
+        )
+    assert model.abilities == abilities
+
+
+@pytest.mark.parametrize(
     ("name", "first", "target"),
     [
         ("gemini", {"models": [{"name": "models/a"}], "nextPageToken": "t/1"}, "pageToken=t%2F1"),

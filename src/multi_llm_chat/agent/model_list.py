@@ -3,7 +3,9 @@
 Rules:
 1. A list may come in pages, under ``data``, under ``models`` or bare; each page names the next.
 2. What a provider does not report is ``None``: sizes are never guessed.
-3. Pages, their bytes and values, and the models of all pages are limited (``LISTING_LIMITS``).
+3. Abilities are read where the provider reports them: Anthropic and Mistral under ``capabilities``,
+   OpenRouter under ``architecture`` and ``supported_parameters`` (openrouter.ai/docs/models).
+4. Pages, their bytes and values, and the models of all pages are limited (``LISTING_LIMITS``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,6 +16,7 @@ from msgspec import Struct
 
 from multi_llm_chat.data_limits import MEGABYTE, Limits, OverLimit, check_json
 from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.exchange import HttpRequest, hide, request_headers
 from multi_llm_chat.protocol.lenient_json import read_json
@@ -36,11 +39,15 @@ _SIZES: Final = (
 
 
 class ModelInfo(Struct, frozen=True):
-    """A model: the ``id`` by which it is asked for, its name, and its window where the provider reports it."""
+    """A model: the ``id`` by which it is asked for, its name, and what the provider reports about it.
+
+    ``abilities`` are words of ``tools``, ``pictures`` and ``thinking``; None if the provider reports none.
+    """
 
     id: str
     name: str = ""
     context_window: int | None = None
+    abilities: frozenset[str] | None = None
 
 
 class ModelListing:
@@ -124,4 +131,36 @@ def _read(found: Iterable[object]) -> Iterator[ModelInfo]:
             identifier.removeprefix("models/"),
             name if isinstance(name, str) else "",
             next((size for size in sizes if isinstance(size, int) and size > 0), None),
+            _read_abilities(entry),
         )
+
+
+#: Where an entry reports an ability: the key under ``capabilities``, by the ability.
+_CAPABILITIES: Final = {
+    "tools": ("function_calling",),
+    "pictures": ("image_input", "vision"),
+    "thinking": ("thinking", "reasoning"),
+}
+
+
+def _read_abilities(entry: dict[str, Any]) -> frozenset[str] | None:
+    """What the entry reports; None if it reports nothing."""
+    capabilities = as_object(entry.get("capabilities")) or {}
+    parameters = as_list(entry.get("supported_parameters"))
+    modalities = as_list((as_object(entry.get("architecture")) or {}).get("input_modalities"))
+    if not capabilities and parameters is None and modalities is None:
+        return None
+    found = {
+        ability
+        for ability, keys in _CAPABILITIES.items()
+        if any(_is_supported(capabilities.get(key)) for key in keys)
+    }
+    # Anthropic names no capability for tools: all its models take them.
+    found |= {"tools"} if "image_input" in capabilities or "tools" in (parameters or ()) else set()
+    found |= {"thinking"} if "reasoning" in (parameters or ()) else set()
+    found |= {"pictures"} if "image" in (modalities or ()) else set()
+    return frozenset(found)
+
+
+def _is_supported(value: object) -> bool:
+    return value is True or (as_object(value) or {}).get("supported") is True
