@@ -210,3 +210,15 @@ def test_a_rule_without_a_source_that_lets_a_servers_tool_run_is_logged_once(
     (record,) = caplog.records
     assert "names no server" in record.getMessage()
     assert "evil/read_file" in record.getMessage()
+
+
+def test_the_rule_with_a_tools_exact_name_decides_before_patterns() -> None:
+    registry = ToolRegistry(rules={"files/*": "never", "files/read_file": "always"})
+    registry.replace_source(
+        "files", [Tool(name, _run, "", {"type": "object"}) for name in ("read_file", "delete_file")]
+    )
+    assert registry.approval("read_file") == "always"
+    assert registry.approval("delete_file") == "never"
+    registry.set_approval("delete_file", "always")
+    registry.set_rules({"files/*": "ask"})
+    assert registry.approval("read_file") == registry.approval("delete_file") == "ask"

@@ -230,6 +230,18 @@ def test_a_server_that_was_given_up_can_be_started_again(tmp_path: Path) -> None
         assert scene.call("add", first=1, second=1).content == "2"
 
 
+def test_a_running_server_is_started_again_and_removed_alone() -> None:
+    scene = Scene({"first": everyday(), "second": everyday()})
+    with scene.servers:
+        asyncio.run(scene.servers.restart("first"))
+        assert scene.servers.states()[0] == StateChanged("first", "ready")
+        assert scene.call("add", first=1, second=1).content == "2"
+        asyncio.run(scene.servers.remove("first"))
+        assert scene.servers.states() == [StateChanged("second", "ready")]
+        assert "add" not in scene.names()
+        assert scene.call("second_add", first=1, second=2).content == "3"
+
+
 def test_the_time_server_from_the_package_index() -> None:
     if importlib.util.find_spec("mcp_server_time") is None:
         pytest.skip("mcp-server-time is not installed")

@@ -22,8 +22,8 @@ from multi_llm_chat.chat.speakers import Speakers, configured_speakers
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders, program_folders
 from multi_llm_chat.config.keys import Keys
-from multi_llm_chat.config.secrets import open_secrets
-from multi_llm_chat.config.settings import Settings
+from multi_llm_chat.config.secrets import SecretStore, open_secrets
+from multi_llm_chat.config.settings import Approval, Settings
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.runs.leases import LEASE, RunHost, RunQueue, report_unsaved
 from multi_llm_chat.runs.recovery import resume_runs
@@ -95,14 +95,11 @@ class Workspace:
     def tools(self) -> ToolRegistry:
         """The tools; those of MCP servers appear when their server has started."""
         configured = self.settings.tools
-        rules = dict(configured.rules)
-        if configured.approval is not None:
-            rules["*"] = configured.approval
         return ToolRegistry(
             timeout=configured.timeout,
             approve=self._approve,
             disable=configured.disabled,
-            rules=rules,
+            rules=approval_rules(self.settings),
         )
 
     def chat(self, conversation: str | None = None) -> ChatService:
@@ -206,6 +203,10 @@ class Workspace:
             found = ReadServers(problems=(f"{path}: {error}",))
         return ReadServers((*found.servers, *self._own_server()), found.problems)
 
+    def server_tokens(self) -> SecretStore:
+        """Where sign-in tokens of MCP servers are kept."""
+        return open_secrets(self.folders.data / "tokens.json", _TOKENS)
+
     def start_tools(self, **callbacks: Any) -> None:
         """Start the MCP servers; the callbacks are those of ``McpServers``."""
         servers = self._prepared(callbacks)
@@ -280,7 +281,7 @@ class Workspace:
                 "MCP servers need the package mcp. Install it: pip install 'multi_llm_chat[mcp]'"
             )
             return None
-        callbacks.setdefault("tokens", open_secrets(self.folders.data / "tokens.json", _TOKENS))
+        callbacks.setdefault("tokens", self.server_tokens())
         self._servers = McpServers(configured, self.tools, **callbacks)
         return self._servers
 
@@ -293,3 +294,9 @@ class Workspace:
         return (
             ServerSettings("files", sys.executable, arguments, trusted=True),
         )  # our own program
+
+
+def approval_rules(settings: Settings) -> dict[str, Approval]:
+    """The approval rules of the settings; the rule for all other tools comes last."""
+    tools = settings.tools
+    return {**tools.rules, **({} if tools.approval is None else {"*": tools.approval})}

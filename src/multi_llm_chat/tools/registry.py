@@ -80,8 +80,8 @@ class ToolRegistry:
         approve: Asked before tools of the policy ``ask``; without it they do not run.
         allow: Names or patterns (``git_*``) of the only tools that may be offered and run.
         disable: Names or patterns of tools that are neither offered nor run, whenever they come.
-        rules: Approval policies by source and name or pattern (``files/read_*``), which win over what a tool came with; the first
-            match decides.
+        rules: Approval policies by source and name or pattern (``files/read_*``), which win over what a tool came with. A rule
+            with the tool's source and exact name decides, then the first one that matches.
     """
 
     def __init__(
@@ -221,6 +221,12 @@ class ToolRegistry:
         with self._lock:
             self._policies = {**self._policies, self._require(name): approval}
 
+    def set_rules(self, rules: Mapping[str, Approval]) -> None:
+        """Replace the approval rules; what ``set_approval`` has set for single tools is forgotten."""
+        with self._lock:
+            self._rules = dict(rules)
+            self._policies = {}
+
     def is_enabled(self, name: str) -> bool:
         """Whether the tool is offered and may run."""
         if name not in self._entries or name in self._disabled:
@@ -272,8 +278,10 @@ class ToolRegistry:
         return chosen or tool.approval
 
     def _rule_for(self, name: str, tool: Tool) -> tuple[str, Approval] | None:
-        """The first rule that names the tool."""
+        """The rule with the tool's source and exact name, or the first one that matches it."""
         full = f"{tool.source}/{tool.name}"
+        if full in self._rules:
+            return full, self._rules[full]
         return next(
             (
                 (pattern, ruled)

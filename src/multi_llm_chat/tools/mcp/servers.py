@@ -122,8 +122,15 @@ class McpServers:
         wait_for(self._stop())
 
     async def restart(self, server: str) -> None:
-        """Start a server again that was given up."""
+        """Start a server again: one that was given up, or one that runs, which is ended first."""
         await through_portal(self._restart(self._connection(server)))
+
+    async def remove(self, server: str) -> None:
+        """End a server and forget it; its tools are withdrawn."""
+        connection = self._connection(server)
+        await through_portal(connection.stop())
+        self._connections.pop(server, None)
+        self.registry.replace_source(server, [])
 
     async def __aenter__(self) -> "McpServers":
         await self.start()
@@ -235,6 +242,8 @@ class McpServers:
         await asyncio.gather(*(connection.stop() for connection in self._connections.values()))
 
     async def _restart(self, connection: ServerConnection) -> None:
+        if connection.state == "ready":
+            await connection.stop()
         connection.start()
         await connection.settled()
 
