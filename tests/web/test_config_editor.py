@@ -10,7 +10,14 @@ from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import Folders
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Media
-from multi_llm_chat.web.config_editor import add_servers, change_settings
+from multi_llm_chat.web.config_editor import (
+    HIDDEN,
+    add_servers,
+    change_settings,
+    remove_server,
+    replace_server,
+    server_entry,
+)
 from multi_llm_chat.web.routes.conversations import LARGEST_FILE, check_upload
 
 
@@ -63,6 +70,38 @@ def test_servers_are_added_to_existing_ones(folders: Folders):
     assert folders.servers_file.stat().st_mode & 0o077 == 0
     with pytest.raises(UsageError, match="already"):
         add_servers(folders, '{"mcpServers": {"a": {"command": "y"}}}')
+
+
+def test_an_edited_server_keeps_the_secrets_that_the_page_does_not_show(folders: Folders):
+    folders.config.mkdir(parents=True)
+    entry = {
+        "command": "x",
+        "args": ["a"],
+        "env": {"TOKEN": "very secret", "MODE": "fast"},
+        "own": 1,
+    }
+    folders.servers_file.write_text(
+        json.dumps({"mcpServers": {"a": entry, "b": {"command": "y"}}}), encoding="utf-8"
+    )
+    shown = server_entry(folders, "a")
+    assert shown == entry | {"env": {"TOKEN": HIDDEN, "MODE": HIDDEN}}
+    assert shown is not None
+    assert server_entry(folders, "unknown") is None
+    wanted = shown | {"args": ["b"], "env": {"TOKEN": HIDDEN, "MODE": "slow"}}
+    saved = replace_server(folders, "a", json.dumps(wanted))
+    assert saved == entry | {"args": ["b"], "env": {"TOKEN": "very secret", "MODE": "slow"}}
+    kept = json.loads(folders.servers_file.read_text(encoding="utf-8"))
+    assert kept == {"mcpServers": {"a": saved, "b": {"command": "y"}}}
+    for broken in ("no json", "{}", '{"command": "x", "url": "https://x.example"}'):
+        with pytest.raises(UsageError):
+            replace_server(folders, "a", broken)
+    remove_server(folders, "a")
+    assert json.loads(folders.servers_file.read_text(encoding="utf-8")) == {
+        "mcpServers": {"b": {"command": "y"}}
+    }
+    for change in (lambda: remove_server(folders, "a"), lambda: replace_server(folders, "a", "{}")):
+        with pytest.raises(UsageError, match="no server"):
+            change()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"mcpServers": {"odd": {}}}', "no json"])

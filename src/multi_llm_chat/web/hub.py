@@ -19,7 +19,7 @@ from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.council import COUNCIL_PREFIX
 from multi_llm_chat.chat.speakers import Speakers
 from multi_llm_chat.chat.tool_scope import ScopedTools, in_scope, scope_of, scoped
-from multi_llm_chat.chat.workspace import Workspace
+from multi_llm_chat.chat.workspace import Workspace, approval_rules
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
@@ -29,6 +29,7 @@ from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Dec
 from multi_llm_chat.tools.mcp import Elicitation, ElicitationAnswer
 from multi_llm_chat.web.live_conversation import LiveConversation
 from multi_llm_chat.web.markdown import render_markdown
+from multi_llm_chat.web.model_catalogue import ModelCatalogue
 from multi_llm_chat.web.servers import ToolServers
 from multi_llm_chat.web.views import hue_of
 
@@ -48,6 +49,7 @@ class Hub:
 
     def __init__(self, make_workspace: WorkspaceFactory) -> None:
         self.workspace = make_workspace(self._approve)
+        self.catalogue = ModelCatalogue(self.workspace)
         self.servers = ToolServers(self.workspace, self.elicit, self._on_tools_changed)
         self._conversations: dict[str, LiveConversation] = {}
         self._deleted: list[LiveConversation] = []
@@ -188,6 +190,8 @@ class Hub:
         """Read the settings again."""
         workspace = self.workspace
         workspace.settings = read_settings(workspace.folders.config_file)
+        workspace.tools.set_rules(approval_rules(workspace.settings))
+        self.catalogue.forget()
         old = workspace.__dict__.pop("speakers", None)
         if old is not None:
             self._old_speakers.append(old)

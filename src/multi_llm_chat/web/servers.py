@@ -3,10 +3,13 @@
 Rules:
 1. Nothing waits for a server to start; the ``mcp`` package is loaded in a thread.
 2. A server that cannot start is reported in the panel and does not affect the others.
+3. Of each server the last ``MOST_LINES`` lines of its log are kept in memory: its states, its messages and its error output.
 """
 
 import asyncio
 import contextlib
+import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -15,7 +18,13 @@ from msgspec import Struct
 
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 from multi_llm_chat.history.values import Turn
-from multi_llm_chat.tools.mcp import ElicitationCallback, Prompt, ServerEvent, StateChanged
+from multi_llm_chat.tools.mcp import (
+    ElicitationCallback,
+    Prompt,
+    ServerEvent,
+    ServerLogged,
+    StateChanged,
+)
 from multi_llm_chat.tools.registry import ToolListing
 
 if TYPE_CHECKING:
@@ -23,7 +32,23 @@ if TYPE_CHECKING:
 
 #: Until then the page shows a server as starting; its tools are offered once it is ready.
 _START_SECONDS: Final = 10.0
+#: Lines of a server's log, and characters of a line.
+MOST_LINES: Final = 200
+_LONGEST_LINE: Final = 500
 _MISSING: Final = "MCP servers need the package mcp: pip install 'multi_llm_chat[mcp]'"
+
+
+class LogLine(Struct, frozen=True):
+    """A line of a server's log; ``level`` is a state, or the level of a message."""
+
+    at: float
+    level: str
+    text: str
+
+    @property
+    def clock(self) -> str:
+        """The time of day."""
+        return time.strftime("%H:%M:%S", time.localtime(self.at))
 
 
 class ToolGroup(Struct, frozen=True):
@@ -50,6 +75,7 @@ class ToolServers:
         self._elicit = elicit
         self._on_change = on_change
         self._added: list[Any] = []
+        self._logs: dict[str, deque[LogLine]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop: asyncio.AbstractEventLoop | None = None
 
@@ -94,9 +120,22 @@ class ToolServers:
         return [state.server for state in self.states() if state.state == "starting"]
 
     async def restart(self, name: str) -> None:
-        """Restart a server that has failed."""
+        """Start a server again."""
         await self._owner_of(name).restart(name)
         self._on_change()
+
+    async def remove(self, name: str) -> None:
+        """End a server; its tools are withdrawn."""
+        await self._owner_of(name).remove(name)
+        self._on_change()
+
+    def has(self, name: str) -> bool:
+        """Whether there is a server of that name."""
+        return any(state.server == name for state in self.states())
+
+    def log(self, name: str) -> list[LogLine]:
+        """The last lines of a server's log."""
+        return list(self._logs.get(name, ()))
 
     async def prompts(self) -> list[Prompt]:
         """The prompts of all servers that are ready."""
@@ -138,6 +177,7 @@ class ToolServers:
                 self._workspace.tools,
                 elicit=self._elicit,
                 on_event=self._on_event,
+                tokens=self._workspace.server_tokens(),
                 patience=_START_SECONDS,
             )
             self._added.append(servers_added)
@@ -158,8 +198,18 @@ class ToolServers:
         raise UsageError(f"There is no server {name!r}")
 
     def _on_event(self, event: ServerEvent) -> None:
-        """A server or its tools have changed; called in the background loop's thread."""
-        del event
+        """A server or its tools have changed, or it has logged a line; called in the background loop's thread."""
+        match event:
+            case StateChanged():
+                line = LogLine(time.time(), event.state, event.message[:_LONGEST_LINE])
+            case ServerLogged():
+                line = LogLine(time.time(), event.level, str(event.data)[:_LONGEST_LINE])
+            case _:
+                line = None
+        if line is not None:
+            self._logs.setdefault(event.server, deque(maxlen=MOST_LINES)).append(line)
+        if isinstance(event, ServerLogged):
+            return
         if self._loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop is closed
                 self._loop.call_soon_threadsafe(self._on_change)

@@ -18,14 +18,13 @@ from starlette.responses import JSONResponse, Response
 
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.transfer import export_conversations, import_in_batches
-from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
-from multi_llm_chat.web.config_editor import change_settings
 from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.routes.request_context import RequestContext
+from multi_llm_chat.web.routes.tools import RuleBody, set_rule
 from multi_llm_chat.web.tool_questions import DECISIONS
 from multi_llm_chat.web.views import PICTURE_TYPES, Phrase, id_of
 
@@ -183,16 +182,9 @@ async def _decide(context: RequestContext, body: ActionBody) -> None:
 
 def _always_allow(context: RequestContext, tool: str) -> None:
     """Let a tool run without a question from now on, and save it in the settings."""
+    # With its source: a tool of another server may come by the same name.
     source, original = context.hub.workspace.tools.origin(tool)
-
-    def change(document: Any, _settings: Settings) -> None:
-        # With its source: a tool of another server may come by the same name.
-        rules = document.setdefault("tools", {}).setdefault("rules", {})
-        rules[f"{source}/{original}"] = "always"
-
-    change_settings(context.hub.workspace.folders, change)
-    context.hub.workspace.tools.set_approval(tool, "always")
-    context.hub.publish_to_all({"op": "tools"})
+    set_rule(context.hub, RuleBody(f"{source}/{original}", "always"))
 
 
 async def _edit_queued(context: RequestContext, body: ActionBody) -> None:

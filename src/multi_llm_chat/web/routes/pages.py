@@ -34,10 +34,10 @@ from multi_llm_chat.store import (
 )
 from multi_llm_chat.store.conversations import Which
 from multi_llm_chat.web.components import render_components
-from multi_llm_chat.web.estimates import estimate_cost
 from multi_llm_chat.web.guard import COOKIE, DEVICE_COOKIE, read_cookie, sign_in
 from multi_llm_chat.web.history_view import format_money
 from multi_llm_chat.web.hub import ADDRESSEES
+from multi_llm_chat.web.model_catalogue import estimate_cost
 from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext, list_sessions
 from multi_llm_chat.web.templating import LANGUAGES, day_of
 from multi_llm_chat.web.views import PageSnapshot, hue_of

@@ -1,16 +1,26 @@
 """The panel of tools and tool servers, and the prompts of servers."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import msgspec
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
+from multi_llm_chat.chat.workspace import approval_rules
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import Text
-from multi_llm_chat.web.config_editor import add_servers, change_settings
+from multi_llm_chat.web.config_editor import (
+    add_servers,
+    change_settings,
+    remove_server,
+    replace_server,
+)
 from multi_llm_chat.web.routes.request_context import RequestContext
+
+if TYPE_CHECKING:
+    from multi_llm_chat.web.hub import Hub
 
 
 async def panel(request: Request) -> Response:
@@ -75,11 +85,75 @@ class ServerBody(Struct):
 
 
 async def restart(request: Request) -> Response:
-    """Restart a server that has failed."""
+    """Start a server again, and say how that went."""
     context = RequestContext(request)
     context.require_admin()
-    await context.hub.servers.restart((await context.read_body(ServerBody)).server)
+    name = (await context.read_body(ServerBody)).server
+    await context.hub.servers.restart(name)
+    state = next(each for each in context.hub.servers.states() if each.server == name)
+    count = sum(tool.source == name for tool in context.hub.workspace.tools.listing())
+    return JSONResponse({"state": state.state, "message": state.message, "tools": count})
+
+
+class EntryBody(Struct):
+    """The entry of a server in ``mcp.json``; values that the page does not show stay as they are."""
+
+    server: str
+    text: str
+
+
+async def edit(request: Request) -> Response:
+    """Change the entry of a server and start it anew."""
+    context = RequestContext(request)
+    context.require_admin()
+    body = await context.read_body(EntryBody)
+    entry = replace_server(context.hub.workspace.folders, body.server, body.text)
+    if context.hub.servers.has(body.server):
+        await context.hub.servers.remove(body.server)
+    document = msgspec.json.encode({"mcpServers": {body.server: entry}}).decode()
+    context.hub.servers.add(document)
     return JSONResponse({})
+
+
+async def remove(request: Request) -> Response:
+    """End a server and remove it from the settings."""
+    context = RequestContext(request)
+    context.require_admin()
+    name = (await context.read_body(ServerBody)).server
+    remove_server(context.hub.workspace.folders, name)
+    if context.hub.servers.has(name):
+        await context.hub.servers.remove(name)
+    return JSONResponse({})
+
+
+class RuleBody(Struct):
+    """An approval rule: the server and the tool, or a pattern; without a policy the rule is removed."""
+
+    pattern: str
+    approval: Literal["always", "ask", "never", ""] = ""
+
+
+async def rule(request: Request) -> Response:
+    """Set or remove an approval rule, and save it in the settings."""
+    context = RequestContext(request)
+    context.require_admin()
+    set_rule(context.hub, await context.read_body(RuleBody))
+    return JSONResponse({})
+
+
+def set_rule(hub: "Hub", wanted: RuleBody) -> None:
+    """Set or remove an approval rule, here and in the settings."""
+
+    def change(document: Any, _settings: Settings) -> None:
+        rules = document.setdefault("tools", {}).setdefault("rules", {})
+        if wanted.approval:
+            rules[wanted.pattern] = wanted.approval
+        else:
+            rules.pop(wanted.pattern, None)
+
+    hub.workspace.settings = change_settings(hub.workspace.folders, change)
+    hub.workspace.tools.set_rules(approval_rules(hub.workspace.settings))
+    hub.publish_to_all({"op": "tools"})
 
 
 async def prompts(request: Request) -> Response:
