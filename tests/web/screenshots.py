@@ -91,9 +91,12 @@ def take_dialogs(server: RunningServer, page: Page) -> None:
     page.keyboard.press("Escape")
     page.emulate_media(color_scheme="light")
     page.keyboard.press("Control+,")
-    page.locator("#settings .keys").wait_for()
+    page.locator(".providers").wait_for()
+    page.locator("body[data-ready]").wait_for()
     take(page, "settings")
     page.keyboard.press("Escape")
+    page.locator("#composer").wait_for()
+    page.locator("body[data-ready]").wait_for()
     server.add_replies("claude", Say("In short: tasks wait, threads block, processes compute."))
     page.locator(".answer[data-speaker=claude]").last.get_by_role(
         "button", name="Answer again"

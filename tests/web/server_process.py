@@ -32,6 +32,7 @@ from multi_llm_chat.web.server import ServerOptions, make_server
 SPEAKERS = {"gemini": "gemini", "chatgpt": "openai", "claude": "anthropic"}
 
 PATIENCE = 20.0
+TEST_KEY = "test-key-of-no-value"
 
 # Processes are forked from a server that has imported what they need and has no threads or connections.
 _FORKING = multiprocessing.get_context("forkserver")
@@ -102,17 +103,21 @@ def run_server(
     metrics_token: str = "",
     shows_components: bool = False,
     prepare: Callable[[Hub], object] = lambda _hub: None,
+    simulator: Mapping[str, Any] | None = None,
     **limits: Any,
 ) -> Generator[RunningServer]:
-    """Run a server in a thread; its files are below the folder. ``prepare`` is called before it serves, ``limits`` are further options."""
+    """Run a server in a thread; its files are below the folder.
+
+    ``prepare`` is called before it serves, ``simulator`` are settings of the simulator, ``limits`` further options.
+    """
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)
-    with Simulator(script) as simulator:
+    with Simulator(script, **(simulator or {})) as providers:
         chosen = {name: SPEAKERS[name] for name in speakers}
-        folders.config_file.write_text(config + config_of(simulator, chosen), encoding="utf-8")
+        folders.config_file.write_text(config + config_of(providers, chosen), encoding="utf-8")
         keys = Keys(
             folders=folders,
-            environment={"TEST_KEY": "test-key-of-no-value"},
+            environment={"TEST_KEY": TEST_KEY},
             secrets=MemorySecrets(),
             working_folder=folder,
         )
@@ -133,7 +138,7 @@ def run_server(
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:
-            yield RunningServer(hub, access, simulator, listening.getsockname()[1])
+            yield RunningServer(hub, access, providers, listening.getsockname()[1])
         finally:
             server.should_exit = True
             thread.join(PATIENCE)

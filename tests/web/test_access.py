@@ -287,7 +287,7 @@ def test_sessions_are_listed_and_can_be_ended(server: RunningServer):
         assert other.get("/").status_code == 401
         assert one.post("/sessions/end", json={"id": foreign["id"]}).status_code == 400
         assert one.get("/").status_code == 200
-        panel = one.get("/settings").text
+        panel = one.get("/settings/account").text
         assert "This browser" in panel
         assert foreign["id"] not in panel
 
@@ -360,7 +360,7 @@ def test_keys_never_leave_the_server(server: RunningServer):
             ).status_code
             == 200
         )
-        for path in ("/", "/settings", "/people", "/tools", "/export"):
+        for path in ("/", "/settings/models", "/settings/tools", "/models", "/tools", "/export"):
             assert "verysecret" not in visitor.get(path).text
         assert (
             visitor.post("/settings/key", json={"variable": "PATH", "value": "x"}).status_code

@@ -62,18 +62,69 @@ def test_axe_finds_nothing_serious(
     page.locator(".tool.waiting").wait_for()
     page.locator(".answer:not(.live)").wait_for()
     assert findings(page, axe) == []
-    page.keyboard.press("Control+,")
-    page.locator("#settings[open] .keys").wait_for()
-    assert findings(page, axe) == []
-    page.keyboard.press("Escape")
     page.keyboard.press("Control+k")
     assert findings(page, axe) == []
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Tools").click()
     assert findings(page, axe) == []
     page.keyboard.press("Escape")
+    page.get_by_role("button", name="Model of claude").click()
+    page.locator(".model-row").first.wait_for()
+    assert findings(page, axe) == []
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="Instructions and parameters").click()
+    page.locator("#parameters").wait_for()
+    assert findings(page, axe) == []
+    page.keyboard.press("Escape")
     page.get_by_role("button", name="More: gemini").click()
     page.get_by_role("menuitem", name="Copy as Markdown").wait_for()
+    assert findings(page, axe) == []
+
+
+SETTINGS = (
+    "general",
+    "appearance",
+    "models",
+    "personas?new",
+    "personas",
+    "tools",
+    "tools/~",
+    "tools?new",
+    "data",
+    "account",
+)
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize("path", SETTINGS)
+def test_axe_finds_nothing_serious_in_the_settings(
+    server: RunningServer, new_visitor: Callable[..., Visitor], axe: str, path: str
+):
+    @server.tools.tool(approval="ask")
+    def get_weather(city: str) -> str:
+        """The weather."""
+        return city
+
+    del get_weather
+    with server.signed_in_client() as client:
+        assert (
+            client.post(
+                "/settings/persona", json={"name": "sceptic", "speaker": "claude"}
+            ).status_code
+            == 200
+        )
+        assert (
+            client.post(
+                "/settings/group",
+                json={"kind": "councils", "name": "main", "members": ["gemini", "claude"]},
+            ).status_code
+            == 200
+        )
+        client.post("/settings/check", json={"provider": "anthropic"})
+        client.post("/tools/rule", json={"pattern": "files/*", "approval": "ask"})
+    page = new_visitor(bypass_csp=True, reduced_motion="reduce").open(f"/settings/{path}")
+    for each in page.locator("details summary").all():
+        each.click()
     assert findings(page, axe) == []
 
 

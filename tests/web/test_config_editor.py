@@ -143,7 +143,7 @@ def test_saving_a_speaker_keeps_its_chain_of_providers(tmp_path: Path):
     with run_server(tmp_path, config=chain) as server, server.signed_in_client() as visitor:
         file = server.hub.workspace.folders.config_file
         shown = "anthropic → openai"
-        assert f'value="{shown}"' in visitor.get("/settings").text
+        assert f'value="{shown}"' in visitor.get("/settings/models").text
         form = {"name": "team", "provider": shown, "system_prompt": "Be brief."}
         assert visitor.post("/settings/speaker", json=form).status_code == 200
         saved = read_settings(file).speakers["team"]

@@ -15,7 +15,7 @@ ASSETS = Path(multi_llm_chat.web.__file__ or "").parent / "assets"
 def test_the_scripts_pass_the_type_checker(pytestconfig: pytest.Config):
     checker = install_npm_package(pytestconfig, "typescript@5") / ".bin" / "tsc"
     options = "--noEmit --allowJs --checkJs --strict --target es2022 --module esnext --moduleResolution bundler --lib es2023,dom,dom.iterable"
-    entries = (str(ASSETS / "main.js"), str(ASSETS / "components.js"))
+    entries = [str(ASSETS / f"{name}.js") for name in ("main", "components", "settings")]
     command = [str(checker), *options.split(), *entries]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=90)
     assert done.stdout == ""

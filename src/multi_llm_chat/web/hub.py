@@ -208,13 +208,26 @@ class Hub:
             del self._conversations[scope]
             live.log.close()
 
-    def list_speakers(self, addressed: Sequence[str] = ()) -> list[dict[str, Any]]:
-        """All speakers, as pages show them, and whether the next message goes to them; also personas and councils."""
+    def list_speakers(
+        self, addressed: Sequence[str] = (), models: Mapping[str, str] | None = None
+    ) -> list[dict[str, Any]]:
+        """All speakers, as pages show them, and whether the next message goes to them; also personas and councils.
+
+        ``models`` are those that the chat has chosen. ``base`` is the speaker whose provider lists the models to choose from;
+        councils have none.
+        """
         names = self._names
+        personas = self.workspace.settings.personas
         return [
             {
                 "name": name,
-                "model": self._model(name),
+                "model": (models or {}).get(name) or self._model(name),
+                "chosen": (models or {}).get(name, ""),
+                "base": ""
+                if name.startswith(COUNCIL_PREFIX)
+                else personas[name].speaker
+                if name in personas
+                else name,
                 "hue": hue_of(name, names),
                 "is_addressed": name in addressed,
             }

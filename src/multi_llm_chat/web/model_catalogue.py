@@ -22,12 +22,14 @@ from msgspec import Struct
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.chat.planner import configured_prices
+from multi_llm_chat.config.keys import FoundKey
 from multi_llm_chat.errors import MultiLLMChatError
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.metering.model_windows import window_of
 from multi_llm_chat.metering.prices import Price, cost_of
 from multi_llm_chat.metering.token_count import Counter
+from multi_llm_chat.protocol.providers import ProviderRow
 from multi_llm_chat.web.views import hue_of
 
 if TYPE_CHECKING:
@@ -88,6 +90,32 @@ class ProviderListing(Struct, frozen=True):
     def is_refused(self) -> bool:
         """Whether the provider refused the key."""
         return self.error in {"AuthError", "MissingKey"}
+
+
+class ProviderState(Struct, frozen=True):
+    """A provider on the page of models: its key, whether the key works, and the speakers that use it."""
+
+    row: ProviderRow
+    key: FoundKey | None
+    speakers: tuple[str, ...]
+    listing: ProviderListing | None
+    hue: int
+
+    @property
+    def state(self) -> str:
+        """``works``, ``refused``, ``unreachable``, ``unchecked``, or ``missing`` without a key."""
+        if self.listing is None:
+            return "missing" if self.key is None else "unchecked"
+        if self.listing.error == "MissingKey":
+            return "missing"
+        if self.listing.is_refused:
+            return "refused"
+        return "unreachable" if self.listing.error else "works"
+
+    @property
+    def minutes(self) -> int:
+        """Minutes since the key was checked."""
+        return int((time.time() - self.listing.read_at) / 60) if self.listing else 0
 
 
 class ModelCatalogue:

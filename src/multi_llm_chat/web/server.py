@@ -35,7 +35,7 @@ from multi_llm_chat.config.secrets import FileSecrets, SecretStore
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
 from multi_llm_chat.web.access import AccessPolicy, Proxy, is_loopback, read_password, read_secret
 from multi_llm_chat.web.guard import STRANGER_SECONDS, Guard
-from multi_llm_chat.web.routes import conversations, pages, settings, tools
+from multi_llm_chat.web.routes import chat_settings, conversations, pages, settings, tools
 
 if TYPE_CHECKING:
     from multi_llm_chat.web.hub import Hub
@@ -82,6 +82,10 @@ def _routes() -> list[Route | Mount]:
         Route(f"{conversation}/earlier", pages.earlier, methods=get),
         Route(f"{conversation}/source", pages.source, methods=get),
         Route(f"{conversation}/estimate", pages.estimate, methods=get),
+        Route(f"{conversation}/people", chat_settings.people, methods=get),
+        Route(f"{conversation}/parameters", chat_settings.parameters, methods=get),
+        Route(f"{conversation}/parameters", chat_settings.set_parameters, methods=post),
+        Route(f"{conversation}/model", chat_settings.choose_model, methods=post),
         Route(f"{conversation}/events", pages.events, methods=get),
         Route(f"{conversation}/export", conversations.export, methods=get),
         Route(f"{media}/{{position:int}}", conversations.media, methods=get),
@@ -89,7 +93,7 @@ def _routes() -> list[Route | Mount]:
         Route(f"{conversation}/messages", conversations.send_message, methods=post),
         Route(f"{conversation}/{{action}}", conversations.run_action, methods=post),
         Route("/sidebar", pages.sidebar, methods=get),
-        Route("/people", pages.people, methods=get),
+        Route("/models", chat_settings.models, methods=get),
         Route("/find", pages.find, methods=get),
         Route("/export", conversations.export, methods=get),
         Route("/import", conversations.import_file, methods=post),
@@ -97,12 +101,27 @@ def _routes() -> list[Route | Mount]:
         Route("/tools/toggle", tools.toggle, methods=post),
         Route("/tools/add", tools.add, methods=post),
         Route("/tools/restart", tools.restart, methods=post),
+        Route("/tools/edit", tools.edit, methods=post),
+        Route("/tools/remove", tools.remove, methods=post),
+        Route("/tools/rule", tools.rule, methods=post),
         Route("/prompts", tools.prompts, methods=get),
         Route("/prompts", tools.prompt, methods=post),
-        Route("/settings", settings.panel, methods=get),
-        Route("/settings/speaker", settings.speaker, methods=post),
+        Route("/settings", settings.first_page, methods=get),
+        Route("/settings/general", settings.general_page, methods=get),
+        Route("/settings/appearance", settings.appearance_page, methods=get),
+        Route("/settings/models", settings.models_page, methods=get),
+        Route("/settings/personas", settings.personas_page, methods=get),
+        Route("/settings/personas/{name}", settings.personas_page, methods=get),
+        Route("/settings/tools", tools.page, methods=get),
+        Route("/settings/tools/{server}", tools.page, methods=get),
+        Route("/settings/data", settings.data_page, methods=get),
+        Route("/settings/account", settings.account_page, methods=get),
         Route("/settings/general", settings.general, methods=post),
+        Route("/settings/speaker", settings.speaker, methods=post),
         Route("/settings/key", settings.key, methods=post),
+        Route("/settings/check", settings.check, methods=post),
+        Route("/settings/persona", settings.persona, methods=post),
+        Route("/settings/group", settings.group, methods=post),
         Route("/preferences", pages.preferences, methods=post),
         Route("/login", pages.login_page, methods=get),
         Route("/login", pages.login, methods=post),

@@ -84,9 +84,24 @@ class ToolServers:
         self._loop = asyncio.get_running_loop()
         await self._start()
 
-    def add(self, document: str) -> None:
-        """Start more servers in the background."""
-        self._start_task(self._add(document))
+    async def add(self, document: str) -> None:
+        """Start more servers; return when they are listed."""
+        if not await asyncio.to_thread(_load_package):
+            self._workspace.problems.append(_MISSING)
+            return
+        # A heavy dependency that only users of servers need.
+        from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
+
+        added = McpServers(
+            document,
+            self._workspace.tools,
+            elicit=self._elicit,
+            on_event=self._on_event,
+            tokens=self._workspace.server_tokens(),
+            patience=_START_SECONDS,
+        )
+        self._added.append(added)
+        self._start_task(self._start_added(added))
 
     async def stop(self) -> None:
         """Stop the added servers; the workspace stops the configured ones."""
@@ -167,23 +182,8 @@ class ToolServers:
             self._workspace.problems.append(str(error))
         self._on_change()
 
-    async def _add(self, document: str) -> None:
-        if await asyncio.to_thread(_load_package):
-            # A heavy dependency that only users of servers need.
-            from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
-
-            servers_added = McpServers(
-                document,
-                self._workspace.tools,
-                elicit=self._elicit,
-                on_event=self._on_event,
-                tokens=self._workspace.server_tokens(),
-                patience=_START_SECONDS,
-            )
-            self._added.append(servers_added)
-            await servers_added.start()
-        else:
-            self._workspace.problems.append(_MISSING)
+    async def _start_added(self, servers: Any) -> None:
+        await servers.start()
         self._on_change()
 
     @property

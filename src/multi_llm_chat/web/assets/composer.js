@@ -2,6 +2,8 @@
 // @ts-check
 import { attempt, button, byId, element, get, icon, notice, postAction, post, state, trusted, word } from "./page.js";
 import { ask, openMenu } from "./menus.js";
+import { openPicker } from "./picker.js";
+import { openSettings } from "./preferences.js";
 import { toEnd } from "./stream.js";
 
 /** @type {HTMLTextAreaElement} */
@@ -101,18 +103,23 @@ export function openAdd(at) {
     ...Object.entries(groups()).map(([name, members]) => ({ text: name, note: members.join(", "), icon: "people", key: `@${name}`, act: () => address(members) })),
     { text: word("memo_only"), note: word("memo_note"), icon: "memo", checked: isMemo(), act: toggleMemo },
     null,
-    { text: word("new_speaker"), icon: "plus", act: () => /** @type {any} */ (document.querySelector('[data-action="settings"]'))?.click() },
+    { text: word("all_models"), icon: "chip", act: () => openPicker(null, at) },
+    { text: word("new_speaker"), icon: "plus", act: () => openSettings("models") },
   ]);
 }
+/** A model was chosen for a speaker in this chat. @param {string} name */
+export const chosen = async (name) => { await refreshPeople(); if (!addressed().includes(name)) address([...addressed(), name]); text.focus(); };
 /** The speakers have changed. */
 export const refreshPeople = () => attempt(async () => {
   const query = addressed().map((name) => `to=${encodeURIComponent(name)}`).join("&");
-  people.innerHTML = trusted(await (await get(`/people?${query}`)).text());
+  people.innerHTML = trusted(await (await get(`${state.path}/people?${query}`)).text());
   describe();
 });
 people.addEventListener("keydown", (/** @type {any} */ event) => {
-  const step = { ArrowRight: "nextElementSibling", ArrowLeft: "previousElementSibling" }[/** @type {string} */ (event.key)];
-  if (step) { event.preventDefault(); event.target[step]?.focus(); }
+  const step = { ArrowRight: 1, ArrowLeft: -1 }[/** @type {string} */ (event.key)];
+  const all = [...people.querySelectorAll("button")].filter((each) => each.checkVisibility());
+  if (step) { event.preventDefault(); all[all.indexOf(event.target) + step]?.focus(); }
+  if (event.key === "ArrowDown") { event.preventDefault(); event.target.parentElement.querySelector(".chip-more")?.click(); }
 });
 
 async function send() {
@@ -192,7 +199,7 @@ for (const kind of ["dragover", "dragleave", "drop"]) {
 /** @typedef {{ label: string, note?: string, hue?: string, choose: () => void }} Choice */
 /** @type {Choice[]} */
 let choices = [];
-let chosen = 0;
+let selected = 0;
 /** @type {any[] | null} */
 let prompts = null;
 
@@ -214,7 +221,7 @@ const COMMANDS = {
   stop: () => void attempt(() => postAction("stop")),
   memo: toggleMemo,
   export: () => location.assign(`${state.path}/export?form=markdown`),
-  settings: () => /** @type {any} */ (document.querySelector('[data-action="settings"]'))?.click(),
+  settings: () => openSettings(),
   search: () => /** @type {any} */ (document.querySelector('[data-action="search"]'))?.click(),
 };
 
@@ -249,7 +256,7 @@ function findChoices() {
 
 function showMenu() {
   choices = findChoices();
-  chosen = 0;
+  selected = 0;
   drawMenu();
 }
 function drawMenu() {
@@ -258,14 +265,14 @@ function drawMenu() {
     const item = element("li");
     item.id = `choice-${at}`;
     item.setAttribute("role", "option");
-    item.setAttribute("aria-selected", String(at === chosen));
+    item.setAttribute("aria-selected", String(at === selected));
     if (choice.hue !== undefined) item.append(element("span", `sign tiny hue-${choice.hue}`, icon(choice.hue, 14, "sign")));
     item.append(element("b", "", choice.label), element("small", "", choice.note ?? ""));
     item.onmousedown = (/** @type {Event} */ event) => { event.preventDefault(); choose(at); };
     return item;
   }));
   if (menu.hidden) text.removeAttribute("aria-activedescendant");
-  else { text.setAttribute("aria-activedescendant", `choice-${chosen}`); menu.children[chosen].scrollIntoView({ block: "nearest" }); }
+  else { text.setAttribute("aria-activedescendant", `choice-${selected}`); menu.children[selected].scrollIntoView({ block: "nearest" }); }
 }
 /** @param {number} at */
 function choose(at) {
@@ -289,11 +296,11 @@ text.addEventListener("keydown", (event) => {
   if (choices.length) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
-      chosen = (chosen + (event.key === "ArrowDown" ? 1 : choices.length - 1)) % choices.length;
+      selected = (selected + (event.key === "ArrowDown" ? 1 : choices.length - 1)) % choices.length;
       drawMenu();
       return;
     }
-    if (event.key === "Enter" || event.key === "Tab") { event.preventDefault(); choose(chosen); return; }
+    if (event.key === "Enter" || event.key === "Tab") { event.preventDefault(); choose(selected); return; }
   }
   if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); void send(); }
   if (event.key === "ArrowUp" && !text.value) {

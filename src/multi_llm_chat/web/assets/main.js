@@ -7,6 +7,8 @@ import * as composer from "./composer.js";
 import * as menus from "./menus.js";
 import * as sidebar from "./sidebar.js";
 import * as panels from "./panels.js";
+import * as picker from "./picker.js";
+import { openSettings, setTheme } from "./preferences.js";
 
 /** The Markdown of a message or an answer. @param {HTMLElement} at @returns {string | Promise<string>} */
 function sourceOf(at) {
@@ -62,10 +64,10 @@ const mainMenu = (at) => menus.openMenu(at, [
   { text: word("import"), icon: "import", act: sidebar.pickImport },
   { text: word("export_all"), icon: "download", act: () => location.assign("/export?form=json") },
   null,
-  ...menus.themes((theme) => void panels.setTheme(theme)),
+  ...menus.themes((theme) => void setTheme(theme)),
   null,
   { text: word("all_commands"), icon: "command", key: "Ctrl K", act: () => panels.openFinder(COMMANDS(), "> ") },
-  { text: word("settings"), icon: "settings", key: "Ctrl ,", act: () => void panels.openSettings() },
+  { text: word("settings"), icon: "settings", key: "Ctrl ,", act: () => openSettings() },
 ]);
 
 const isNarrow = () => matchMedia("(width < 900px)").matches;
@@ -126,6 +128,9 @@ const ACTIONS = {
   address: composer.toggle,
   memo: composer.toggleMemo,
   "add-menu": composer.openAdd,
+  "pick-model": (at) => picker.openPicker(at.previousElementSibling, at),
+  "filter-models": picker.filterBy,
+  parameters: picker.openParameters,
   attach: composer.pick,
   try: tryIt,
   earlier,
@@ -141,12 +146,10 @@ const ACTIONS = {
   "toggle-sidebar": toggleSidebar,
   view: setView,
   tools: panels.openTools,
-  settings: panels.openSettings,
+  settings: (at) => openSettings(at.dataset.page),
   "close-dialog": (at) => at.closest("dialog").close(),
   "toggle-tool": panels.toggleTool,
   "restart-server": panels.restartServer,
-  "new-link": panels.newLink,
-  logout: panels.logout,
 };
 document.addEventListener("click", (event) => {
   const at = /** @type {HTMLElement} */ (event.target).closest?.("[data-action]");
@@ -162,10 +165,10 @@ const COMMANDS = () => [
   { label: word("command_retry"), note: "", icon: "again", act: () => void attempt(() => postAction("retry")) },
   { label: word("memo_only"), note: "", icon: "memo", act: composer.toggleMemo },
   { label: word("tools"), note: "", icon: "tools", act: panels.openTools },
-  { label: word("settings"), note: "Ctrl ,", icon: "settings", act: () => void panels.openSettings() },
+  { label: word("settings"), note: "Ctrl ,", icon: "settings", act: () => openSettings() },
   { label: word("import"), note: "", icon: "import", act: sidebar.pickImport },
   ...sidebar.exports(state.path).slice(0, 1).map(({ text, act }) => ({ label: text, note: "", icon: "download", act })),
-  ...menus.themes((theme) => void panels.setTheme(theme)).map(({ text, act }) => ({ label: `${word("theme")}: ${text}`, note: "", icon: "theme", act })),
+  ...menus.themes((theme) => void setTheme(theme)).map(({ text, act }) => ({ label: `${word("theme")}: ${text}`, note: "", icon: "theme", act })),
 ];
 
 /** @type {Record<string, () => void>} */
@@ -173,7 +176,7 @@ const KEYS = {
   "ctrl+k": () => panels.openFinder(COMMANDS()),
   "ctrl+j": () => byId("text").focus(),
   "ctrl+shift+f": () => panels.openFinder(COMMANDS()),
-  "ctrl+,": () => void panels.openSettings(),
+  "ctrl+,": () => openSettings(),
   "alt+n": () => location.assign("/"),
   "alt+arrowup": lastAnswer,
   f6: () => answers.moveRegion(1),
@@ -202,6 +205,7 @@ document.addEventListener("keydown", (event) => {
 let planned = 0;
 listeners.list = () => { clearTimeout(planned); planned = setTimeout(() => void sidebar.refresh(), 100); };
 listeners.tools = () => void panels.refreshTools();
+picker.listeners.chosen = composer.chosen;
 listeners.people = () => void composer.refreshPeople();
 listeners.total = () => void attempt(async () => {
   composer.refreshPrice();

@@ -1,4 +1,4 @@
-// The tools, the settings, and the finder: one field for chats, messages and commands.
+// The tools, and the finder: one field for chats, messages and commands.
 // @ts-check
 import { attempt, byId, element, get, icon, notice, post, trusted, word } from "./page.js";
 import { visit } from "./stream.js";
@@ -18,48 +18,15 @@ export const toggleTool = (box) => attempt(() => post("/tools/toggle", { names: 
 /** @param {any} button */
 export const restartServer = (button) => attempt(() => post("/tools/restart", { server: button.closest("details").dataset.server }));
 
-// Settings.
-
-const settings = byId("settings");
-const drawSettings = async () => { settings.querySelector(".inside").innerHTML = trusted(await (await get("/settings")).text()); };
-export const openSettings = () => attempt(async () => {
-  await drawSettings();
-  if (!settings.open) settings.showModal();
-});
-/** @param {string} theme */
-export const setTheme = (theme) => attempt(async () => {
-  await post("/preferences", { theme });
-  document.documentElement.dataset.theme = theme;
-  byId("contrast").media = { auto: "(prefers-contrast: more)", contrast: "all" }[theme] ?? "not all";
-});
-settings.addEventListener("change", (/** @type {any} */ event) => attempt(async () => {
-  const name = event.target.dataset.preference;
-  if (name === "theme") await setTheme(event.target.value);
-  if (name === "language") { await post("/preferences", { language: event.target.value }); location.reload(); }
-}));
-
-/** @type {Record<string, string>} */
-const FORMS = { "add-server": "/tools/add", general: "/settings/general", speaker: "/settings/speaker", key: "/settings/key", session: "/sessions/end" };
 document.addEventListener("submit", (/** @type {any} */ event) => {
-  const kind = event.target.dataset.form;
-  if (!kind) return;
+  if (event.target.dataset.form !== "add-server") return;
   event.preventDefault();
   void attempt(async () => {
-    const body = Object.fromEntries(new FormData(event.target));
-    if (event.submitter?.value === "remove") body.remove = /** @type {any} */ (true);
-    await post(FORMS[kind], body);
+    await post("/tools/add", Object.fromEntries(new FormData(event.target)));
     notice(word("saved"));
-    if (kind === "add-server") await refreshTools();
-    else if (settings.open) await drawSettings();
+    await refreshTools();
   });
 });
-
-export const newLink = () => attempt(async () => {
-  const { link } = await (await post("/link", {})).json();
-  await navigator.clipboard.writeText(link).catch(() => undefined);
-  notice(`${word("link_copied")} ${link}`);
-});
-export const logout = () => attempt(async () => { await post("/logout", {}); location.assign("/login"); });
 
 // The finder. Text after ">" are commands only.
 

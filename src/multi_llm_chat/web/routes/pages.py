@@ -1,7 +1,7 @@
 """Pages, the fragments that are reloaded, the stream of changes, signing in, and probes."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from multi_llm_chat.web.guard import COOKIE, DEVICE_COOKIE, read_cookie, sign_in
 from multi_llm_chat.web.history_view import format_money
 from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.model_catalogue import estimate_cost
+from multi_llm_chat.web.routes.chat_settings import chosen_models, describe_parameters
 from multi_llm_chat.web.routes.request_context import THEMES, VIEWS, RequestContext, list_sessions
 from multi_llm_chat.web.templating import LANGUAGES, day_of
 from multi_llm_chat.web.views import PageSnapshot, hue_of
@@ -85,6 +86,7 @@ async def _page(
     spent = await _total(context, conversation) if title else Total()
     hub = context.hub
     addressed = hub.addressees(own)
+    chosen = chosen_models(live.service.own_settings)
     tools = hub.servers.groups()
     html = await asyncio.to_thread(
         context.renderer.render,
@@ -93,9 +95,10 @@ async def _page(
         title=title,
         snapshot=snapshot,
         **_list_values(context, listing, "open"),
-        people=hub.list_speakers(addressed),
+        people=hub.list_speakers(addressed, chosen),
+        parameters=describe_parameters(context, live.service.own_settings),
         groups=hub.workspace.settings.groups,
-        price=estimate_text(context, live, addressed),
+        price=estimate_text(context, live, addressed, chosen),
         tools=tools,
         tool_count=sum(group.enabled for group in tools),
         view=context.view,
@@ -198,14 +201,23 @@ async def estimate(request: Request) -> Response:
     """What the next message costs, if it goes to these speakers."""
     context = RequestContext(request)
     live = await context.open_conversation()
-    names = [name for name in request.query_params.getlist("to") if name in live.service.names]
-    return JSONResponse({"text": estimate_text(context, live, names)})
+    known = (*live.service.names, *context.hub.workspace.speakers.further)
+    names = [name for name in request.query_params.getlist("to") if name in known]
+    models = chosen_models(live.service.own_settings)
+    if model := request.query_params.get("model", ""):
+        models |= dict.fromkeys(names, model)
+    return JSONResponse({"text": estimate_text(context, live, names, models)})
 
 
-def estimate_text(context: RequestContext, live: "LiveConversation", names: Sequence[str]) -> str:
+def estimate_text(
+    context: RequestContext,
+    live: "LiveConversation",
+    names: Sequence[str],
+    models: Mapping[str, str],
+) -> str:
     """What the next message costs in words; empty if it is not known."""
     translations = context.translations
-    found = estimate_cost(context.hub.workspace, live.service.turns, names)
+    found = estimate_cost(context.hub.workspace, live.service.turns, names, models)
     if found.is_free:
         return translations.text("costs_nothing")
     if found.cost is None:
@@ -434,14 +446,6 @@ async def preferences(request: Request) -> Response:
     if wanted.language in LANGUAGES:
         response.set_cookie("mlc_language", wanted.language, max_age=10**8, samesite="strict")
     return response
-
-
-async def people(request: Request) -> Response:
-    """The speakers, and which of them are addressed."""
-    context = RequestContext(request)
-    names = request.query_params.getlist("to")
-    speakers = context.hub.list_speakers(names)
-    return HTMLResponse(context.renderer.render("people.html", people=speakers))
 
 
 async def health(request: Request) -> Response:

@@ -1,23 +1,26 @@
-"""The panel of tools and tool servers, and the prompts of servers."""
+"""Tools and tool servers: the panel in a chat, the page of the settings, and the prompts of servers."""
 
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from multi_llm_chat.chat.workspace import approval_rules
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.values import Text
+from multi_llm_chat.history.values import JsonObject, Text
 from multi_llm_chat.web.config_editor import (
     add_servers,
     change_settings,
     remove_server,
     replace_server,
+    server_entry,
 )
 from multi_llm_chat.web.routes.request_context import RequestContext
+from multi_llm_chat.web.routes.settings import render_page
+from multi_llm_chat.web.views import address_of, id_of
 
 if TYPE_CHECKING:
     from multi_llm_chat.web.hub import Hub
@@ -33,6 +36,41 @@ async def panel(request: Request) -> Response:
         is_admin=context.access.is_admin(context.user),
     )
     return HTMLResponse(html)
+
+
+async def page(request: Request) -> Response:
+    """The servers and their tools; the address names the server that is shown."""
+    context = RequestContext(request)
+    hub = context.hub
+    groups = hub.servers.groups()
+    wanted = request.path_params.get("server")
+    name = groups[0].source if wanted is None and groups else id_of(wanted or "")
+    shown = next((each for each in groups if each.source == name), None)
+    if wanted is not None and shown is None:
+        return RedirectResponse("/settings/tools", 303)
+    entry = server_entry(hub.workspace.folders, name) if name else None
+    rules = hub.workspace.settings.tools.rules
+    return render_page(
+        context,
+        "tools",
+        groups=groups,
+        shown=shown,
+        is_new="new" in request.query_params or not groups,
+        entry=msgspec.json.format(msgspec.json.encode(entry)).decode() if entry else "",
+        place=_place(entry),
+        log=hub.servers.log(name) if name else [],
+        rules=rules,
+        address=address_of,
+        problems=hub.workspace.problems,
+    )
+
+
+def _place(entry: JsonObject | None) -> str:
+    """Where a server runs: its program, or its address without what may be secret."""
+    if not entry:
+        return ""
+    url = str(entry.get("url") or entry.get("serverUrl") or "")
+    return url.partition("?")[0] or str(entry.get("command", ""))
 
 
 class ToggleBody(Struct):
@@ -72,7 +110,7 @@ async def add(request: Request) -> Response:
     context.require_admin()
     added = await context.read_body(AddServersBody)
     names = add_servers(context.hub.workspace.folders, added.text)
-    context.hub.servers.add(added.text)
+    await context.hub.servers.add(added.text)
     return JSONResponse({"servers": names})
 
 
@@ -111,7 +149,7 @@ async def edit(request: Request) -> Response:
     if context.hub.servers.has(body.server):
         await context.hub.servers.remove(body.server)
     document = msgspec.json.encode({"mcpServers": {body.server: entry}}).decode()
-    context.hub.servers.add(document)
+    await context.hub.servers.add(document)
     return JSONResponse({})
 
 
