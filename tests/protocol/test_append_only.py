@@ -306,7 +306,7 @@ def test_ant_46_tools_are_added_and_removed_by_a_message():
     request = written(turns, "anthropic", model=TAKES_CHANGES, tools=[tool("look")])
     first = declared(request)
     expected: list[tuple[str, str]] = []
-    offers = [
+    offers: list[tuple[list[str], list[tuple[str, str]]]] = [
         (["look", "find"], [("tool_addition", "find")]),
         (["look", "find"], []),
         (["find", "list"], [("tool_addition", "list"), ("tool_removal", "look")]),

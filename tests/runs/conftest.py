@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import psycopg
@@ -62,7 +63,7 @@ def new_scene(
 ) -> Callable[..., Scene]:
     """Makes conversations that have not begun."""
 
-    def make(**settings: float) -> Scene:
+    def make(**settings: Any) -> Scene:
         ledger = tmp_path / f"ledger-{uuid4().hex}"
         return Scene(new_place(), model.base_url("openai-chat"), str(ledger), **settings)
 
