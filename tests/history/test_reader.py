@@ -10,6 +10,7 @@ from tests.strategies.histories import nasty_histories
 from multi_llm_chat import Media, Text, Thinking, ToolCall, ToolResult, Turn, UsageError
 from multi_llm_chat.compat.history_text import normalize_history_turns, validate_history_entry
 from multi_llm_chat.history import Extras, Native, Origin
+from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.reader import read_history, read_turn
 from multi_llm_chat.history.writer import write_history
 
@@ -241,3 +242,14 @@ def test_one_turn_in_one_turn_out_and_every_call_has_an_id(history: list[Any]):
 def test_a_type_that_is_no_text_is_kept_as_a_native_part():
     turns = read_history([{"role": "user", "content": {"type": ["text", None]}}])
     assert [type(part) for part in turns[0].parts] == [Native]
+
+
+@given(history=nasty_histories)
+def test_a_turn_is_read_the_same_with_and_without_further_fields(history: list[Any]):
+    """Turns in the form that we write ourselves are read on a shorter way."""
+    further: list[Any] = []
+    for turn in history:
+        entry = as_object(turn)
+        is_short = entry is not None and len(entry) == 2 and "content" in entry
+        further.append({**(entry or {}), "meta": {}} if is_short else turn)
+    assert read_history(further) == read_history(history)

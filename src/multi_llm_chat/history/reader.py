@@ -14,6 +14,8 @@ Rules:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
+import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
@@ -71,10 +73,67 @@ def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn
     entry = as_object(value)
     if entry is None:
         return Turn(role="system", unreadable=f"not a turn: {type(value).__name__}")
-    role, content = entry.get("role"), entry.get("content")
-    if type(content) is str and len(entry) == 2 and role in _PLAIN_ROLES:
-        return Turn(cast(str, role), (Text(content),) if content else ())
+    if len(entry) == 2:
+        role, content = entry.get("role"), entry.get("content")
+        if type(content) is str and role in _PLAIN_ROLES:
+            return Turn(cast(str, role), (Text(content),) if content else ())
+        if type(content) is list and (turn := _read_own_form(entry, content)) is not None:  # pyright: ignore[reportUnknownArgumentType]
+            return turn
     return _read_entry(entry, index, strict)
+
+
+# The form in which we write texts, calls and results ourselves: most histories have no other, and msgspec reads it at once.
+
+
+class _WrittenText(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
+    content: str
+
+
+class _WrittenArguments(Struct, forbid_unknown_fields=True, gc=False):
+    name: str
+    arguments: JsonObject
+    tool_call_id: str
+
+
+class _WrittenCall(Struct, tag_field="type", tag="tool_call", forbid_unknown_fields=True, gc=False):
+    content: _WrittenArguments
+
+
+class _WrittenResult(
+    Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False
+):
+    name: str
+    content: Any
+    tool_call_id: str
+
+
+class _WrittenTurn(Struct, forbid_unknown_fields=True, gc=False):
+    role: str
+    content: list[_WrittenText | _WrittenCall | _WrittenResult]
+
+
+def _read_own_form(entry: JsonObject, content: list[object]) -> Turn | None:
+    """Read a turn of texts, calls and results as we write them; None if it has any other form."""
+    first = content[0] if content else None
+    if type(first) is not dict or "content" not in first:
+        return None
+    try:
+        written = msgspec.convert(entry, _WrittenTurn)
+    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a lone surrogate
+        return None
+    role = written.role
+    parts: list[Part] = []
+    for part in written.content:
+        if type(part) is _WrittenCall:
+            call = part.content
+            parts.append(ToolCall(call.name, call.arguments, call.tool_call_id))
+        elif type(part) is _WrittenResult:
+            parts.append(ToolResult(part.name, part.content, part.tool_call_id))
+        elif role == "tool":  # words in a tool turn are a result
+            return None
+        else:
+            parts.append(Text(cast(_WrittenText, part).content))
+    return Turn(ROLE_ALIASES.get(role, role), tuple(parts)) if role.strip() else None
 
 
 def _read_entry(entry: JsonObject, index: int | None, strict: bool) -> Turn:

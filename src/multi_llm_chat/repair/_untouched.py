@@ -46,9 +46,13 @@ def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
     look, speaker = _Look(target), target.speaker
     placed: list[Placed] = []
     for index, turn in enumerate(turns):
-        if not look.passes(turn):
+        role, parts = turn.role, turn.parts
+        if len(parts) == 1 and type(parts[0]) is Text and role != "tool":
+            passes = look.says(turn, parts[0])  # most turns are words
+        else:
+            passes = look.passes(turn)
+        if not passes:
             return None
-        role = turn.role
         if role != speaker and role not in RESERVED_ROLES:
             turn = Turn(speaker, turn.parts, turn.id, turn.created_at, turn.model, turn.meta)
         placed.append((index, turn))
@@ -74,6 +78,17 @@ class _Look:
         if self.characters is not None:
             self.characters = len(whole)
         return not self._waiting and clean_text(whole) is whole
+
+    def says(self, turn: Turn, part: Text) -> bool:
+        """Whether a turn of words may stay, provided that they are clean."""
+        text = part.content
+        if self._waiting or turn.unreadable is not None or not text or text.isspace():
+            return self.passes(turn)
+        if part.extras is not None and not self._target.issued(part.extras.origin):
+            return False
+        self._strings.append(text)
+        role = turn.role
+        return role == "user" or role == "system" or self._target.owns(turn)
 
     def passes(self, turn: Turn) -> bool:
         """Whether the turn may stay, provided that its strings are clean."""
@@ -130,9 +145,13 @@ class _Look:
                 return False
             strings += (call.name, call.tool_call_id)
             for key, value in call.arguments.items():
-                if type(key) is not str or clean_json(value, 1) is not value:
+                if type(key) is not str:
                     return False
                 strings.append(key)
+                if type(value) is str:
+                    strings.append(value)
+                elif clean_json(value, 1) is not value:
+                    return False
         return True
 
     def _answers(self, turn: Turn) -> bool:

@@ -27,7 +27,7 @@ def frame(
     placed: Sequence[Placed], target: Target, notes: list[Note], before: Sequence[Turn] = ()
 ) -> list[Placed]:
     """The turns of one whole request; ``before`` are the last turns of what was sent before, and open the result."""
-    if target.system == "leading":
+    if target.system == "leading" and any(turn.role == "system" for _, turn in placed):
         placed = list(_system_first(placed, notes, leading=not before))
     body = _bridged([*[(None, turn) for turn in before], *placed], target, notes)
     head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))

@@ -122,7 +122,9 @@ def encode(draft: RequestDraft) -> Encoded:
 def _container(draft: RequestDraft, turns: Sequence[Turn]) -> str:
     """The id of the container in which code of this conversation ran last (ANT-48)."""
     for turn in reversed(turns):
-        kept = as_object(turn.meta.get("container")) or {}
+        if "container" not in turn.meta:
+            continue
+        kept = as_object(turn.meta["container"]) or {}
         place = Origin(as_text(kept.get("provider")), as_text(kept.get("endpoint")))
         if kept and draft.target is not None and draft.target.issued(place):
             return as_text(kept.get("id"))

@@ -254,7 +254,9 @@ class MessageWriter:
         parts = turn.parts
         if len(parts) == 1 and type(parts[0]) is Text and parts[0].extras is None:
             return parts[0].content
-        blocks = self._blocks(_led(parts), role, at)
+        if parts and type(parts[-1]) is Thinking:
+            parts = _led(parts)
+        blocks = self._blocks(parts, role, at)
         if len(blocks) == 1 and blocks[0]["type"] == "text" and len(blocks[0]) == 2:
             return blocks[0]["text"]
         return blocks
@@ -327,7 +329,8 @@ class MessageWriter:
         return block if block["type"] == "text" else block | fields
 
     def _result(self, part: ToolResult) -> JsonObject:
-        text, media = split_result(part.content)
+        content = part.content
+        text, media = (content, ()) if type(content) is str else split_result(content)
         block: JsonObject = {
             "type": "tool_result",
             "tool_use_id": part.tool_call_id,
