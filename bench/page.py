@@ -282,6 +282,23 @@ _HEADLINE = (
 _BEGIN, _END = "<!-- benchmarks: written by bench.page -->", "<!-- end of benchmarks -->"
 
 
+def _caching(found: Body) -> Iterator[str]:
+    """What the input costs, as the provider charges for it."""
+    names = list(dict.fromkeys(name for cells in found.values() for name in cells))
+    yield from [
+        "## Prompt caches",
+        "",
+        "What the input of a conversation costs with each library's defaults, divided by the least that the same requests can cost (`multi_llm_chat.testing.bill`, `least_bill`): an agent with thirty rounds of one tool, and a chat of twenty exchanges. 1 is everything cached that can be; – is not offered, or did not end within a minute here.",
+        "",
+        f"| | {' | '.join(names)} |",
+        f"|---|{'---:|' * len(names)}",
+    ]
+    for scenario, cells in found.items():
+        figures = [cells.get(name, "") for name in names]
+        shown = ["–" if isinstance(each, str) else f"x{each:.2f}" for each in figures]
+        yield f"| {scenario} | {' | '.join(shown)} |"
+
+
 def _headline(peers: Body, compared: Body) -> list[str]:
     """Contenders in rows; a vendor whose format the column is not about has no figure there."""
     outcomes = outcomes_of(compared)
@@ -348,6 +365,8 @@ def write(folder: Path = PAGE) -> None:
         drawn = bars("Requests that the provider would accept", "percent", values, log=False)
         (folder / "accepted.svg").write_text(drawn, encoding="utf-8")
         lines += ["", *_compare(compared)]
+        if "caching" in compared:
+            lines += ["", *_caching(compared["caching"])]
     if peers is not None:
         _pictures(peers, folder)
         lines += ["", *_peers(peers, folder)]

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import Struct
 
 from bench import page, summary
+from bench.compare import caching
 from bench.compare.cases import CASES, Case
 from bench.peers.environments import OURS, PEERS, make, versions
 from bench.peers.field import AGENTS, Contestant, field
@@ -165,12 +166,13 @@ def main() -> int:
     before = summary.read(file) if told.contenders else None  # the others stay as they were
     summary.write(file, summary.of_comparison(raw, before))
     page.write()
+    costly = caching.main() if not told.contenders else 0
     ours = [one for one in outcomes.get("ours", []) if one.outcome != "accepted" or one.lost]
     for one in ours:
         print(f"ours: {one}", file=sys.stderr)
     if unknown:
         print(f"rules that docs/rules.md does not know: {unknown}", file=sys.stderr)
-    return 1 if ours or unknown else 0
+    return 1 if ours or unknown or costly else 0
 
 
 if __name__ == "__main__":

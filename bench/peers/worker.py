@@ -91,6 +91,12 @@ async def agent(contender: Any, told: dict[str, Any]) -> dict[str, float]:
     return {}
 
 
+async def chat(contender: Any, told: dict[str, Any]) -> dict[str, float]:
+    """A conversation, one question after the other."""
+    _same(await contender.chat(told["questions"]), told["expected"])
+    return {}
+
+
 async def append(contender: Any, told: dict[str, Any]) -> dict[str, float]:
     """Save one message after the other in a file."""
     _same(await contender.append(told["file"], told["count"]), told["count"])
@@ -134,7 +140,7 @@ async def hold(contender: Any, told: dict[str, Any]) -> dict[str, float]:
     return {"bytes": held}
 
 
-TASKS = {"text": text, "calls": calls, "ask": ask, "agent": agent, "append": append, "hold": hold}
+TASKS = {"text": text, "calls": calls, "ask": ask, "agent": agent, "chat": chat, "append": append, "hold": hold}  # fmt: skip
 NEEDS = {"hold": "text"}
 
 

@@ -62,6 +62,13 @@ class Contender:
         reply = await agent.ainvoke({"messages": HISTORY}, {"recursion_limit": 500})
         return str(reply["messages"][-1].text)
 
+    async def chat(self, questions: list[str]) -> str:
+        messages: list[Any] = []
+        for question in questions:
+            messages.append(HumanMessage(question))
+            messages.append(await self._model.ainvoke(messages))
+        return str(messages[-1].text)
+
 
 def _messages(turn: Any) -> list[Any]:
     role, parts = translation.role_of(turn), translation.parts_of(turn)

@@ -92,6 +92,14 @@ class Contender:
         reply = await litellm.acompletion(messages=native, **offered, **self._settings)
         return reply.choices[0].message.content
 
+    async def chat(self, questions: list[str]) -> str:
+        messages: list[Any] = []
+        for question in questions:
+            messages.append({"role": "user", "content": question})
+            reply = await litellm.acompletion(messages=messages, **self._settings)
+            messages.append(reply.choices[0].message.model_dump(exclude_none=True))
+        return messages[-1]["content"]
+
 
 def _of(item: Any, name: str) -> Any:
     return item.get(name) if isinstance(item, dict) else getattr(item, name)

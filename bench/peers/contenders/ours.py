@@ -6,6 +6,7 @@ from typing import Any
 
 from multi_llm_chat import ToolRegistry, create_provider, execute_with_tools
 from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.events import TextDelta, ToolCallEnd
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Turn
@@ -56,6 +57,14 @@ class Contender:
         limits = LoopLimits(iterations=100)
         result = await execute_with_tools(self._provider, HISTORY, tools, limits=limits)
         return result.final_text
+
+    async def chat(self, questions: list[str]) -> str:
+        said: list[str] = []
+        async with ChatService([self._provider], store=":memory:") as service:
+            for question in questions:
+                events = service.process_message(question)
+                said = [event.text async for event in events if isinstance(event, TextDelta)]
+        return "".join(said)
 
     async def append(self, file: str, count: int) -> int:
         with open_store(file) as store:

@@ -116,6 +116,15 @@ class Contender:
         )
         return reply.output
 
+    async def chat(self, questions: list[str]) -> str:
+        agent = Agent(self._model, model_settings={"max_tokens": 4096})
+        history: Any = None
+        said = ""
+        for question in questions:
+            reply = await agent.run(question, message_history=history)
+            history, said = reply.all_messages(), reply.output
+        return said
+
 
 def _message(turn: Any) -> Any:
     role, parts = translation.role_of(turn), translation.parts_of(turn)
