@@ -9,7 +9,7 @@ Rules:
 4. ``lost_behind``: the answer, sent back in the next request, still has every string that its provider takes back.
 
 The normal form: null is absent; a text stands for a list of one text; neighbours of one role are one message; arguments
-are compared as values; texts next to each other are one, with a blank line between; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
+are compared as values; texts next to each other are one, with a blank line between, in results a line break; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
 ``thought: false``, ``detail: auto``, the ``index`` of a call and reasoning that is said twice are absent; ``image_url`` is an
 object and ``input_audio`` a text, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
 """
@@ -469,15 +469,13 @@ def _content_form(form: Json) -> Json:
         form["image_url"] = {"url": form["image_url"]}
     if form.get("type") == "input_audio" and isinstance(form.get("input_audio"), dict):
         form["input_audio"] = form["input_audio"].get("data")
-    for key in ("content", "output"):
+    is_result = form.get("type") == "tool_result" or form.get("role") == "tool"
+    for key, is_joined in (("content", is_result), ("output", True)):
         if isinstance(form.get(key), list):
             form[key] = list(_joined(map(_text_form, form[key])))
-            if (key == "output" or form.get("type") == "tool_result") and len(form[key]) == 1:
+            if is_joined and len(form[key]) == 1:
                 form[key] = form[key][0]
-    for key in ("content", "output"):
-        if (key == "output" or form.get("type") == "tool_result") and isinstance(
-            form.get(key), str
-        ):
+        if is_joined and isinstance(form.get(key), str):
             form[key] = form[key].replace("\n\n", "\n")
     return form
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 from typing import Any
 
-from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject, Media
 from multi_llm_chat.protocol.attachments import PICTURES, settle_media
 from multi_llm_chat.protocol.providers import ChatQuirks
@@ -24,13 +24,26 @@ def mark_part(part: JsonObject, mark: JsonObject) -> JsonObject:
 
 
 def marked_text(text: str, content: object, key: str) -> str | list[JsonObject]:
-    """The text of a result; as a part with the mark for the cache that one of its parts bears, where the server has a key for it."""
-    for item in (as_list(content) or ()) if key else ():
-        extras = as_object((as_object(item) or {}).get("extras")) or {}
-        fields = as_object(extras.get("fields")) or {}
-        if key in fields:
-            return [{"type": "text", "text": text, key: fields[key]}]
-    return text
+    """The text of a result; as parts with the marks for the cache that its own have, where the server has a key for them."""
+    items = [as_object(item) or {} for item in as_list(content) or ()] if key else []
+    marks = [_mark_of(item, key) for item in items]
+    if not any(marks):
+        return text
+    if any(
+        item.get("type") != "text" for item in items
+    ):  # what stands for other items is in the text
+        return [{"type": "text", "text": text} | next(filter(None, marks))]
+    texts = [as_text(item.get("content")) for item in items]
+    return [
+        {"type": "text", "text": each} | mark
+        for each, mark in zip(texts, marks, strict=True)
+        if each.strip()
+    ]
+
+
+def _mark_of(item: JsonObject, key: str) -> JsonObject:
+    fields = as_object((as_object(item.get("extras")) or {}).get("fields")) or {}
+    return {key: fields[key]} if key in fields else {}
 
 
 def write_media(media: Media, quirks: ChatQuirks) -> JsonObject | None:

@@ -230,9 +230,14 @@ class _MessageWriter:
             elif isinstance(part, Native):
                 written += self._native(part)
             elif extra.get("type") == "refusal" and self._quirks.refusals:
-                written.append({"type": "refusal", "refusal": plain_text(cast("Text", part))})
+                refusal = plain_text(cast("Text", part))
+                if extra.get("place") == "message":  # both forms are published
+                    message["refusal"] = refusal
+                else:
+                    written.append({"type": "refusal", "refusal": refusal})
             elif isinstance(part, (Text, Media)):
-                written.append({"type": "text", "text": plain_text(part)})
+                text: JsonObject = {"type": "text", "text": plain_text(part)}
+                written.append(mark_part(text, self._mark(part)) if extra else text)
                 if self._quirks.chunks:
                     written += extra.get("references", [])
         if all(part.keys() == {"type", "text"} for part in written):

@@ -41,6 +41,8 @@ from multi_llm_chat.protocol.openai_chat.extra_content import executed_text
 
 _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
 
+_CACHE_MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
+
 #: Keys of a message that are read as something else.
 _READ: Final = frozenset(
     {"role", "content", "tool_calls", "function_call", "tool_call_id", "refusal", "audio", "images",
@@ -117,7 +119,7 @@ class _Reader:
         """What stands beside the content."""
         refusal, audio = as_text(message.get("refusal")), as_object(message.get("audio"))
         if refusal:
-            yield Text(refusal, self._extras({"type": "refusal"}))
+            yield Text(refusal, self._extras({"type": "refusal", "place": "message"}))
         if audio:
             yield from self._audio_answer(audio)
         for image in as_list(message.get("images")) or []:
@@ -196,7 +198,7 @@ class _Reader:
         if reader is None:
             return Native(kind or "unknown", _describe(part), self._origin, part)
         media = reader(part)
-        fields = {key: part[key] for key in ("cache_control",) if part.get(key)}
+        fields = {key: part[key] for key in _CACHE_MARKS if part.get(key)}
         detail = (as_object(part.get("image_url")) or {}).get("detail")
         if detail not in (None, "auto"):
             fields["detail"] = detail
