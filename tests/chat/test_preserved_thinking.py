@@ -11,6 +11,8 @@ from multi_llm_chat.agent.providers import LLMProvider, create_provider
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFailed
+from multi_llm_chat.history.values import ToolCall, Turn
+from multi_llm_chat.request import Transcript
 from multi_llm_chat.testing.simulator import Call, RecordedRequest, Reply, Say, Simulator
 from multi_llm_chat.testing.simulator.prefix_binding import PrefixBinding
 from multi_llm_chat.tools import ToolRegistry
@@ -153,6 +155,51 @@ def test_ant_29_the_head_of_the_history_is_cut() -> None:
                 history.append(provider.complete(history).turn)
         assert at.claude.refused == 0
         assert at.claude.recognised > EXCHANGES
+
+
+def result_of(turn: Turn) -> dict[str, Any]:
+    """The turn that answers the calls of this one."""
+    results = [
+        {"type": "tool_result", "name": part.name, "content": f"seen {part.tool_call_id}", "tool_call_id": part.tool_call_id}
+        for part in turn.parts
+        if isinstance(part, ToolCall)
+    ]  # fmt: skip
+    return {"role": "tool", "content": results}
+
+
+@pytest.mark.parametrize("continues", [True, False])
+@pytest.mark.parametrize(
+    "arrives", ["behind the other speaker", "after Claude's next answer", "never"]
+)
+def test_another_speaker_answers_while_calls_are_open(arrives: str, continues: bool) -> None:
+    """A handover inside a loop: calls of Claude are unanswered while Gemini speaks, and their results come later or not at all."""
+    question: dict[str, Any] = {"role": "user", "content": "And now?"}
+    with stage(MODELS[0]) as at, at.service.speakers["claude"].provider as provider:
+        history: list[Any] = []
+        sent: Transcript | None = None
+
+        def ask() -> Turn:
+            nonlocal sent
+            reply = provider.complete(history, previous=sent if continues else None)
+            sent = reply.transcript
+            return reply.turn
+
+        for number in range(EXCHANGES // 4):
+            history.append({"role": "user", "content": f"question {number}"})
+            asked = ask()
+            late = result_of(asked)
+            history += [asked, {"role": "gemini", "content": f"I would say {number}."}]
+            if arrives == "behind the other speaker":
+                history.append(late)
+            else:
+                history.append(question)
+            history.append(ask())
+            if arrives == "after Claude's next answer" and late["content"]:
+                history.append(late)
+        history.append(question)
+        ask()
+        assert at.claude.refused == 0
+        assert at.claude.recognised > 0
 
 
 def test_ant_31_another_model_gets_no_thinking() -> None:
