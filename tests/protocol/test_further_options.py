@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from multi_llm_chat import render
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.testing import validate
 
@@ -77,3 +78,25 @@ def test_calls_at_once_are_not_spoken_of_without_tools():
         "parallel_tool_calls"
         not in render("hi", "openai", options={"parallel_tool_calls": True}).body
     )
+
+
+WRONG: dict[str, Any] = {
+    "max_tokens": "many", "seed": 1.5, "temperature": "hot", "top_p": [1], "thinking": [], "stop": 5, "parallel_tool_calls": "yes",
+    "cache": "always", "extra": 1, "metadata": {"a": 1}, "server_tools": "telepathy", "service_tier": 1,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_value_of_the_wrong_kind_is_an_error_in_words(name: str):
+    with pytest.raises(UsageError) as caught:
+        render("hi", "openai", options={name: WRONG[name]})
+    assert str(caught.value).startswith(f"The option {name} must be ")
+    assert "$" not in str(caught.value)
+    assert "`" not in str(caught.value)
+
+
+def test_the_value_of_an_object_is_not_shown():
+    server = {"type": "mcp", "url": 5, "authorization": "secret-token"}
+    with pytest.raises(UsageError) as caught:
+        render("hi", "openai", options={"server_tools": [server]})
+    assert "secret-token" not in str(caught.value)

@@ -6,6 +6,7 @@ Rules:
 3. Tool schemas stay as given: ``render`` cleans them, once.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol, TypedDict
 
@@ -136,7 +137,27 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
     try:
         return msgspec.convert(values, Options)
     except msgspec.ValidationError as error:
-        raise UsageError(f"These options cannot be used: {error}") from None
+        raise UsageError(_wrong_option(values, str(error))) from None
+
+
+#: What an option takes, in words.
+_KINDS: Final = {
+    "max_tokens": "a whole number", "seed": "a whole number", "temperature": "a number", "top_p": "a number",
+    "thinking": "true, false, a word such as high, or a number of tokens", "stop": "a text or a list of texts",
+    "parallel_tool_calls": "true or false", "cache": "auto, true or false", "extra": "an object", "metadata": "an object",
+    "server_tools": "names such as web_search, or a list of them", "service_tier": "a text",
+}  # fmt: skip
+
+
+def _wrong_option(values: Mapping[str, Any], problem: str) -> str:
+    """What is wrong with the options, in words."""
+    found = re.search(r"\$\.(\w+)", problem)
+    name = found[1] if found else ""
+    if name not in _KINDS:
+        return f"These options cannot be used: {problem}"
+    value = values.get(name)
+    shown = f", not {value!r}" if isinstance(value, (str, int, float)) else ""
+    return f"The option {name} must be {_KINDS[name]}{shown}."
 
 
 #: Words for the ways to choose, in any of the dialects.
