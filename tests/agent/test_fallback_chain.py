@@ -44,7 +44,7 @@ def test_the_next_answers_and_has_the_history(asker: Asker, trouble: Script) -> 
 
 def test_with_labels_the_others_words_stay_the_others(asker: Asker) -> None:
     with serving(whole({}, 529)) as first, serving(whole_of("gemini")) as second:
-        chain = FallbackProvider(members(first, second), handover="label")
+        chain = FallbackProvider(members(first, second), foreign="label")
         outcome = asker.complete(chain, HISTORY)
     assert outcome.reply is not None
     assert "[claude] I am Claude." in second.requests[0].body.decode()

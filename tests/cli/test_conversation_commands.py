@@ -95,7 +95,7 @@ def test_the_doctor_and_the_configuration(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[]) as (mlc, _):
         assert "✓ anthropic" in mlc.run("doctor", "--online")
         assert str(tmp_path) in mlc.run("config", "path")
-        assert json.loads(mlc.run("config", "show"))["others"] == "label"
+        assert json.loads(mlc.run("config", "show"))["foreign"] == "label"
         mlc.environment["EDITOR"] = "true"
         mlc.run("config", "edit")
         assert "default_speaker" in (tmp_path / "config" / "config.toml").read_text()

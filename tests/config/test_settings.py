@@ -14,7 +14,7 @@ from multi_llm_chat.errors import UsageError
 WHOLE = """
 default_speaker = "claude"
 system_prompt = "Be brief."
-others = "adopt"
+foreign = "adopt"
 store = "postgresql://localhost/chat"
 
 [speakers.claude]
@@ -59,7 +59,14 @@ def test_every_setting_can_be_written() -> None:
     assert settings.tools.rules == {"delete_file": "never"}
     assert settings.context.windows == {"my-model": 32000}
     assert settings.prices["my-model"].output == 6
-    assert settings.others == "adopt"
+    assert settings.foreign == "adopt"
+
+
+def test_the_earlier_word_for_foreign_is_read() -> None:
+    settings = parse_settings(
+        'others = "drop"\n[speakers.a]\nprovider = "gemini"\nothers = "adopt"'
+    )
+    assert (settings.foreign, settings.speakers["a"].foreign) == ("drop", "adopt")
 
 
 def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
@@ -80,7 +87,7 @@ def test_no_file_and_an_empty_one_are_the_defaults(tmp_path: Path) -> None:
         ('[speakers.c]\nprovider = "x"\nmodle = "y"', "in [speakers.c]; did you mean 'model'?"),
         ("[tools]\nqqqq = 1", "known are: approval"),
         ("[speakers.c]\n", "speakers.c: object missing required field 'provider'"),
-        ('others = "shout"', "others: "),
+        ('foreign = "shout"', "foreign: "),
         ('[speakers.all]\nprovider = "x"', "a speaker cannot be called 'all'"),
         ('[speakers."a b"]\nprovider = "x"', "cannot be addressed"),
         ('[speakers.A]\nprovider = "x"\n[speakers.a]\nprovider = "x"', "two speakers"),

@@ -22,13 +22,17 @@ from multi_llm_chat.request import ModelRequest
 
 
 class FallbackProvider(LLMProvider):
-    """A chain of providers; its history, model names and messages are the first one's."""
+    """A chain of providers: the next one answers where the one before fails.
+
+    Its history, model names and messages are the first one's. ``foreign`` says how a member reads what the others said, as
+    in ``RepairPolicy``.
+    """
 
     def __init__(
         self,
         members: Iterable[LLMProvider],
         *,
-        handover: Literal["adopt", "label", "drop"] = "adopt",
+        foreign: Literal["adopt", "label", "drop"] = "adopt",
         policy: RepairPolicy | None = None,
     ) -> None:
         self.members = tuple(members)
@@ -38,7 +42,7 @@ class FallbackProvider(LLMProvider):
         super().__init__(
             first.name,
             model=first.model,
-            policy=handed_over(policy, handover),
+            policy=handed_over(policy, foreign),
             options=first.options,
             speaker=first.speaker,
         )

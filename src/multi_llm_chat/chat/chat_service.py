@@ -428,7 +428,7 @@ class ChatService:
     def configure(self, **changes: Any) -> None:
         """Change the conversation's own settings, which are saved with it.
 
-        ``system_prompt``, ``speakers`` (the names that take part), ``default_speaker``, ``others`` (how speakers read
+        ``system_prompt``, ``speakers`` (the names that take part), ``default_speaker``, ``foreign`` (how speakers read
         each other: ``label``, ``adopt``, ``drop``), ``compress`` (False sends everything, however long), ``server_tools``
         (tools that providers run themselves, such as ``web_search``), ``options`` (settings of requests, such as
         ``temperature``), ``models`` (speakers' models, by speaker). None removes a setting.

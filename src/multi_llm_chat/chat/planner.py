@@ -197,7 +197,7 @@ class Planner:
     ) -> RunSpec:
         """The run of a speaker: from this history, in a conversation with these settings of its ``own``."""
         speaker = self._speakers[name]
-        foreign: Any = own.get("others")
+        foreign: Any = own.get("foreign") or own.get("others")  # as it was called before
         return RunSpec(
             self._provider(speaker, own),
             history,

@@ -196,12 +196,12 @@ def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
 
 
 def _make(name: str, own: SpeakerSettings, settings: Settings, keys: Keys) -> Speaker:
-    foreign = own.others or settings.others
+    foreign = own.foreign or settings.foreign
     policy = RepairPolicy(foreign=foreign)
     names = (own.provider,) if isinstance(own.provider, str) else own.provider
     members = [_member(each, name, own, policy, keys) for each in names]
     # All members speak under one name, so that each reads the others' turns as the speaker's own.
-    chain = FallbackProvider(members, handover=foreign) if len(members) > 1 else members[0]
+    chain = FallbackProvider(members, foreign=foreign) if len(members) > 1 else members[0]
     return Speaker(name, chain, own)
 
 

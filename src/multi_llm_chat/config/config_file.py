@@ -52,6 +52,7 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
         content = tomllib.loads(text.removeprefix("\N{ZERO WIDTH NO-BREAK SPACE}"))
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{name} is not valid TOML: {error}") from error
+    _rename_others(content)
     try:
         settings = msgspec.convert(content, Settings)
     except msgspec.ValidationError as error:
@@ -60,6 +61,16 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
     if problem:
         raise UsageError(f"{name}: {problem}")
     return settings
+
+
+def _rename_others(content: dict[str, Any]) -> None:
+    """Read ``foreign`` under the name that it had before."""
+    speakers: Any = content.get("speakers")
+    tables: list[Any] = [content, *(speakers.values() if isinstance(speakers, dict) else ())]
+    for table in tables:
+        if isinstance(table, dict) and "others" in table:
+            named = cast("dict[str, Any]", table)
+            named.setdefault("foreign", named.pop("others"))
 
 
 def _contradictions(settings: Settings) -> Iterable[str]:

@@ -26,7 +26,7 @@ class SpeakerSettings(Struct, frozen=True, forbid_unknown_fields=True):
         key: The environment variable that holds its key, where it is not the provider's usual one.
         system_prompt: Its own, in place of the general one.
         options: Settings of each request, such as ``temperature``.
-        others: How it reads the other speakers' words.
+        foreign: How it reads the other speakers' words.
         tools: Whether it is offered tools, or which.
         window: The tokens of its context, where the table does not know the model.
     """
@@ -37,7 +37,7 @@ class SpeakerSettings(Struct, frozen=True, forbid_unknown_fields=True):
     key: str | None = None
     system_prompt: str | None = None
     options: dict[str, Any] = field(default_factory=dict)
-    others: Foreign | None = None
+    foreign: Foreign | None = None
     tools: bool | tuple[str, ...] = True
     window: int | None = None
 
@@ -147,7 +147,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
 
     default_speaker: str | None = None
     system_prompt: str | None = None
-    others: Foreign = "label"
+    foreign: Foreign = "label"
     store: str | None = None
     speakers: dict[str, SpeakerSettings] = field(default_factory=dict)
     personas: dict[str, PersonaSettings] = field(default_factory=dict)
