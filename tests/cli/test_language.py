@@ -12,8 +12,6 @@ from tests.web.server_process import run_server
 from tests.web.test_streams import changes, new_conversation, read_until_idle
 
 from multi_llm_chat.cli import main, messages, slash_commands
-from multi_llm_chat.cli.ask import ask
-from multi_llm_chat.cli.chat import chat
 from multi_llm_chat.cli.messages import LANGUAGES, catalogue, terminal_language
 from multi_llm_chat.cli.terminal import words
 from multi_llm_chat.testing.simulator import Call, Say
@@ -23,12 +21,18 @@ OTHERS = [name for name in LANGUAGES if name != "en"]
 
 
 def helps() -> Iterator[str]:
-    """The help that is translated: the list of commands, ``ask`` and ``chat``."""
+    """The list of commands, and the help of every command."""
     yield from (text for _, text in main._COMMANDS.values())  # pyright: ignore[reportPrivateUsage]
     yield from main.help_paragraphs(main.main)
-    for command in (ask, chat):
-        yield from main.help_paragraphs(command)
-        yield from (each.help for each in command.params if isinstance(each, click.Option) and each.help)  # fmt: skip
+    for name in main._COMMANDS:  # pyright: ignore[reportPrivateUsage]
+        yield from help_of(main._load(name))  # pyright: ignore[reportPrivateUsage]
+
+
+def help_of(command: click.Command) -> Iterator[str]:
+    yield from filter(None, main.help_paragraphs(command))
+    yield from (each.help for each in command.params if isinstance(each, click.Option) and each.help)  # fmt: skip
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        yield from help_of(inner)
 
 
 def texts() -> Iterator[str]:
@@ -85,6 +89,9 @@ def test_help_in_each_language(name: str, tmp_path: Path):
     option = "Continue the last conversation."
     assert "".join(known.get(option, option).split()) in asking
     assert "--no-store" in asking
+    inner = "".join(mlc.run("history", "rename", "--help").split())
+    renaming = "Give a conversation another title."
+    assert "".join(known.get(renaming, renaming).split()) in inner
 
 
 @pytest.mark.parametrize("name", LANGUAGES)

@@ -4,7 +4,7 @@ Rules:
 1. Without anything a conversation starts; with words that are no command, they are asked: ``mlc "hello"``.
 2. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 some speakers failed, 4 a tool was denied, 130 interrupted.
 3. Errors of this package are one sentence on standard error; a closed pipe is no error.
-4. The list of commands and the help of ``ask`` and ``chat`` are translated; the help of the other commands is English.
+4. The list of commands and the help of every command are translated.
 """
 
 import os
@@ -64,6 +64,8 @@ def translated_help(command: click.Command) -> click.Command:
         for option in command.params:
             if isinstance(option, click.Option) and option.help:
                 option.help = tr(option.help)
+        for inner in command.commands.values() if isinstance(command, click.Group) else ():
+            translated_help(inner)
     return command
 
 
