@@ -15,6 +15,7 @@ from multi_llm_chat.archive.document import MAIN, ConversationDocument, Imported
 from multi_llm_chat.archive.importer import read_conversations
 from multi_llm_chat.archive.text_export import shown_turns, write_conversations
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 
@@ -55,7 +56,7 @@ def conversations(draw: st.DrawFn) -> ConversationDocument:
         placed.append(TreeTurn(named, None if above < 0 else f"t{above}", run))
     heads = {MAIN: f"t{draw(st.integers(0, len(turns) - 1))}"} if turns else {}
     return ConversationDocument(
-        draw(st.text(min_size=1, max_size=8).filter(str.strip)),
+        draw(st.text(min_size=1, max_size=8).filter(lambda text: clean_text(text).strip())),
         draw(st.text()),
         draw(st.integers(0, 2**41)),
         draw(st.none() | st.integers(0, 2**41)),
