@@ -50,3 +50,43 @@ def test_a_loose_list_stays_one_list():
     for piece in ("1. a\n\n", "2", ". b\n"):
         markdown.feed(piece)
     assert markdown.finish().count("<ol>") == 1
+
+
+#: Mostly words, with what may change the meaning of the words before it.
+PROSE = st.lists(
+    st.sampled_from(
+        [
+            "word",
+            "W1",
+            "2",
+            " ",
+            "  ",
+            ", ",
+            ".",
+            "!",
+            "? ",
+            "é",
+            "日本",
+            "²",
+            "\u00a0",
+            ";",
+            "&am",
+            "p",
+        ]
+    )
+    | st.sampled_from(PIECES)
+    | st.text(max_size=2),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(PROSE)
+def test_plain_words_are_shown_as_a_new_rendering_shows_them(pieces: list[str]):
+    """The open end is that of a text of which nothing was shown before."""
+    markdown = IncrementalMarkdown()
+    for number, piece in enumerate(pieces, start=1):
+        shown = markdown.feed(piece)
+        fresh = IncrementalMarkdown()
+        fresh.feed("".join(pieces[:number]))
+        assert markdown.html.final + shown.tail == fresh.html.final + fresh.html.tail

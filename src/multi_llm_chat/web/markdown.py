@@ -238,6 +238,27 @@ class RenderedPiece(Struct, frozen=True):
     tail: str
 
 
+#: Text that changes nothing of what stands before it in its paragraph, and is its own HTML. Not "_": it is a delimiter.
+_PLAIN: Final = re.compile(r"[^\W_](?:[^\W_]|[ ,.?!])*|[ ](?:[^\W_]|[ ,.?!])*")
+#: A line that cannot become anything but a paragraph, or a line of one.
+_WORDS_FIRST: Final = re.compile(r" {0,3}[^\W\d_]")
+_END: Final = "</p>\n"
+
+
+def _growing(tail: str, html: str) -> str | None:
+    """The spaces at the end of a text, if plain words can be appended to the HTML of its last block; else None."""
+    line = tail[tail.rfind("\n") + 1 :]
+    words = tail.rstrip(" ")
+    is_paragraph = html.startswith("<p>") and html.endswith(_END) and html.count("<p>") == 1
+    # A delimiter at the end depends on what follows it; so does an open formula.
+    is_settled = words != tail or words[-1:].isalnum()
+    if words[-1:].isspace() or "$" in tail or not _WORDS_FIRST.match(line):
+        return None
+    if not is_paragraph or not is_settled:
+        return None
+    return tail[len(words) :]
+
+
 class IncrementalMarkdown:
     """Renders a text while it streams."""
 
@@ -247,6 +268,8 @@ class IncrementalMarkdown:
         self._checked = 0
         self._final: list[str] = []
         self._tail_html = ""
+        #: The spaces at the end of an open paragraph that can grow by plain words; None where only a new rendering can tell.
+        self._spaces: str | None = None
 
     @property
     def html(self) -> RenderedPiece:
@@ -255,6 +278,8 @@ class IncrementalMarkdown:
 
     def feed(self, piece: str) -> RenderedPiece:
         """Receive more of the text."""
+        if self._spaces is not None and not self._carriage_return and _PLAIN.fullmatch(piece):
+            return self._grow(self._spaces + piece)
         piece = self._carriage_return + piece
         # The line feed of a CRLF may come with the next piece.
         self._carriage_return = "\r" if piece.endswith("\r") else ""
@@ -263,8 +288,19 @@ class IncrementalMarkdown:
         final = self._settle()
         if final:
             self._final.append(final)
-        self._tail_html = "".join(block.html for block in render_blocks(self._tail, is_open=True))
+        blocks = render_blocks(self._tail, is_open=True)
+        self._tail_html = "".join(block.html for block in blocks)
+        self._spaces = _growing(self._tail, blocks[-1].html) if blocks else None
         return RenderedPiece(final, self._tail_html)
+
+    def _grow(self, piece: str) -> RenderedPiece:
+        """Append plain words to an open paragraph: they need no rendering, which costs a hundred times as much."""
+        self._tail += piece.removeprefix(self._spaces or "")
+        words = piece.rstrip(" ")
+        if words:
+            self._tail_html = f"{self._tail_html.removesuffix(_END)}{words}{_END}"
+        self._spaces = piece[len(words) :]
+        return RenderedPiece("", self._tail_html)
 
     def finish(self) -> str:
         """The HTML of the complete text."""
