@@ -37,7 +37,14 @@ from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.runs._notifications import Notifications
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.health import answer, metrics
-from multi_llm_chat.runs.leases import Lease, RunHost
+from multi_llm_chat.runs.leases import (
+    LONGEST_FRAME,
+    STEPS_A_SECOND,
+    UNFRAMED_RUNS,
+    Lease,
+    RunHost,
+    frame_seconds,
+)
 from multi_llm_chat.store import (
     Events,
     Fence,
@@ -272,3 +279,13 @@ def test_a_follower_in_the_same_process_gets_each_event_once(tmp_path: Path):
     assert later == whole[3:]
     text = "".join(event.text for _, event in whole if isinstance(event, TextDelta))
     assert text == "".join(words)
+
+
+def test_few_runs_read_their_replies_at_once_and_many_in_frames():
+    frames = {runs: frame_seconds(runs) for runs in range(5_000)}
+    assert {frames[runs] for runs in range(UNFRAMED_RUNS + 1)} == {0.0}
+    assert list(frames.values()) == sorted(frames.values())
+    # However many runs there are, the process makes about as many steps in a second.
+    framed = {runs: frame for runs, frame in frames.items() if 0 < frame < LONGEST_FRAME}
+    assert framed
+    assert all(runs / frame <= STEPS_A_SECOND * 1.001 for runs, frame in framed.items())

@@ -47,7 +47,7 @@ class TransportSettings(Struct, frozen=True):
     """Everything a transport has to know."""
 
     timeouts: Timeouts = Timeouts()
-    connections_per_host: int = 256
+    connections_per_host: int = 1024
     idle_seconds: float = 30.0
     http_proxy: str | None = None
     https_proxy: str | None = None

@@ -334,10 +334,7 @@ class RunDriver:
         return True
 
     async def _write_pending(self, journal: "Journal") -> None:
-        """Make the pending writes; wait while the store refuses, as long as patience lasts.
-
-        The wait is not recorded: the store would have it only when it is over, behind events that came later.
-        """
+        """Make the pending writes; wait while the store refuses. The wait is not recorded: it would stand behind later events."""
         began, pause, shown = time.monotonic(), _PAUSES[0], ""
         while True:
             try:
@@ -481,6 +478,8 @@ class RunDriver:
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
                 await self._emit_deltas(events)
+                if self._journal is not None and not complete:
+                    await self._interruptible(self._journal.host.next_frame())
             self._transcripts.keep(*self._speaks, stream.reply, self._journal)
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)

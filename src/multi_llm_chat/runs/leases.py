@@ -7,9 +7,12 @@ Rules:
 3. The thread renews leases long before they end. When another process has taken a run, it calls ``on_lost`` and writes
    nothing more for that run; when a stop was requested in the store, it calls ``on_stop``.
 4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` waits for them.
-5. The thread lives as long as there are runs or unsaved writes.
+5. A process with many runs works in frames: each run reads what has arrived of its reply once in a frame, and the thread
+   writes once in a frame. The first words of a reply do not wait.
+6. The thread lives as long as there are runs or unsaved writes.
 """
 
+import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -31,6 +34,11 @@ from multi_llm_chat.store.transaction import write_json
 FLUSH: Final = 0.05
 #: Most seconds between two renewals: a run without events learns within this time that it must stop.
 RENEWAL: Final = 2.0
+#: How many runs this process drives without frames; above, each run reads its reply once in a frame, which is the longer
+#: the more runs there are, so that the process makes no more than so many steps a second.
+UNFRAMED_RUNS: Final = 100
+STEPS_A_SECOND: Final = 2_000
+LONGEST_FRAME: Final = 0.5
 #: Seconds for which a run belongs to this process without a renewal.
 LEASE: Final = 15.0
 #: Seconds between two tries of unsaved writes.
@@ -183,6 +191,17 @@ class RunHost:
             return tuple(self._leases)
 
     @property
+    def frame(self) -> float:
+        """Seconds between two reads of a reply by each run."""
+        return frame_seconds(len(self._leases))
+
+    async def next_frame(self) -> None:
+        """Wait before a run reads more of its reply, if there are many runs."""
+        frame = self.frame
+        if frame:
+            await asyncio.sleep(frame)
+
+    @property
     def unsaved(self) -> int:
         """How many writes of ended runs the store has not accepted yet."""
         with self.lock:
@@ -232,7 +251,7 @@ class RunHost:
         while True:
             # The interval counts from start to start, so that a slow write does not delay the next one.
             self._woken.wait(max(due - time.monotonic(), self._flush / 5))
-            due = time.monotonic() + self._flush
+            due = time.monotonic() + max(self._flush, self.frame)
             began = time.thread_time()
             with self.lock:
                 self._woken.clear()
@@ -326,6 +345,11 @@ class RunHost:
     def _lease(self, run_id: str) -> Lease | None:
         with self.lock:
             return self._leases.get(run_id)
+
+
+def frame_seconds(runs: int) -> float:
+    """Seconds between two reads of a reply where a process drives so many runs; 0 if they are few."""
+    return 0.0 if runs <= UNFRAMED_RUNS else min(LONGEST_FRAME, runs / STEPS_A_SECOND)
 
 
 _hosts: "WeakSet[RunHost]" = WeakSet()

@@ -42,7 +42,18 @@ def is_dead(owner: str) -> bool:
     number, _, start = rest.partition(":")[0].partition("-")
     if machine != machine_name() or not number.isdigit():
         return False
-    return not _is_alive(int(number)) or _is_another(int(number), start)
+    process = int(number)
+    if process == os.getpid() and start == _own_start(
+        process
+    ):  # asked once a second for every open page
+        return False
+    return not _is_alive(process) or _is_another(process, start)
+
+
+@lru_cache(maxsize=1)
+def _own_start(process: int) -> str:
+    """When this process started, in ticks; it is asked by its number, since a forked child has another one."""
+    return str(_start_of(process) or 0)
 
 
 def is_alive_here(owner: str) -> bool:
