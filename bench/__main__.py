@@ -29,6 +29,7 @@ GROUPS = (
     "store",
     "journal",
     "web",
+    "sessions",
 )
 
 

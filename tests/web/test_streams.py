@@ -12,13 +12,14 @@ from typing import Any
 
 import httpx2
 import msgspec
+import pytest
 from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFinished, ToolStarted
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.hub import Hub
+from multi_llm_chat.web.hub import MOST_OPEN, Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
 from multi_llm_chat.web.templating import HtmlRenderer, Translations
 from multi_llm_chat.web.views import PageAnswer, ToolSegment
@@ -397,3 +398,51 @@ def test_a_council_is_offered_asked_and_shown_as_a_table(tmp_path: Path):
     assert "gemini ¶1" in page
     assert "<table>" in page
     assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it comes either
+
+
+def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(server: RunningServer):
+    """A page has no reader between its loading and its stream; others that are opened meanwhile do not close it."""
+    with server.signed_in_client() as visitor:
+        pages = [new_conversation(visitor) for _ in range(MOST_OPEN + 20)]
+        server.add_replies("claude", Say("Done."))
+        identifier, position = pages[0]
+        visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
+        address = f"/c/{identifier}/events"
+        with visitor.stream("GET", address, params={"after": position}) as stream:
+            entries = read_until_idle(changes(stream.iter_lines()))
+        assert entries[0][0].endswith("-1")
+        assert {"op": "reset"} not in [change for _, entry in entries for change in entry]
+
+
+def test_a_message_reaches_the_lists_of_the_users_other_pages_once(server: RunningServer):
+    with server.signed_in_client() as visitor:
+        pages = [new_conversation(visitor) for _ in range(6)]
+        other, position = pages[-1]
+        for identifier, _ in pages[:-1]:
+            server.add_replies("claude", Say("Done."))
+            answer = visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
+            assert answer.status_code == 200
+        address = f"/c/{other}/events"
+        with visitor.stream("GET", address, params={"after": position}) as stream:
+            _, changed = next(changes(stream.iter_lines()))
+        assert changed == [{"op": "list"}]
+
+
+def test_silent_readers_of_a_log_get_comments_from_one_timer(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("multi_llm_chat.web.oplog.KEEPALIVE_SECONDS", 0.01)
+
+    async def read() -> None:
+        log = OpLog()
+        renderer = HtmlRenderer(Translations("en"))
+        readers = [log.stream(log.position, renderer) for _ in range(3)]
+        for reader in readers:
+            assert await anext(reader) == b"retry: 1000\n\n"
+            assert await anext(reader) == b": \n\n"
+        log.publish({"op": "list"})
+        for reader in readers:
+            assert b'"list"' in await anext(reader)
+        log.close()
+        for reader in readers:
+            assert [text async for text in reader] == []
+
+    asyncio.run(read())

@@ -11,6 +11,7 @@ Rules:
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
@@ -36,6 +37,12 @@ from multi_llm_chat.web.views import hue_of
 #: How many conversations may be open before idle ones are closed.
 MOST_OPEN: Final = 200
 
+#: Seconds that a page has between its loading and its stream, while there are less than ten times as many conversations.
+LOADING_SECONDS: Final = 30.0
+
+#: Seconds from a change of a user's list to its news on the user's other pages, which collects further changes.
+LIST_SECONDS: Final = 0.5
+
 #: The setting of a conversation that keeps the speakers whom its last message addressed.
 ADDRESSEES: Final = "addressees"
 
@@ -60,6 +67,7 @@ class Hub:
         self._resuming: asyncio.Task[None] | None = None
         self._syncs: set[asyncio.Task[None]] = set()
         self._warm_up_task: asyncio.Task[None] | None = None
+        self._changed_lists: dict[str, asyncio.TimerHandle] = {}
 
     # Start and end.
 
@@ -143,6 +151,7 @@ class Hub:
                 service, lambda: self._on_list_changed(user), self._resume, self.origin
             )
         live = self._conversations[scope] = self._conversations.pop(scope)  # the last to be closed
+        live.opened_at = time.monotonic()
         return live
 
     def _warm_up(self) -> None:
@@ -175,13 +184,33 @@ class Hub:
                 live.log.publish(change)
 
     def _on_list_changed(self, user: str) -> None:
+        """Make the pages of a user load the list again, at most once in ``LIST_SECONDS``.
+
+        Each of them loads it: without a pause, many conversations of one user would cost their square.
+        """
+        if user not in self._changed_lists:
+            self._changed_lists[user] = asyncio.get_running_loop().call_later(
+                LIST_SECONDS, self._publish_list, user
+            )
+
+    def _publish_list(self, user: str) -> None:
+        del self._changed_lists[user]
         self.publish_to_user(user, {"op": "list"})
 
     def _close_idle(self) -> None:
-        """Close the conversations that were not used for longest; a page that reconnects finds its own still open."""
+        """Close the conversations that were not used for longest, but none that a page may be about to follow."""
         excess = len(self._conversations) - MOST_OPEN + 1
-        idle = (scope for scope, live in self._conversations.items() if live.is_idle)
-        for scope in list(islice(idle, max(0, excess))):
+        if excess <= 0:
+            return
+        # A page that was just loaded has no stream yet; closing its conversation would make it load again.
+        now = time.monotonic()
+        kept_seconds = LOADING_SECONDS if excess < 9 * MOST_OPEN else 0.0
+        idle = (
+            scope
+            for scope, live in self._conversations.items()
+            if live.is_idle and now - live.opened_at >= kept_seconds
+        )
+        for scope in list(islice(idle, excess)):
             del self._conversations[scope]
 
     # Settings.

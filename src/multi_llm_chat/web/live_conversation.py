@@ -88,6 +88,8 @@ class LiveConversation:
         origin: ToolOrigin = lambda name: ("", name),
     ) -> None:
         self.service = service
+        #: When a request last asked for it, on the monotonic clock.
+        self.opened_at = 0.0
         self.remote = RemoteRuns(service, self, on_orphan)
         self.log = OpLog(self.remote.start_polling)
         self.outbox = Outbox(service, self.log)
@@ -101,6 +103,7 @@ class LiveConversation:
         self._rounds = 0
         self._tasks: set[asyncio.Task[None]] = set()
         self._flush: asyncio.TimerHandle | None = None
+        self._flushed = -FLUSH_SECONDS * LONGEST_DELAY
         self._tool_started = asyncio.Event()
         self._verdicts = VerdictReader()
         self._exchange_id = ""
@@ -455,14 +458,17 @@ class LiveConversation:
         return [change for answer in self._answers.values() for change in answer.flush()]
 
     def _flush_soon(self) -> None:
+        """Change the page as soon as the last change is long enough ago: at once, if it is."""
         if self._flush is None:
             # A long list or table is sent as a whole each time: then less often.
             heaviest = max((answer.tail_size for answer in self._answers.values()), default=0)
             pace = FLUSH_SECONDS * min(LONGEST_DELAY, 1 + heaviest / HEAVY_TAIL)
-            self._flush = asyncio.get_running_loop().call_later(pace, self._flush_now)
+            loop = asyncio.get_running_loop()
+            self._flush = loop.call_at(max(loop.time(), self._flushed + pace), self._flush_now)
 
     def _flush_now(self) -> None:
         self._flush = None
+        self._flushed = asyncio.get_running_loop().time()
         self._publish(self._flush_answers())
 
     # Approvals.

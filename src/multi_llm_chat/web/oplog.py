@@ -23,7 +23,7 @@ from multi_llm_chat.web.views import Renderable
 MOST_ENTRIES: Final = 2_000
 MOST_BYTES: Final = 3_000_000
 
-#: Seconds without an entry after which a comment keeps the connection open.
+#: Seconds after which a reader gets a comment that keeps its connection open, if it got nothing else.
 KEEPALIVE_SECONDS: Final = 15.0
 
 Change = dict[str, Any]
@@ -75,6 +75,7 @@ class OpLog:
         self._size = 0
         self._is_closed = False
         self._published = asyncio.Event()
+        self._keepalive: asyncio.TimerHandle | None = None
 
     @property
     def position(self) -> str:
@@ -111,6 +112,8 @@ class OpLog:
         number = self._number(position)
         self.readers += 1
         self._on_reader()
+        self._keep_alive()
+        was_woken = False
         try:
             yield b"retry: 1000\n\n"
             while True:
@@ -120,17 +123,33 @@ class OpLog:
                     return
                 if entries:
                     number = self.last
+                    was_woken = False
                     yield b"".join(entries)
                     continue
                 if self._is_closed:
                     return
-                published = self._published
-                try:
-                    await asyncio.wait_for(published.wait(), KEEPALIVE_SECONDS)
-                except TimeoutError:
+                if was_woken:
+                    was_woken = False
                     yield b": \n\n"
+                    continue
+                await self._published.wait()
+                was_woken = True
         finally:
             self.readers -= 1
+
+    def _keep_alive(self) -> None:
+        """Wake the readers after a while: those for whom there is nothing get a comment.
+
+        One timer for all of them; a timeout around each wait costs more than the wait.
+        """
+        if self._keepalive is None and self.readers and not self._is_closed:
+            loop = asyncio.get_running_loop()
+            self._keepalive = loop.call_later(KEEPALIVE_SECONDS, self._wake_silent)
+
+    def _wake_silent(self) -> None:
+        self._keepalive = None
+        self._wake_readers()
+        self._keep_alive()
 
     def _text(self, entry: _Entry, renderer: HtmlRenderer) -> bytes:
         before = entry.size
