@@ -6,21 +6,26 @@ import socket
 import stat
 import urllib.request
 from collections.abc import Generator
+from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
-from mcp.shared.auth import OAuthClientInformationFull
-from pydantic import AnyUrl
+from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
+from pydantic import AnyHttpUrl, AnyUrl
 from tests.tools.conftest import Scene
 from tests.tools.servers.guarded import GuardedServer
 
-from multi_llm_chat.config.secrets import FileSecrets
+from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
 from multi_llm_chat.tools.mcp import (
     Elicitation,
     ElicitationAnswer,
 )
+from multi_llm_chat.tools.mcp._oauth import sign_in
+from multi_llm_chat.tools.mcp._server_requests import Answers, Callbacks
 from multi_llm_chat.tools.mcp._server_transports import LimitedTransport, is_private
+from multi_llm_chat.tools.mcp.server_settings import read_servers
 
 
 @pytest.fixture
@@ -147,3 +152,93 @@ def test_for_a_public_server_nothing_private_is_fetched() -> None:
 
     with pytest.raises(httpx2.ConnectError, match="it is not fetched"):
         asyncio.run(fetch())
+
+
+@pytest.fixture
+def guarded_at_another_origin() -> Generator[GuardedServer]:
+    """A server whose users sign in at another origin."""
+    server = GuardedServer("localhost")
+    yield server
+    server.close()
+
+
+def test_the_user_is_asked_once_before_another_origin_is_visited(
+    guarded_at_another_origin: GuardedServer, tmp_path: Path
+) -> None:
+    kept = FileSecrets(tmp_path / "tokens.json")
+    asked: list[Elicitation] = []
+    visit: Any = visiting(asked)
+
+    def elicit(question: Elicitation) -> ElicitationAnswer:
+        if question.url is None:
+            asked.append(question)
+            return ElicitationAnswer("accept")
+        return visit(question)
+
+    entries = {"guarded": {"trusted": True, "url": guarded_at_another_origin.url}}
+    for _ in range(2):
+        scene = Scene(entries, elicit=elicit, tokens=kept)
+        with scene.servers:
+            assert scene.call("treasure").content == "gold"
+        # An hour later: the token is renewed at the other origin.
+        guarded_at_another_origin.guard.tokens.clear()
+        state = json.loads(kept.read(f"{guarded_at_another_origin.url} state") or "")
+        kept.write(f"{guarded_at_another_origin.url} state", json.dumps(state | {"expires": 1.0}))
+    assert [question.mode for question in asked] == ["form", "url"]
+    assert guarded_at_another_origin.issuer in asked[0].message
+    assert guarded_at_another_origin.guard.renewals == 1
+
+
+def test_an_origin_that_the_user_does_not_allow_is_not_visited(
+    guarded_at_another_origin: GuardedServer,
+) -> None:
+    asked: list[Elicitation] = []
+
+    def decline(question: Elicitation) -> ElicitationAnswer:
+        asked.append(question)
+        return ElicitationAnswer("decline")
+
+    entries = {"guarded": {"trusted": True, "url": guarded_at_another_origin.url}}
+    scene = Scene(entries, elicit=decline, backoff=())
+    with scene.servers:
+        (state,) = scene.servers.states()
+    assert state.state == "failed"
+    assert "was not allowed" in state.message
+    assert [question.mode for question in asked] == ["form"]
+    assert guarded_at_another_origin.guard.clients == {}
+
+
+@pytest.mark.parametrize(
+    ("supported", "method"),
+    [
+        (None, "client_secret_basic"),
+        (["client_secret_basic"], "client_secret_basic"),
+        (["client_secret_basic", "client_secret_post"], "client_secret_post"),
+        (["private_key_jwt"], "client_secret_post"),
+    ],
+)
+def test_a_secret_of_the_settings_is_sent_as_the_authorization_server_supports(
+    guarded: GuardedServer, supported: list[str] | None, method: str
+) -> None:
+    """RFC 8414, section 2: a server that names no method supports ``client_secret_basic``."""
+    entry = {"url": guarded.url, "oauth": {"clientId": "known", "clientSecret": "secret"}}
+    (settings,) = read_servers({"mcpServers": {"guarded": entry}}).servers
+    provider: Any = sign_in(
+        settings, Answers(settings, Callbacks(), nullcontext, tuple), MemorySecrets(), 1
+    )
+
+    async def choose() -> str | None:
+        await provider._initialize()
+        provider.context.oauth_metadata = OAuthMetadata(
+            issuer=AnyHttpUrl(guarded.issuer),
+            authorization_endpoint=AnyHttpUrl(f"{guarded.issuer}/authorize"),
+            token_endpoint=AnyHttpUrl(f"{guarded.issuer}/token"),
+            token_endpoint_auth_methods_supported=supported,
+        )
+        provider.context.current_tokens = OAuthToken(access_token="a", refresh_token="r")
+        request = await provider._refresh_token()
+        is_basic = "authorization" in request.headers
+        assert is_basic == (b"client_secret" not in request.content)
+        return "client_secret_basic" if is_basic else "client_secret_post"
+
+    assert asyncio.run(choose()) == method

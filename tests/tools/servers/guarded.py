@@ -95,16 +95,18 @@ class Guard(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken, Ac
 class GuardedServer:
     """Runs in a thread of the test, so that its tokens can be looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, issuing_host: str = "127.0.0.1") -> None:
         self.guard = Guard()
         self._socket = socket.create_server(("127.0.0.1", 0))
-        base = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
-        self.url = f"{base}/mcp"
+        port: int = self._socket.getsockname()[1]
+        self.url = f"http://127.0.0.1:{port}/mcp"
+        #: Where users sign in: another origin, if the host has another name.
+        self.issuer = f"http://{issuing_host}:{port}"
         server = MCPServer(
             "guarded",
             auth_server_provider=self.guard,
             auth=AuthSettings(
-                issuer_url=AnyHttpUrl(base),
+                issuer_url=AnyHttpUrl(self.issuer),
                 resource_server_url=AnyHttpUrl(self.url),
                 client_registration_options=ClientRegistrationOptions(enabled=True),
                 validate_token_resource=False,

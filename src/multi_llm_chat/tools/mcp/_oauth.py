@@ -8,13 +8,15 @@ Rules:
    renewed, so that a restart needs no new sign-in.
 4. A registration of the settings (id and secret) is used as it is. A client-id metadata document stands for one where the server
    supports that; else the program registers itself.
+5. Before anything is fetched from another origin than the server's, the user is asked; the origins that the user allowed are kept
+   with the tokens. A server could otherwise make this program visit any address.
 """
 
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncGenerator, Callable
-from typing import Final
+from collections.abc import AsyncGenerator, Callable, Set
+from typing import Any, Final
 from urllib.parse import parse_qs, urlsplit
 
 import httpx2
@@ -77,18 +79,103 @@ def sign_in(
             client_secret=client.client_secret or None,
             **described.model_dump(),
         )
+    kept = StoredTokens(settings.url, tokens, known)
     return _KeptSignIn(
+        _Origins(settings, answers, kept),
         settings.url,
         described,
-        StoredTokens(settings.url, tokens, known),
+        kept,
         redirect_handler=visit.begin,
         callback_handler=visit.finish,
         client_metadata_url=client.client_metadata_url or None,
     )
 
 
+class _Origins:
+    """The origins from which the sign-in to a server may fetch something."""
+
+    def __init__(self, settings: ServerSettings, answers: Answers, kept: "StoredTokens") -> None:
+        self._settings = settings
+        self._answers = answers
+        self._kept = kept
+        self._allowed: set[str] | None = None
+
+    async def require(self, address: str) -> None:
+        """Ask the user about an origin that is neither the server's nor allowed before.
+
+        Raises:
+            OAuthFlowError: The user does not allow it.
+        """
+        origin, own = _origin(address), _origin(self._settings.url)
+        if origin == own:
+            return
+        if self._allowed is None:
+            self._allowed = await self._kept.read_origins()
+        if origin in self._allowed:
+            return
+        question = Elicitation(
+            self._settings.name,
+            f"The server {self._settings.name!r} ({own}) wants you to sign in at another address: {origin}. "
+            "Continue if you trust it.",
+            "form",
+            schema={"type": "object", "properties": {}},
+        )
+        if (await self._answers.ask(question)).action != "accept":
+            raise OAuthFlowError(f"the sign-in at {origin} was not allowed")
+        self._allowed.add(origin)
+        await self._kept.write_origins(self._allowed)
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    port = parts.port or {"http": 80, "https": 443}.get(parts.scheme)
+    return f"{parts.scheme}://{parts.hostname}:{port}"
+
+
 class _KeptSignIn(OAuthClientProvider):
-    """The official client, which after a restart also knows when its token expires and where to renew it."""
+    """The official client, which asks about other origins, and after a restart knows when its token expires and where to renew it."""
+
+    def __init__(self, origins: _Origins, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._origins = origins
+
+    async def _auth_flow(
+        self, request: httpx2.Request
+    ) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        async with contextlib.aclosing(super()._auth_flow(request)) as flow:
+            wanted = await anext(flow)
+            while True:
+                await self._origins.require(str(wanted.url))
+                response = yield wanted
+                try:
+                    wanted = await flow.asend(response)
+                except StopAsyncIteration:
+                    return
+
+    async def _exchange_token_authorization_code(
+        self, auth_code: str, code_verifier: str
+    ) -> httpx2.Request:
+        self._choose_method()
+        return await super()._exchange_token_authorization_code(auth_code, code_verifier)
+
+    async def _refresh_token(self) -> httpx2.Request:
+        self._choose_method()
+        return await super()._refresh_token()
+
+    def _choose_method(self) -> None:
+        """Send the secret of the settings in the way that the authorization server supports.
+
+        A server that names none supports ``client_secret_basic`` (RFC 8414, section 2).
+        """
+        client, metadata = self.context.client_info, self.context.oauth_metadata
+        kept = self.context.storage
+        assert isinstance(kept, StoredTokens)
+        if client is None or not kept.is_given or not client.client_secret or metadata is None:
+            return
+        supported = metadata.token_endpoint_auth_methods_supported or ["client_secret_basic"]
+        known = ("client_secret_post", "client_secret_basic")
+        method = next((each for each in known if each in supported), None)
+        client.token_endpoint_auth_method = method or client.token_endpoint_auth_method
 
     async def _initialize(self) -> None:
         await super()._initialize()
@@ -111,6 +198,7 @@ class StoredTokens:
         self._token_key = f"{address} token"
         self._client_key = f"{address} client"
         self._state_key = f"{address} state"
+        self._origins_key = f"{address} origins"
         #: What is known of the authorization server.
         self.metadata: Callable[[], OAuthMetadata | None] = lambda: None
 
@@ -122,6 +210,23 @@ class StoredTokens:
             found = state.metadata and OAuthMetadata.model_validate_json(state.metadata)
             return state.expires, found or None
         return None, None
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the registration is that of the settings."""
+        return self._known is not None
+
+    async def read_origins(self) -> set[str]:
+        """The other origins that the user has allowed."""
+        text = await in_thread(lambda: self._tokens.read(self._origins_key), "tokens")
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(text or "[]", type=set[str])
+        return set()
+
+    async def write_origins(self, origins: Set[str]) -> None:
+        """Keep the other origins that the user has allowed."""
+        written = msgspec.json.encode(sorted(origins)).decode()
+        await in_thread(lambda: self._tokens.write(self._origins_key, written), "tokens")
 
     async def get_tokens(self) -> OAuthToken | None:
         """The kept token; one that cannot be read is none."""
