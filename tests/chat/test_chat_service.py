@@ -20,6 +20,7 @@ from multi_llm_chat.events import (
     MessageSaved,
     RunFailed,
     RunFinished,
+    RunWaiting,
     TextDelta,
     TurnFinished,
 )
@@ -281,6 +282,45 @@ def test_retrying_asks_only_those_who_failed(read: Read) -> None:
         assert events[-1].answered == ("claude",)  # type: ignore[union-attr]
         assert sorted(scene.words()) == [("claude", "C"), ("gemini", "G"), ("user", "Hi")]
         assert len(scene.simulators["gemini"].requests) == 1
+
+
+def test_a_message_or_an_answer_is_taken_off_the_branch_and_brought_back(read: Read) -> None:
+    with stage(claude=["a1", "a2"], gemini=["b1", "b2"]) as scene:
+        service = scene.service
+        read(service.process_message("@all one"))
+        read(service.process_message("@all two"))
+        whole = scene.words()
+        first, answer = service.turns[0].id, next(t for t in service.turns if t.role == "gemini").id
+        assert first is not None
+        assert answer is not None
+        before = service.remove(first)
+        assert scene.words() == whole[3:]
+        service.switch(before)
+        assert scene.words() == whole
+        before = service.remove(answer)
+        assert scene.words() == [each for each in whole if each != ("gemini", "b1")]
+        service.switch(before)
+        last = service.turns[3].id
+        assert last is not None
+        service.remove(last)
+        assert scene.words() == whole[:3]
+        with pytest.raises(UsageError, match="no turn"):
+            service.remove("unknown")
+
+
+def test_a_wait_for_the_provider_is_an_event(read: Read) -> None:
+    busy = Status(429, headers={"retry-after": "1"})
+    with Simulator([busy, Say("Now.")]) as simulator:
+        address = simulator.base_url("anthropic")
+        provider = create_provider("anthropic", base_url=address, api_key="k")
+        service = ChatService({"claude": provider})
+        events = read(service.process_message("Hi"))
+        (wait,) = [event for event in events if isinstance(event, RunWaiting)]
+        assert wait.reason == "retry"
+        assert wait.until is not None
+        assert wait.text == "anthropic is busy (429); tries again in 1 s."
+        assert words_of(service.turns[-1]) == "Now."
+        service.close()
 
 
 def test_an_answer_is_continued(read: Read) -> None:

@@ -12,9 +12,9 @@ Rules:
 6. Each inquiry is observed (``agent.telemetry``), except where a plug-in's own method asks on behalf of an observed one.
 """
 
-from collections.abc import AsyncGenerator, Awaitable, Generator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import Protocol, cast
+from typing import Protocol, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -77,6 +77,14 @@ class Inquirer(Protocol):
         ...
 
 
+#: Called before each wait for another attempt, with the failure and the seconds of the wait.
+RetryCallback: TypeAlias = Callable[[ProviderError, float], object]
+
+
+def _ignore_retry(_failure: ProviderError, _seconds: float) -> None:
+    pass
+
+
 class RemoteInquiry(Attempts):
     """Attempts over the network, through the transports of one provider."""
 
@@ -91,6 +99,7 @@ class RemoteInquiry(Attempts):
     ) -> None:
         super().__init__(request, api_key=api_key, retry=retry, limits=limits)
         self.call: ModelCall | None = None  # observes the request
+        self.on_retry: RetryCallback = _ignore_retry
         self._transports = transports
 
     @property
@@ -108,6 +117,7 @@ class RemoteInquiry(Attempts):
         seconds = super().failed(failure, jitter=jitter)
         if self.call is not None:
             self.call.retried(failure, seconds, self._notes[-1].message)
+        self.on_retry(failure, seconds)
         return seconds
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
@@ -152,6 +162,7 @@ class _Course:
         self._call: ModelCall | None = None
         self._reply: Reply | None = None
         self._notes: list[Note] = []
+        self.on_retry: RetryCallback = _ignore_retry
         self._take()
 
     @property
@@ -170,6 +181,8 @@ class _Course:
 
     def _begin(self) -> None:
         """The present inquiry starts."""
+        if isinstance(self._asked, RemoteInquiry):
+            self._asked.on_retry = self.on_retry
         if not self._observed:
             return
         asked = self._asked

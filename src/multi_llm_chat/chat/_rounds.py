@@ -4,6 +4,7 @@ Rules:
 1. A round goes back to a turn if it must, copies the turns that stay, adds a message if it has one, and asks speakers.
 2. A speaker that is asked again gets the same snapshot as before: the history up to the message.
 3. The other speakers' answers to the same message stay; the council's verdict about them does not.
+4. What is removed stays on the branch that was shown before; the turns after it are copied to the new one.
 """
 
 from collections.abc import Sequence
@@ -143,6 +144,35 @@ def _again(
         chair if isinstance(chair, str) else council,
         has_verdict=has_verdict,
     )
+
+
+def removed(placed: Sequence[Placed], turn: str) -> Round:
+    """Take a message with its answers, or one answer, off the branch.
+
+    Raises:
+        UsageError: The turn is not on this branch.
+    """
+    at = _find(placed, turn)
+    begin = next((i for i in range(at, -1, -1) if placed[i].turn.role == "user"), 0)
+    end = next(
+        (i for i in range(begin + 1, len(placed)) if placed[i].turn.role == "user"), len(placed)
+    )
+    if placed[at].turn.role == "user":
+        gone = set(range(begin, end))
+    else:
+        run, speaker = placed[at].run_id, _speaker(placed[at].turn)
+        gone = {
+            i
+            for i in range(begin, end)
+            if (placed[i].run_id == run if run else _speaker(placed[i].turn) == speaker)
+        } - {begin if placed[begin].turn.role == "user" else -1}
+    first = min(gone)
+    stays = tuple(
+        Said(replace(each.turn, id=new_id()), each.run_id)
+        for i, each in enumerate(placed)
+        if i > first and i not in gone
+    )
+    return Round(back=Back(placed[first].parent), stays=stays)
 
 
 def _speaker(turn: Turn) -> str | None:

@@ -19,9 +19,10 @@ from msgspec.structs import replace
 
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.providers import LLMProvider
+from multi_llm_chat.chat._message_writes import save_message
 from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown, switch_to
 from multi_llm_chat.chat._round_runner import RoundRunner
-from multi_llm_chat.chat._rounds import Round, answered_again, continued, edited
+from multi_llm_chat.chat._rounds import Round, answered_again, continued, edited, removed
 from multi_llm_chat.chat.branch import addressed_by
 from multi_llm_chat.chat.display import display_turns
 from multi_llm_chat.chat.planner import Planner
@@ -424,6 +425,24 @@ class ChatService:
         await self.store.arun(move_head, self.conversation, turn)
         self._open.cuts = {}
         await self.aload()
+
+    def remove(self, turn: str) -> str:
+        """Take a message with its answers, or one answer, off the shown branch; the id of the turn to ``switch`` back to.
+
+        Nothing is lost: the branch that was shown stays as it is.
+        """
+        return wait_for(self.aremove(turn))
+
+    async def aremove(self, turn: str) -> str:
+        """Like ``remove``, to be awaited."""
+        self.stop()
+        round_, before = removed(self.placed, turn), self._open.branch.last or ""
+        await self.store.arun(
+            save_message, self.conversation, round_.stays, round_.back, self._open.own
+        )
+        self._open.cuts = {}
+        await self.aload()
+        return before
 
     def configure(self, **changes: Any) -> None:
         """Change the conversation's own settings, which are saved with it.

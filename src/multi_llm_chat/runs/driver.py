@@ -76,6 +76,9 @@ if TYPE_CHECKING:
 
 #: Seconds between two tries of a refused write: the first pause, and the longest.
 _PAUSES: Final = (0.05, 1.0)
+#: Seconds of the shortest wait for another attempt that is emitted.
+SHORTEST_WAIT: Final = 1.0
+
 #: Seconds for which a cancelled run tries to record its end, before it leaves that to the host.
 _LAST_TRY: Final = 1.0
 
@@ -467,6 +470,7 @@ class RunDriver:
         if spec.hooks is not None:
             request = await spec.hooks.prepare_request(request)
         async with spec.provider.open_reply(request) as stream:
+            stream.on_retry = self._on_retry
             batches = aiter(stream.batches())
             complete = False  # a cancel after the last event does not discard the reply
             while True:
@@ -484,6 +488,13 @@ class RunDriver:
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)
             return stream.reply
+
+    def _on_retry(self, failure: ProviderError, seconds: float) -> None:
+        """Emit a wait that a reader notices."""
+        if seconds >= SHORTEST_WAIT:
+            name = failure.provider or self.spec.provider.name
+            text = f"{name} is busy ({failure.status or 'no connection'}); tries again in {seconds:.0f} s."
+            self._record([RunWaiting("retry", text, time.time() + seconds)])
 
     async def _emit_deltas(self, events: list[Event]) -> None:
         if not self._sink.in_step:

@@ -82,7 +82,18 @@ class LiveAnswer:
     def apply(self, event: Event) -> list[Change]:
         """Apply an event; return the changes of the page."""
         handler = self._handlers.get(type(event))
-        return [] if handler is None else handler(event)
+        if handler is None:
+            return []
+        return [*self._end_wait(event), *handler(event)]
+
+    def _end_wait(self, event: Event) -> list[Change]:
+        """Remove the note of a wait, once something happens after it."""
+        last = self._segments[-1] if self._segments else None
+        is_over = isinstance(last, NoteSegment) and last.wait and not isinstance(event, RunWaiting)
+        if last is None or not is_over:
+            return []
+        self._segments.pop()
+        return [{"op": "remove", "id": last.id}]
 
     def flush(self) -> list[Change]:
         """Apply the text and thinking that wait; return the changes of the page."""

@@ -247,7 +247,14 @@ def render_components(theme: str, language: str, text: str = TEXT) -> str:
     """The component page as HTML."""
     names = ("gemini", "chatgpt", "claude", "local")
     people = [
-        {"name": name, "model": text, "hue": hue_of(name, names), "is_addressed": at % 2 == 0}
+        {
+            "name": name,
+            "model": text,
+            "chosen": text if at == 2 else "",
+            "base": name,
+            "hue": hue_of(name, names),
+            "is_addressed": at % 2 == 0,
+        }
         for at, name in enumerate(names)
     ]
     return HtmlRenderer(Translations(language)).render(

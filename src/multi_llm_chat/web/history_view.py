@@ -29,6 +29,7 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.store import (
     Placed,
     Run,
@@ -75,6 +76,9 @@ ToolOrigin: TypeAlias = Callable[[str], tuple[str, str]]
 
 #: How far a branch is followed to find the answers on it.
 MOST_TURNS_OF_ANSWERS = 400
+
+
+_COUNTER = Counter()
 
 
 class AnswerBranch(Struct, frozen=True):
@@ -176,13 +180,16 @@ class HistoryRenderer:
         """One answer, from its turns."""
         speaker = next((turn.role for turn in turns if turn.role != "tool"), "tool")
         last = next((turn for turn in reversed(turns) if turn.role != "tool"), turns[-1])
+        footer = self._footer(run, turns)
+        if footer.usage is None and footer.stop_reason == "cancelled":
+            footer = replace(footer, at_least=sum(map(_COUNTER.turn, turns)))
         return PageAnswer(
             run,
             speaker,
             hue_of(speaker, self._names),
             last.model or "",
             self._segments(run, turns),
-            self._footer(run, turns),
+            footer,
             last.id,
             is_council=any(turn.meta.get(COUNCIL) for turn in turns),
             is_partial=bool(last.meta.get("partial")),

@@ -388,9 +388,9 @@ class LiveConversation:
         return self._answers[event.run].end_turn()
 
     def _run_finished(self, event: RunFinished) -> list[Change]:
-        footer = Footer(
-            event.usage, _format_cost(event.cost), event.seconds, str(event.stop_reason)
-        )
+        usage = event.usage if any(event.usage.counts) else None
+        cost = _format_cost(event.cost) if usage else None
+        footer = Footer(usage, cost, event.seconds, str(event.stop_reason))
         return self._end_answer(event.run, footer)
 
     def _run_failed(self, event: RunFailed) -> list[Change]:

@@ -194,13 +194,17 @@ Segment: TypeAlias = (
 
 
 class Footer(Struct, frozen=True):
-    """What an answer cost; None if unknown."""
+    """What an answer cost; None if unknown.
+
+    ``at_least`` are the tokens of an answer that was stopped before its provider counted them, estimated by its words.
+    """
 
     usage: Usage | None = None
     cost: str | None = None
     seconds: float | None = None
     stop_reason: str = ""
     error: ErrorRecord | None = None
+    at_least: int = 0
 
 
 class Switch(Struct, frozen=True):

@@ -50,12 +50,22 @@ const again = (at) => attempt(() => postAction("regenerate", { turn: at.dataset.
 /** @param {HTMLElement} at */
 const branch = (at) => attempt(async () => { await postAction("branch", { turn: at.dataset.turn }); byId("text").focus(); });
 
+/** Take a message or an answer off the branch; the branch that was shown stays. @param {HTMLElement} at */
+const remove = (at) => attempt(async () => {
+  const { before } = await (await postAction("remove", { turn: at.dataset.turn })).json();
+  notice(word("deleted"), word("undo"), () => void attempt(() => postAction("switch", { turn: before })));
+});
+/** Choose another model for a speaker whose answer failed, and ask again. @param {HTMLElement} at */
+const otherModel = (at) => picker.openPicker(document.querySelector(`.chip[data-name="${CSS.escape(at.dataset.speaker ?? "")}"]`), at);
+
 /** @param {HTMLElement} at */
 const answerMenu = (at) => menus.openMenu(at, [
   { text: word("copy_markdown"), icon: "copy", act: () => void copy(sourceOf(at)) },
   { text: word("answer_again"), icon: "again", act: () => void again(at) },
   { text: word("branch_here"), icon: "branch", act: () => void branch(at) },
   { text: word("link_to_answer"), icon: "link", act: () => void copyLink(at) },
+  null,
+  { text: word("delete_answer"), icon: "delete", danger: true, act: () => void remove(at) },
 ]);
 
 /** @param {HTMLElement} at */
@@ -105,6 +115,8 @@ const ACTIONS = {
   branch,
   switch: (at) => attempt(() => postAction("switch", { turn: at.dataset.turn })),
   edit,
+  remove,
+  "other-model": otherModel,
   "answer-menu": answerMenu,
   widen: answers.widen,
   tab: answers.chooseTab,

@@ -161,6 +161,12 @@ async def _branch(context: RequestContext, body: ActionBody) -> None:
     await live.change_branch(lambda: live.service.abranch(body.turn))
 
 
+async def _remove(context: RequestContext, body: ActionBody) -> JsonObject:
+    live = await context.open_conversation()
+    before = await live.change_branch(lambda: live.service.aremove(body.turn))
+    return {"before": before}
+
+
 async def _stop(context: RequestContext, body: ActionBody) -> None:
     live = await context.open_conversation()
     live.stop(body.speaker)
@@ -231,13 +237,14 @@ async def _undelete(context: RequestContext, body: ActionBody) -> None:
     context.hub.publish_to_user(context.user, {"op": "list"})
 
 
-_ACTIONS: Final[dict[str, Callable[[RequestContext, ActionBody], Awaitable[None]]]] = {
+_ACTIONS: Final[dict[str, Callable[[RequestContext, ActionBody], Awaitable[JsonObject | None]]]] = {
     "edit": _edit,
     "regenerate": _regenerate,
     "retry": _retry,
     "continue": _continue,
     "switch": _switch,
     "branch": _branch,
+    "remove": _remove,
     "stop": _stop,
     "decide": _decide,
     "edit-queued": _edit_queued,
@@ -257,8 +264,7 @@ async def run_action(request: Request) -> Response:
     action = _ACTIONS.get(request.path_params["action"])
     if action is None:
         return JSONResponse({"error": "There is no such action."}, 404)
-    await action(context, await context.read_body(ActionBody))
-    return JSONResponse({})
+    return JSONResponse(await action(context, await context.read_body(ActionBody)) or {})
 
 
 # Files in and out.
