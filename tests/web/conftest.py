@@ -84,6 +84,7 @@ class Visitor:
         self._context = browser.new_context(viewport={"width": 1400, "height": 860}, **settings)
         self._context.set_default_timeout(PATIENCE)
         self._context.on("request", self._on_request)
+        self._context.on("requestfailed", self._on_request_failed)
         self.foreign: list[str] = []
         self.errors: list[str] = []
         self._context.add_cookies(
@@ -93,6 +94,11 @@ class Visitor:
     def _on_request(self, request: Request) -> None:
         if not request.url.startswith((self._server.url, "blob:", "data:,")):
             self.foreign.append(request.url)
+
+    def _on_request_failed(self, request: Request) -> None:
+        """A request that the browser refused by a policy was never sent."""
+        if request.failure in ("csp", "origin") and request.url in self.foreign:
+            self.foreign.remove(request.url)
 
     def _on_console(self, message: ConsoleMessage) -> None:
         refused = (

@@ -81,6 +81,21 @@ def test_axe_finds_nothing_serious(
     assert findings(page, axe) == []
 
 
+@pytest.mark.judge
+def test_axe_finds_nothing_serious_in_the_pane_of_an_artifact(
+    server: RunningServer, new_visitor: Callable[..., Visitor], axe: str
+):
+    page = new_visitor(bypass_csp=True, reduced_motion="reduce").open("/")
+    drawing = f"<svg><title>Drawing</title><desc>{'x' * 200}</desc></svg>"
+    server.add_replies("gemini", Say(f"```svg\n{drawing}\n```"))
+    page.locator("#text").fill("@gemini draw")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Open Drawing").click()
+    for view in ("Changes", "Source", "Preview"):
+        page.locator("#pane").get_by_role("button", name=view).click()
+        assert findings(page, axe) == []
+
+
 SETTINGS = (
     "general",
     "appearance",

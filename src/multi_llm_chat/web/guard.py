@@ -41,6 +41,7 @@ POLICY: Final = "; ".join(
         "style-src 'self'",
         "img-src 'self' blob:",
         "connect-src 'self'",
+        "frame-src 'self'",  # the frame of an artifact, which has a stricter policy (``artifacts.DOCUMENT_POLICY``)
         "form-action 'self'",
         "base-uri 'none'",
         "frame-ancestors 'none'",

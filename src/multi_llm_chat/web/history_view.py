@@ -43,10 +43,12 @@ from multi_llm_chat.store import (
     totals,
 )
 from multi_llm_chat.tools.approval import visible_text
+from multi_llm_chat.web.artifacts import Artifact, CodeBlock, split_artifacts
 from multi_llm_chat.web.cited_text import read_sources, render_text
 from multi_llm_chat.web.exchange_groups import turns_by_run
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.views import (
+    ArtifactSegment,
     Footer,
     NoteSegment,
     PageAnswer,
@@ -151,7 +153,9 @@ class HistoryRenderer:
         live: Mapping[str, PageAnswer] | None = None,
         footers: Mapping[str, Footer] | None = None,
         origin: ToolOrigin = lambda name: ("", name),
+        artifacts: Mapping[tuple[str, int], Artifact] | None = None,
     ) -> None:
+        self._artifacts = artifacts or {}
         self._conversation = conversation
         self._names = tuple(names)
         self._details = details
@@ -269,9 +273,17 @@ class HistoryRenderer:
             compressed = turn.meta.get("compressed")
             if isinstance(compressed, str):
                 segments.append(NoteSegment(f"{run}-{len(segments)}", compressed))
+            number = 0  # of the next artifact in the turn
             for position, part in enumerate(turn.parts):
                 identifier = f"{run}-{len(segments)}"
                 match part:
+                    case Text() if not sources and (turn.id or "", number) in self._artifacts:
+                        for piece in split_artifacts(part.content):
+                            segments.append(
+                                self._piece(f"{run}-{len(segments)}", piece, turn.id or "", number)
+                            )
+                            number += isinstance(piece, CodeBlock)
+                        found = None
                     case Text():
                         html = render_text(turn, position, sources)
                         found = TextSegment(identifier, html) if html else None
@@ -283,6 +295,13 @@ class HistoryRenderer:
         if sources:
             segments.append(SourcesSegment(f"{run}-{len(segments)}", tuple(sources.values())))
         return tuple(segments)
+
+    def _piece(self, identifier: str, piece: str | CodeBlock, turn: str, number: int) -> Segment:
+        """A piece of a text: an artifact, or the words between artifacts."""
+        if not isinstance(piece, CodeBlock):
+            return TextSegment(identifier, render_markdown(piece))
+        version = self._artifacts[turn, number].version
+        return ArtifactSegment(identifier, piece.title, piece.language, version, turn, number)
 
     def _other_segment(self, identifier: str, turn: Turn, position: int) -> Segment | None:
         """A part that is no text and no call; None if it is not shown."""

@@ -14,7 +14,7 @@ Rules:
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
@@ -40,6 +40,7 @@ from multi_llm_chat.store import Placed, QueuedMessage
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
+from multi_llm_chat.web.artifacts import Artifact, ArtifactIndex
 from multi_llm_chat.web.exchange_groups import (
     answer_source,
     choose_window,
@@ -106,6 +107,7 @@ class LiveConversation:
         self._flushed = -FLUSH_SECONDS * LONGEST_DELAY
         self._tool_started = asyncio.Event()
         self._verdicts = VerdictReader()
+        self._artifact_index = ArtifactIndex()
         self._exchange_id = ""
         self._columns: dict[str, str] = {}
         self._addressed: tuple[str, ...] = ()
@@ -193,7 +195,13 @@ class LiveConversation:
             live={run: answer.view for run, answer in self._answers.items()},
             footers=self._footers,
             origin=self._origin,
+            artifacts=self.artifacts(),
         )
+
+    def artifacts(self) -> Mapping[tuple[str, int], Artifact]:
+        """The artifacts of the shown branch, by turn and number."""
+        turns = (each.turn for each in self.service.placed)
+        return self._artifact_index.of(turns, self.service.mark)
 
     # Actions.
 

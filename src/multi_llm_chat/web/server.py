@@ -76,6 +76,7 @@ def _routes() -> list[Route | Mount]:
     get, post = ["GET"], ["POST"]
     conversation = "/c/{conversation}"
     media = f"{conversation}/media/{{turn}}"
+    artifact = f"{conversation}/artifacts/{{turn}}/{{number:int}}"
     return [
         Route("/", pages.new_page, methods=get),
         Route(conversation, pages.conversation_page, methods=get),
@@ -92,6 +93,8 @@ def _routes() -> list[Route | Mount]:
         Route(f"{conversation}/export", conversations.export, methods=get),
         Route(f"{media}/{{position:int}}", conversations.media, methods=get),
         Route(f"{media}/{{position:int}}/{{number:int}}", conversations.media, methods=get),
+        Route(artifact, conversations.artifact, methods=get),
+        Route(f"{artifact}/document", conversations.artifact_document, methods=get),
         Route(f"{conversation}/messages", conversations.send_message, methods=post),
         Route(f"{conversation}/{{action}}", conversations.run_action, methods=post),
         Route("/sidebar", pages.sidebar, methods=get),

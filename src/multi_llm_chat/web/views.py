@@ -120,12 +120,14 @@ class StepSegment(Struct, frozen=True):
 
 
 class ArtifactSegment(Struct, frozen=True):
-    """A page or a drawing that an answer made."""
+    """A page or a drawing that an answer made; ``turn`` and ``number`` name it."""
 
     id: str
     title: str
     language: str
     version: int = 1
+    turn: str = ""
+    number: int = 0
     kind: Literal["artifact"] = "artifact"
 
 

@@ -3,6 +3,7 @@
 import { attempt, button, byId, copy, element, get, label, notice, postAction, post, state, word } from "./page.js";
 import { earlier, later, listen, listeners, load, toEnd, visit } from "./stream.js";
 import * as answers from "./answers.js";
+import * as artifacts from "./artifacts.js";
 import * as composer from "./composer.js";
 import * as menus from "./menus.js";
 import * as sidebar from "./sidebar.js";
@@ -140,6 +141,12 @@ const ACTIONS = {
   address: composer.toggle,
   memo: composer.toggleMemo,
   "add-menu": composer.openAdd,
+  artifact: artifacts.openArtifact,
+  "artifact-version": artifacts.showVersion,
+  "artifact-view": artifacts.showView,
+  "artifact-save": artifacts.save,
+  "artifact-widen": artifacts.widen,
+  "close-artifact": artifacts.closeArtifact,
   "pick-model": (at) => picker.openPicker(at.previousElementSibling, at),
   "filter-models": picker.filterBy,
   parameters: picker.openParameters,
@@ -197,6 +204,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
     if (document.querySelector("dialog[open]") || composer.closeMenu() || menus.closeMenu()) return;
     if (document.body.classList.contains("with-sidebar")) { toggleSidebar(); return; }
+    if (byId("pane").contains(document.activeElement) && artifacts.closeArtifact()) return;
     if (state.busy) void attempt(() => postAction("stop"));
     return;
   }

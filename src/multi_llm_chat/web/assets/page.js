@@ -52,9 +52,11 @@ export function button(text, act, css = "") {
   return made;
 }
 
-/** Label the copy buttons of code in the reader's language. @param {ParentNode} root */
+/** Complete code: copy buttons in the reader's language, and a place in the order of the keyboard. @param {ParentNode} root */
 export function label(root) {
   for (const each of root.querySelectorAll('[data-action="copy-code"]:empty')) each.textContent = word("copy_code");
+  // Code that is wider than its place is scrolled by keyboard too.
+  for (const each of /** @type {NodeListOf<HTMLElement>} */ (root.querySelectorAll(".code pre"))) each.tabIndex = 0;
 }
 
 /** @param {Response} response */

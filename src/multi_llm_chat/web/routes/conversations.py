@@ -6,6 +6,7 @@ Rules:
 3. A file that a browser might run is only ever offered for saving.
 """
 
+import asyncio
 import base64
 import binascii
 from collections.abc import Awaitable, Callable
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from msgspec import Struct, field
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.transfer import export_conversations, import_in_batches
@@ -22,7 +23,9 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
+from multi_llm_chat.web.artifacts import DOCUMENT_POLICY, artifacts_of, as_code, compare
 from multi_llm_chat.web.hub import ADDRESSEES
+from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.routes.request_context import RequestContext
 from multi_llm_chat.web.routes.tools import RuleBody, set_rule
 from multi_llm_chat.web.tool_questions import DECISIONS
@@ -328,4 +331,64 @@ async def media(request: Request) -> Response:
             "content-disposition": "inline" if shown else "attachment",
             "cache-control": "private, max-age=86400, immutable",
         },
+    )
+
+
+# Artifacts.
+
+
+async def artifact_document(request: Request) -> Response:
+    """The document of an artifact, for its frame alone."""
+    context = RequestContext(request)
+    if request.headers.get("sec-fetch-dest", "iframe") != "iframe":
+        return JSONResponse({"error": "An artifact is shown in its frame only."}, 403)
+    turn = await context.store.arun(
+        get_turn, context.conversation, id_of(request.path_params["turn"])
+    )
+    found = dict(enumerate(artifacts_of(turn.turn))).get(request.path_params["number"])
+    if found is None:
+        return JSONResponse({"error": "There is no such artifact."}, 404)
+    return HTMLResponse(
+        found.document,
+        headers={
+            "content-security-policy": DOCUMENT_POLICY,
+            "x-frame-options": "SAMEORIGIN",
+            "x-dns-prefetch-control": "off",
+            "referrer-policy": "no-referrer",
+            "cache-control": "private, max-age=86400, immutable",
+        },
+    )
+
+
+async def artifact(request: Request) -> Response:
+    """What the pane shows about an artifact: its versions, its source, and what changed."""
+    context = RequestContext(request)
+    live = await context.open_conversation()
+    await live.remote.sync()
+    place = id_of(request.path_params["turn"]), request.path_params["number"]
+    shown = live.artifacts()
+    if place not in shown:
+        return JSONResponse({"error": context.translations.text("on_another_branch")}, 404)
+    found = shown[place]
+    versions = [each for each in shown.values() if each.block.title == found.block.title]
+    before = versions[found.version - 2].block.code if found.version > 1 else None
+    changes = "" if before is None else compare(before, found.block.code)
+    source, diff = await asyncio.to_thread(
+        lambda: (
+            render_markdown(as_code(found.block.code, found.block.language)),
+            render_markdown(as_code(changes, "diff")) if changes else "",
+        )
+    )
+    return JSONResponse(
+        {
+            "title": found.block.title,
+            "language": found.block.language,
+            "at": found.version,
+            "versions": [{"turn": each.turn, "number": each.number} for each in versions],
+            "speaker": found.speaker,
+            "size": len(found.block.code.encode()),
+            "code": found.block.code,
+            "source": source,
+            "changes": diff,
+        }
     )
