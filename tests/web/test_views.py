@@ -1,10 +1,13 @@
 """Values of the page: tables, hues, the order of answers, windows of exchanges, the source of an answer."""
 
+import csv
+import io
 import json
 import re
 from html.parser import HTMLParser
 from urllib.parse import urlsplit
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.web.payloads import PAYLOADS
@@ -30,6 +33,7 @@ from multi_llm_chat.web.exchange_groups import (
     group_exchanges,
 )
 from multi_llm_chat.web.history_view import HistoryDetails, HistoryRenderer, in_order
+from multi_llm_chat.web.templating import HtmlRenderer, Translations
 from multi_llm_chat.web.views import (
     PageAnswer,
     Segment,
@@ -241,3 +245,44 @@ def test_a_number_that_falls_into_a_formula_is_no_part_of_it():
     assert isinstance(segment, TextSegment)
     assert "<mn>1</mn>" not in segment.final
     assert "<mi>b</mi>" in segment.final
+
+
+@given(
+    st.integers(2, 8),
+    st.lists(st.lists(st.text("abc 1.-", min_size=1, max_size=8), min_size=8, max_size=8), min_size=2, max_size=20),
+    st.sampled_from([",", ";", "\t"]),
+)  # fmt: skip
+def test_a_csv_text_is_a_table_with_the_same_cells(
+    width: int, rows: list[list[str]], delimiter: str
+):
+    names = [f"name{at}" for at in range(width)]
+    out = io.StringIO()
+    csv.writer(out, delimiter=delimiter, lineterminator="\n").writerows(
+        [names, *(row[:width] for row in rows)]
+    )
+    table = read_table(out.getvalue())
+    assert table is not None
+    assert table.columns == tuple(names)
+    assert list(table.rows) == [tuple(row[:width]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One, two\nthree, four\nfive, six",
+        "a,b\n1,2",
+        "a,b\n1,2\n3",
+        "a,a\n1,2\n3,4",
+        "1,2\n3,4\n5,6",
+        "plain\ntext\nhere",
+    ],
+)
+def test_other_texts_are_no_tables(text: str):
+    assert read_table(text) is None
+
+
+def test_a_diff_is_coloured_and_escaped():
+    text = "--- a\n+++ b\n@@ -1 +1 @@\n-<b>old</b>\n+<b>new</b>"
+    html = HtmlRenderer(Translations("en")).html(ToolSegment("t", "diff", "done", result=text))
+    assert '<span class="gd">-&lt;b&gt;old&lt;/b&gt;</span>' in html
+    assert "<b>old" not in html

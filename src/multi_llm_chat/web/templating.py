@@ -1,7 +1,7 @@
 """Views as HTML in the reader's language.
 
 Rules:
-1. Templates escape everything that is not HTML already. Only what ``render_markdown`` made is marked as HTML, with ``|safe``.
+1. Templates escape everything that is not HTML already. Only what ``render_markdown`` and ``highlight`` made is marked as HTML, with ``|safe``.
 2. Every text of the page comes from a catalogue. All catalogues have the same keys; English is the one others are compared with.
 3. The reader's choice decides the language, then what the browser accepts, then English.
 """
@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from multi_llm_chat.web.markdown import highlight
 from multi_llm_chat.web.views import (
     PageAnswer,
     PageExchange,
@@ -98,6 +99,7 @@ def _environment() -> Environment:
     filters["as_words"] = _as_words
     filters["tool_icon"] = _tool_icon
     filters["merge"] = _merge
+    filters["highlight"] = highlight
     return environment
 
 

@@ -10,6 +10,7 @@ Rules:
 
 import base64
 import binascii
+import csv
 import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -54,6 +55,9 @@ def id_of(segment: str) -> str:
 
 #: Longer results and arguments are truncated in the page; the history has them whole, and an approval request shows them whole.
 MOST_CHARACTERS: Final = 20_000
+
+#: How a diff begins.
+_DIFF: Final = re.compile(r"diff --git |--- [^\n]*\n\+\+\+ |Index: ")
 
 ToolState: TypeAlias = Literal["writing", "waiting", "running", "done", "failed"]
 
@@ -176,6 +180,11 @@ class ToolSegment(Struct, frozen=True):
     def lines(self) -> list[str]:
         """The lines of the result."""
         return self.result.splitlines()
+
+    @property
+    def is_diff(self) -> bool:
+        """Whether the result is a diff."""
+        return bool(_DIFF.match(self.result))
 
     @property
     def table(self) -> "ResultTable | None":
@@ -360,9 +369,9 @@ class ResultTable(Struct, frozen=True):
 
 
 def read_table(text: str) -> ResultTable | None:
-    """The table that a JSON list of flat objects with the same names describes; None for any other text."""
+    """The table that a JSON list of flat objects with the same names, or a CSV text, describes; None for any other text."""
     if not text.lstrip().startswith("["):
-        return None
+        return _read_csv(text)
     try:
         found: Any = msgspec.json.decode(text)
     except msgspec.DecodeError:
@@ -375,6 +384,30 @@ def read_table(text: str) -> ResultTable | None:
         return None
     cells = tuple(tuple(_cell(row[name]) for name in columns) for row in rows[:_MOST_ROWS])
     return ResultTable(columns, cells, len(rows))
+
+
+def _read_csv(text: str) -> ResultTable | None:
+    """The table of a CSV text: a line of names, and at least two rows with as many cells."""
+    lines = text.strip("\r\n").splitlines()
+    if len(lines) < 3:
+        return None
+    delimiter = next((each for each in ("\t", ";", ",") if each in lines[0]), None)
+    if delimiter is None:
+        return None
+    rows = [row for row in csv.reader(lines, delimiter=delimiter) if row]
+    columns = tuple(rows[0]) if rows else ()
+    is_table = (
+        2 <= len(columns) <= _MOST_COLUMNS
+        and len(set(columns)) == len(columns)
+        and all(name.strip() and not _is_number(name) and len(name) <= 60 for name in columns)
+        # Prose has a space after its commas.
+        and not any(name.startswith(" ") for name in columns)
+        and all(len(row) == len(columns) for row in rows)
+    )
+    if not is_table:
+        return None
+    cells = tuple(tuple(map(_cell, row)) for row in rows[1 : _MOST_ROWS + 1])
+    return ResultTable(columns, cells, len(rows) - 1)
 
 
 def _columns(rows: Sequence[Any]) -> tuple[str, ...] | None:

@@ -1,6 +1,7 @@
 // The tools, and the finder: one field for chats, messages and commands.
 // @ts-check
 import { attempt, byId, element, get, icon, notice, post, trusted, word } from "./page.js";
+import { openMenu } from "./menus.js";
 import { visit } from "./stream.js";
 
 // Tools.
@@ -46,6 +47,34 @@ export function openFinder(known, begin = "") {
   field.focus();
   search();
 }
+// Filters: who wrote it, when, and whether archived chats count.
+
+/** @param {string} action @returns {any} */
+const chip = (action) => finder.querySelector(`[data-action=${action}]`);
+const filters = () => `&from=${encodeURIComponent(chip("find-from").dataset.value)}&days=${chip("find-when").dataset.value}${chip("find-archived").getAttribute("aria-pressed") === "true" ? "&archived=1" : ""}`;
+/** @param {HTMLElement} at @param {string} value @param {string} text */
+function setFilter(at, value, text) {
+  at.dataset.value = value;
+  at.setAttribute("aria-pressed", String(!!value));
+  /** @type {any} */ (at.querySelector("span")).textContent = text;
+  field.focus();
+  search();
+}
+/** @param {HTMLElement} at */
+export const chooseAuthor = (at) => openMenu(at, [["", word("from_anyone")], ["user", word("you")], ...[...document.querySelectorAll(".people .chip")].map((/** @type {any} */ each) => [each.dataset.name, each.dataset.name])]
+  .map(([value, text]) => ({ text, checked: at.dataset.value === value, act: () => setFilter(at, value, value ? `${word("from")} ${text}` : text) })));
+/** @param {HTMLElement} at */
+export const chooseTime = (at) => openMenu(at, [["", word("any_time")], ["1", word("last_day")], ["7", word("last_week")], ["30", word("last_month")], ["365", word("last_year")]]
+  .map(([value, text]) => ({ text, checked: at.dataset.value === value, act: () => setFilter(at, value, text) })));
+/** @param {HTMLElement} at */
+export function toggleArchived(at) { at.setAttribute("aria-pressed", String(at.getAttribute("aria-pressed") !== "true")); field.focus(); search(); }
+/** Search without filters, in archived chats too. */
+export function findEverywhere() {
+  chip("find-archived").setAttribute("aria-pressed", "true");
+  setFilter(chip("find-when"), "", word("any_time"));
+  setFilter(chip("find-from"), "", word("from_anyone"));
+}
+
 /** @param {Entry} entry */
 function row(entry) {
   const made = element("button", "command", icon(entry.icon), element("span", "", entry.label));
@@ -79,7 +108,7 @@ function search() {
   const number = ++asked;
   if (onlyCommands || !words.length) return;
   void attempt(async () => {
-    const html = await (await get(`/find?words=${encodeURIComponent(text)}`)).text();
+    const html = await (await get(`/find?words=${encodeURIComponent(text)}${filters()}`)).text();
     if (number !== asked) return; // ignore outdated responses
     messages.innerHTML = trusted(html);
     if (!options().some((each) => each.matches("[aria-selected=true]"))) choose(0);

@@ -1,6 +1,7 @@
 """Pages, the fragments that are reloaded, the stream of changes, signing in, and probes."""
 
 import asyncio
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 #: How many conversations the list shows at first, and how many hits a search returns.
 CONVERSATIONS_PER_PAGE = 60
 MOST_HITS = 30
+#: How many pages of hits are read for a search with a filter.
+MOST_PAGES_OF_HITS = 20
 
 
 async def new_page(request: Request) -> Response:
@@ -318,15 +321,50 @@ class SearchHit(Struct, frozen=True):
     pieces: tuple[tuple[str, bool], ...]
 
 
+class HitFilter(Struct, frozen=True):
+    """Which hits a search returns: of an author, since a moment, and of archived chats too."""
+
+    author: str = ""
+    since_ms: int = 0
+    archived: bool = False
+
+    def takes(self, hit: Hit) -> bool:
+        """Whether a hit is one of them."""
+        return hit.created_ms >= self.since_ms and self.author in ("", hit.author)
+
+
+async def _search(context: RequestContext, words: str, wanted: HitFilter) -> list[Hit]:
+    """The newest hits that the filter takes, of the newest ``MOST_PAGES_OF_HITS`` pages."""
+    found: list[Hit] = []
+    before: int | None = None
+    for _ in range(MOST_PAGES_OF_HITS):
+        hits = await context.store.arun(
+            search, words, archived=wanted.archived, limit=MOST_HITS, before=before
+        )
+        found += filter(wanted.takes, hits)
+        # The newest come first: after one that is too old there are only older ones.
+        if (
+            len(hits) < MOST_HITS
+            or len(found) >= MOST_HITS
+            or hits[-1].created_ms < wanted.since_ms
+        ):
+            break
+        before = hits[-1].number
+    return found[:MOST_HITS]
+
+
 async def find(request: Request) -> Response:
     """Search for messages that contain all words."""
     context = RequestContext(request)
-    words = request.query_params.get("words", "")[:500]
-    hits = (
-        await context.store.arun(search, words, archived=True, limit=MOST_HITS)
-        if words.strip()
-        else ()
+    query = request.query_params
+    words = query.get("words", "")[:500]
+    days = query.get("days", "")
+    wanted = HitFilter(
+        query.get("from", ""),
+        int((time.time() - int(days) * 86_400) * 1000) if days.isdecimal() else 0,
+        archived=query.get("archived", "") == "1",
     )
+    hits = await _search(context, words, wanted) if words.strip() else []
     # An answer may be on several branches (another one was regenerated); it is shown once.
     distinct: dict[tuple[str, str, str], Hit] = {}
     for hit in hits:
@@ -338,7 +376,10 @@ async def find(request: Request) -> Response:
             hit, day_of(hit.created_ms), hue_of(hit.author, speakers), _split_snippet(hit)
         )
         groups.setdefault(hit.conversation, (hit.title, []))[1].append(shown)
-    return HTMLResponse(context.renderer.render("hits.html", found=list(groups.values())))
+    count = sum(len(found) for _, found in groups.values())
+    return HTMLResponse(
+        context.renderer.render("hits.html", found=list(groups.values()), count=count)
+    )
 
 
 def _split_snippet(hit: Hit) -> tuple[tuple[str, bool], ...]:
