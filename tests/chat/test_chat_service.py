@@ -257,6 +257,7 @@ def test_editing_makes_a_branch_and_keeps_the_other(read: Read) -> None:
         read(service.edit(message, "instead"))
         assert scene.words() == [("user", "instead"), ("claude", "C")]
         assert "first" not in json.dumps(scene.body("claude"))
+        assert not service.turns[0].meta.get("memo")
         service.switch(message)
         assert [words for _, words in scene.words()] == ["first", "A", "second", "B"]
 

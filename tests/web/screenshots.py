@@ -13,6 +13,11 @@ from multi_llm_chat.testing.simulator import Call, Gate, Say
 FOLDER = Path(__file__).parents[2] / "docs" / "screenshots"
 ALL_SPEAKERS = ("gemini", "chatgpt", "claude")
 
+MODELS = {
+    "anthropic": ["claude-sonnet-5", "claude-opus-4-6", "claude-haiku-4-5"],
+    "openai": ["gpt-5.6-terra", "gpt-4o", "gpt-4o-mini"],
+    "gemini": ["gemini-3.7-flash", "gemini-2.5-pro"],
+}
 COMPARISON = """## Threads and tasks
 
 A **task** gives way only where it awaits; a thread may be interrupted anywhere. See the
@@ -79,6 +84,53 @@ def take_conversation(server: RunningServer, page: Page) -> None:
     wait_until_idle(page)
 
 
+PAGE = """<!doctype html><html><head><title>Compound interest</title><style>body{font:16px system-ui;padding:32px;color:#1c1b19}.k{display:flex;gap:16px}
+.k div{border:1px solid #e7e6e2;border-radius:12px;padding:14px 18px}b{font-size:22px}</style></head><body><h1>What your savings become</h1>
+<p>Interest is paid once a year and stays in.</p><div class="k"><div>You will have<br><b id="sum"></b></div><div>You paid in<br><b>€82,000</b></div></div>
+<p><label>Rate <input type="range" id="rate" min="1" max="10" value="5"></label></p>
+<script>const show = () => { sum.textContent = "€" + Math.round(82000 * (1 + rate.value / 100) ** 15).toLocaleString(); }; rate.oninput = show; show();</script></body></html>"""
+
+
+def take_settings(server: RunningServer, page: Page) -> None:
+    """The pages of the settings, the picker, and an artifact."""
+    with server.signed_in_client() as client:
+        for name, speaker, prompt in (
+            ("sceptic", "claude", "Find the weakest point and name it in three sentences."),
+            ("editor", "chatgpt", "Shorten, keep the meaning, add no adjectives."),
+        ):
+            client.post(
+                "/settings/persona",
+                json={"name": name, "speaker": speaker, "system_prompt": prompt},
+            )
+        for provider in ("anthropic", "openai", "gemini"):
+            client.post("/settings/check", json={"provider": provider})
+        client.post("/tools/rule", json={"pattern": "/get_weather", "approval": "ask"})
+    for path, name in (
+        ("models", "settings"),
+        ("personas/sceptic", "settings-personas"),
+        ("tools/~", "settings-tools"),
+    ):
+        page.goto(f"{server.url}/settings/{path}")
+        page.locator("body[data-ready]").wait_for()
+        take(page, name)
+    page.goto(server.url)
+    page.locator("body[data-ready]").wait_for()
+    server.add_replies("claude", Say(f"Here is a page with a slider.\n\n```html\n{PAGE}\n```\n"))
+    send(page, "@claude Make a small page where I can play with the rate.")
+    page.get_by_role("button", name="Open Compound interest").click()
+    page.frame_locator("#pane iframe").locator("#sum", has_text="€").wait_for()
+    page.emulate_media(color_scheme="dark")
+    take(page, "artifact")
+    page.emulate_media(color_scheme="light")
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("menuitem", name="All models").click()
+    page.locator(".model-row").first.wait_for()
+    page.keyboard.press("Alt+s")
+    take(page, "picker")
+    page.keyboard.press("Escape")
+
+
 def take_dialogs(server: RunningServer, page: Page) -> None:
     """Menus, dialogs, search, and a phone."""
     page.locator("#text").press_sequentially("and now @")
@@ -90,13 +142,6 @@ def take_dialogs(server: RunningServer, page: Page) -> None:
     take(page, "palette")
     page.keyboard.press("Escape")
     page.emulate_media(color_scheme="light")
-    page.keyboard.press("Control+,")
-    page.locator(".providers").wait_for()
-    page.locator("body[data-ready]").wait_for()
-    take(page, "settings")
-    page.keyboard.press("Escape")
-    page.locator("#composer").wait_for()
-    page.locator("body[data-ready]").wait_for()
     server.add_replies("claude", Say("In short: tasks wait, threads block, processes compute."))
     page.locator(".answer[data-speaker=claude]").last.get_by_role(
         "button", name="Answer again"
@@ -118,7 +163,7 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     with (
         tempfile.TemporaryDirectory() as folder,
-        run_server(Path(folder)) as server,
+        run_server(Path(folder), simulator={"models": MODELS}) as server,
         sync_playwright() as playwright,
     ):
 
@@ -140,6 +185,9 @@ def main() -> None:
         take(page, "empty")
         take_conversation(server, page)
         take_dialogs(server, page)
+        page.set_viewport_size({"width": 1400, "height": 860})
+        page.emulate_media(color_scheme="light")
+        take_settings(server, page)
         browser.close()
 
 

@@ -314,7 +314,8 @@ class ChatService:
                 text, kept if media is None else media, self._open.own, None
             )
             names = message.addressed or (addressed_by(before) if before else ())
-            said = replace(message.turn, meta=message.turn.meta | {"addressed": list(names)})
+            meta = {key: value for key, value in message.turn.meta.items() if key != "memo"}
+            said = replace(message.turn, meta=meta | {"addressed": list(names)})
             return edited(self.placed, turn, said if names else message.turn, names)
 
         return self._stream(decide, stops=True)

@@ -32,6 +32,8 @@ export function write(value) { text.value = value; text.dispatchEvent(new Event(
 
 /** @returns {HTMLElement[]} */
 const chips = () => [...people.querySelectorAll(".chip")];
+/** The speakers that @all addresses: personas and councils answer when they are named. */
+export const everyone = () => chips().filter((chip) => chip.dataset.base === chip.dataset.name).map((chip) => chip.dataset.name ?? "");
 /** @param {Element} chip */
 const isOn = (chip) => chip.getAttribute("aria-pressed") === "true";
 const isMemo = () => !memo.hidden && isOn(memo);
@@ -65,7 +67,7 @@ let described = 0;
 /** Say in the field to whom the message goes. */
 function describeText() {
   const names = addressed();
-  const all = names.length > 1 && names.length === chips().length;
+  const all = names.length > 1 && names.join() === everyone().join();
   const kind = isMemo() ? "memo" : names.length === 1 ? "one" : all ? "all" : "some";
   text.placeholder = (text.dataset[kind] ?? "").replace("{name}", names[0] ?? "").replace("{count}", String(names.length)).replace("{names}", names.join(", "));
 }
@@ -88,7 +90,7 @@ const groups = () => Object.fromEntries(byId("groups").content.textContent.split
 function addressMentioned() {
   const names = chips().map((chip) => chip.dataset.name ?? "");
   /** @type {Record<string, string[]>} */
-  const known = { all: names, ...Object.fromEntries(names.map((name) => [name.toLowerCase(), [name]])), ...groups() };
+  const known = { all: everyone(), ...Object.fromEntries(names.map((name) => [name.toLowerCase(), [name]])), ...groups() };
   const found = [...text.value.matchAll(/(?<![\w@./-])@([\p{L}\p{N}_.-]+)/gu)].flatMap((match) => known[match[1].toLowerCase().replace(/[.-]+$/, "")] ?? []);
   if (found.length && found.join() !== addressed().join()) address(found);
 }
@@ -99,7 +101,7 @@ export function openAdd(at) {
   openMenu(at, [
     ...chips().map((chip) => ({ text: chip.dataset.name ?? "", note: chip.dataset.model, sign: Number(chip.dataset.hue), checked: on.includes(chip.dataset.name ?? ""), act: () => toggle(chip) })),
     null,
-    ...(names.length > 1 ? [{ text: word("everyone"), icon: "people", key: "@all", act: () => address(names) }] : []),
+    ...(names.length > 1 ? [{ text: word("everyone"), icon: "people", key: "@all", act: () => address(everyone()) }] : []),
     ...Object.entries(groups()).map(([name, members]) => ({ text: name, note: members.join(", "), icon: "people", key: `@${name}`, act: () => address(members) })),
     { text: word("memo_only"), note: word("memo_note"), icon: "memo", checked: isMemo(), act: toggleMemo },
     null,
@@ -303,7 +305,7 @@ text.addEventListener("keydown", (event) => {
     if (event.key === "Enter" || event.key === "Tab") { event.preventDefault(); choose(selected); return; }
   }
   if (event.key === "Enter" && !event.shiftKey) { event.preventDefault(); void send(); }
-  if (event.key === "ArrowUp" && !text.value) {
+  if (event.key === "ArrowUp" && !text.value && !event.altKey && !event.ctrlKey && !event.metaKey) {
     const last = [...document.querySelectorAll('.message [data-action="edit"]')].at(-1);
     if (last) { event.preventDefault(); /** @type {HTMLElement} */ (last).click(); }
   }

@@ -101,7 +101,7 @@ function lastAnswer() {
 }
 /** Try an example. @param {any} at */
 function tryIt(at) {
-  if ("everyone" in at.dataset) composer.address([...document.querySelectorAll(".people .chip")].map((/** @type {any} */ chip) => chip.dataset.name));
+  if ("everyone" in at.dataset) composer.address(composer.everyone());
   composer.write(at.dataset.text);
 }
 

@@ -18,7 +18,7 @@ export const refresh = () => attempt(async () => {
   list.innerHTML = trusted(html);
   list.scrollTop = top;
   const title = list.querySelector(".current .title")?.textContent;
-  if (title) { byId("title").textContent = title; byId("title-menu").hidden = false; document.title = `${title} · multi·llm·chat`; }
+  if (title) { byId("title").textContent = title; byId("title-menu").hidden = false; byId("title-menu").setAttribute("aria-label", `${byId("title-menu").dataset.label} ${title}`); document.title = `${title} · multi·llm·chat`; }
 });
 
 /** @param {HTMLElement} button */
