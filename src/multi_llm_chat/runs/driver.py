@@ -39,8 +39,6 @@ from multi_llm_chat.agent.telemetry import observed_run, observed_tool
 from multi_llm_chat.agent.window.run_window import Fitting
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, RunLost, StoreError, UsageError
 from multi_llm_chat.events import (
-    ApprovalDecided,
-    ApprovalRequested,
     Event,
     Finish,
     HistoryCompressed,
@@ -62,10 +60,9 @@ from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_
 from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
-    Allow,
     ApprovalRequest,
     Decision,
-    Deny,
+    approval_event,
 )
 from multi_llm_chat.tools.tool import FORM_OBSERVER, IDEMPOTENCY_KEY
 from multi_llm_chat.tools.tool_runner import may_repeat
@@ -589,13 +586,7 @@ class RunDriver:
 
     def _observe_approval(self, request: ApprovalRequest, decision: Decision | None) -> None:
         """Emit that a person is asked about a call, and what was decided."""
-        call = request.call
-        asked = call, request.source, request.description, request.interrupted
-        event: Event = ApprovalRequested(*asked)
-        if decision is not None:
-            reason = decision.reason if isinstance(decision, Deny) else ""
-            event = ApprovalDecided(call, isinstance(decision, Allow), reason)
-        self._record([event])
+        self._record([approval_event(request, decision)])
 
     async def _commit_decision(self, writes: Sequence[Write]) -> None:
         """Record the decision about a doubtful call, in the call's own task; ``cancel`` cancels it with the round."""

@@ -19,6 +19,7 @@ from typing import Final, Literal, TypeAlias, cast
 
 from msgspec import Struct
 
+from multi_llm_chat.events import ApprovalDecided, ApprovalRequested, Event
 from multi_llm_chat.history.values import ToolCall
 from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, NotRun
@@ -175,3 +176,12 @@ async def _call(callback: ApprovalCallback, request: ApprovalRequest) -> object:
         return cast("object", await callback(request))
     answer: object = await in_thread(lambda: callback(request), "approval")
     return await cast("Awaitable[object]", answer) if inspect.isawaitable(answer) else answer
+
+
+def approval_event(request: ApprovalRequest, decision: Decision | None) -> Event:
+    """The event that a person is asked about a call, or of what was decided."""
+    call = request.call
+    if decision is None:
+        return ApprovalRequested(call, request.source, request.description, request.interrupted)
+    reason = decision.reason if isinstance(decision, Deny) else ""
+    return ApprovalDecided(call, isinstance(decision, Allow), reason)
