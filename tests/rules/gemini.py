@@ -177,5 +177,7 @@ CASES = [
         gemini(_USER, generationConfig={"thinkingConfig": {"thinkingBudget": 0, "thinkingLevel": "low"}}), model="gemini-2.5-flash", options={"thinking": False}),
     RuleCase("GEM-28", "never-both", _P, [HI], {"generationConfig": {"thinkingConfig": {"includeThoughts": True, "thinkingLevel": "high"}}},
         gemini(_USER, generationConfig={"thinkingConfig": {"thinkingLevel": "high", "thinkingBudget": 9}}), model=_NEW, options={"thinking": "high"}),
+    RuleCase("GEM-31", "a-cached-content-has-the-system-text", _P, [HI], {"contents": [_USER], "cachedContent": "cachedContents/1"},
+        gemini(_USER, systemInstruction={"parts": [{"text": "Be brief."}]}, cachedContent="cachedContents/1"), ("GEM-31",), model=_NEW, system_prompt="Be brief.", options={"extra": {"cachedContent": "cachedContents/1"}}),
     RuleCase("GEM-32", "temperature-within-its-range", _P, [HI], {"generationConfig": {"temperature": 2.0}}, gemini(_USER, generationConfig={"temperature": 1000}), ("GEM-32",), model=_NEW, options={"temperature": 1000}),
 ]  # fmt: skip

@@ -104,6 +104,8 @@ def encode(draft: RequestDraft) -> Encoded:
     settings = _settings(draft)
     if settings:
         body["generationConfig"] = settings
+    if draft.options.extra.get("cachedContent"):
+        _leave_to_cache(draft, body)
     draft.note_losses(writer.loss)
     verb = "streamGenerateContent?alt=sse" if draft.stream else "generateContent"
     return Encoded(
@@ -113,6 +115,13 @@ def encode(draft: RequestDraft) -> Encoded:
         system_texts=tuple(texts),
         state={"server_parts": True} if has_server_parts else {},
     )
+
+
+def _leave_to_cache(draft: RequestDraft, body: JsonObject) -> None:
+    """Leave out what only the cached content may say (GEM-31)."""
+    for key in ("systemInstruction", "tools", "toolConfig"):
+        if body.pop(key, None) is not None:
+            draft.note("GEM-31", f"left out {key}: the cached content has it")
 
 
 class _ContentWriter:

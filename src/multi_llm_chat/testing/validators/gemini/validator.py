@@ -284,6 +284,10 @@ _REQUEST = frozenset(
 )
 
 
+#: What a cached content has, and a request that uses it may not.
+_OF_THE_CACHE = frozenset({"systemInstruction", "tools", "toolConfig"})
+
+
 def validate_gemini(body: object, model: str | None) -> Iterator[Violation]:
     """Judge a request to ``:generateContent`` or ``:streamGenerateContent``."""
     request = as_object(body)
@@ -292,6 +296,8 @@ def validate_gemini(body: object, model: str | None) -> Iterator[Violation]:
         return
     yield from check_known("", request, _REQUEST)
     fields = read(request)
+    if fields.get("cachedContent") and not _OF_THE_CACHE.isdisjoint(fields):
+        yield say.CACHED.fill()
     name = model if model is not None else as_string(fields.get("model")) or ""
     yield from check_contents(fields)
     yield from check_system_instruction(fields)

@@ -130,3 +130,9 @@ TEMPERATURE = Wording(
     "Unable to submit request because it has a temperature value of {value} but the supported range is "
     "from 0 (inclusive) to 2.0001 (exclusive). Update the value and try again.",
 )
+
+CACHED = Wording(
+    "GEM-31",
+    "CachedContent can not be used with GenerateContent request setting system_instruction, tools or tool_config. "
+    "Proposed fix: move those values to CachedContent from GenerateContent request.",
+)
