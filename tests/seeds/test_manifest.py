@@ -44,7 +44,7 @@ MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
         "B. call_api()の修正": ("agent/test_provider_access.py::test_a_missing_key_is_an_error_of_access_and_of_the_caller", f"{NAMES}::test_the_text_of_a_chunk", f"{PLUGINS}::test_every_way_of_asking_uses_the_code"),
         "C. format_history()の更新": (f"{PLUGINS}::test_format_history_belongs_to_the_class_too", f"{S002}::test_chatgpts_mapping"),
         "Phase 3: トークン計算の更新": (f"{S000T}::test_the_buffer_factor_is_larger_with_tools", "metering/test_tokenizers.py::test_the_first_systems_variables_are_read"),
-        "Phase 4: エラーハンドリングとロバスト性": (f"{S000}::test_invalid_tool_arguments_json", f"{S000}::test_missing_tool_call_id", f"{S000}::test_tool_call_without_name"),
+        "Phase 4: エラーハンドリングとロバスト性": (f"{S000}::test_invalid_tool_arguments_json", f"{S000}::test_missing_tool_call_id", f"{S000}::test_tool_call_without_name", f"{S000}::test_an_interrupted_stream_leaves_the_words_and_no_half_call"),
         "テスト戦略": (),
         "ユニットテスト（tests/test_chatgpt_tools.py）": (f"{S000}::test_chatgpt_parallel_tool_calls",),
         "統合テスト（tests/test_llm_provider.py）": (f"{S002}::test_one_models_turns_are_told_to_the_other",),
@@ -73,7 +73,7 @@ MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
         "성공 판정 기준": (),
         "기능 검증": (f"{S001}::test_should_remove_orphaned_tool_messages", f"{S001}::test_should_handle_partial_tool_calls_matching"),
         "코드 품질": (),
-        "안전성": (f"{S001}::test_thinking_does_not_go_out_and_unknown_keys_stay", "compat/test_message_normalizer.py::test_ids_and_unknown_keys_are_kept"),
+        "안전성": (f"{S001}::test_a_malformed_message_spoils_no_other", "compat/test_message_normalizer.py::test_what_the_repair_does_is_logged_as_the_seed_asks", f"{S001}::test_thinking_does_not_go_out_and_unknown_keys_stay", "compat/test_message_normalizer.py::test_ids_and_unknown_keys_are_kept"),
         "수정이 필요한 코드 및 수정 부분": (),
         "1. MessageNormalizer에 OpenAI-family 검증 추가": (f"{S001}::test_should_apply_to_groq_provider",),
         "새 함수 추가: `ensureToolCallPairing`": (f"{S001}::test_should_remove_all_tool_calls_when_none_match", f"{S001}::test_should_remove_tool_messages_from_conversation_start"),
@@ -127,7 +127,7 @@ MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
     },
     "003": {
         "ROADMAP - Completare Tool Use Support per GPT": (f"{S003}::test_single_tool_call",),
-        "STATO ATTUALE": (f"{HOOKS}::test_a_foreign_bus_carries_tools_and_their_events",),
+        "STATO ATTUALE": ("compat/test_responses.py::test_gpts_calls_have_the_seeds_form", "compat/test_responses.py::test_a_processor_reads_on_its_own", f"{HOOKS}::test_a_foreign_bus_carries_tools_and_their_events"),
         "STEP 1 - Abilitare Tool Use Base": (f"{S004}::test_prepare_payload",),
         "1.1 Modificare `supports_tools()`": ("compat/test_handlers.py::test_what_a_handler_can_do",),
         "1.2 Modificare `prepare_payload()`": (f"{HOOKS}::test_tools_and_their_prompt_may_be_given_as_in_seed_003",),
@@ -151,7 +151,7 @@ MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
         "OBIETTIVO RAGGIUNTO": (f"{S004}::test_tool_execution",),
         "FEATURES IMPLEMENTATE": (),
         "1. Tool Definition Conversion": (f"{S004}::test_tool_definition_conversion",),
-        "2. Tool Execution via Events": ("compat/test_event_system.py::test_a_request_is_answered_under_its_own_id", "compat/test_failing_tools.py::test_a_handler_that_never_answers_is_a_timeout_result"),
+        "2. Tool Execution via Events": ("compat/test_event_system.py::test_a_request_is_answered_under_its_own_id", "compat/test_failing_tools.py::test_a_handler_that_never_answers_is_a_timeout_result", f"{S004}::test_a_request_waits_thirty_seconds_unless_another_time_is_given"),
         "3. Continuation Payload": ("compat/test_continuations.py::test_the_applications_messages_stay_word_for_word",),
         "4. Multi-call Support": (f"{S003}::test_multi_iteration",),
         "MODIFICHE ESEGUITE": (),
@@ -257,6 +257,35 @@ def test_no_heading_is_missing(seed: str):
     )
     found = [_plain(line) for line in re.findall(r"^#{1,4} (.*)$", text, re.MULTILINE)]
     assert found == list(MANIFEST[seed])
+
+
+#: Headings without tests whose rows are work to be done, conditions of a merge, files, references or effort.
+DESCRIPTIONS = {
+    "000": {"実装順序（TDD）", "完了条件", "参考資料"},
+    "001": {"주요 코드 위치", "코드 품질", "작업 순서 (High-Level)", "Rollback Plan"},
+    "002": set[str](),
+    "003": {"FILE DA MODIFICARE", "SFORZO STIMATO", "QUANDO COMPLETARE"},
+    "004": {"FILES MODIFICATI", "CONCLUSIONE"},
+}
+
+
+@pytest.mark.skipif(
+    "SEEDS_FOLDER" not in os.environ, reason="the documents are not part of this repository"
+)
+@pytest.mark.parametrize("seed", MANIFEST)
+def test_every_row_stands_below_a_heading_with_tests_or_describes_work(seed: str):
+    [path] = Path(os.environ["SEEDS_FOLDER"]).glob(f"{seed}_*")
+    text = re.sub(
+        r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    heading, untested = "", set[str]()
+    for line in text.splitlines():
+        found = re.match(r"#{1,4} (.*)", line)
+        if found:
+            heading = _plain(found[1])
+        elif re.match(r"\s*(?:[-*] |\d+\. |\| )", line) and not MANIFEST[seed].get(heading):
+            untested.add(heading)
+    assert untested == DESCRIPTIONS[seed]
 
 
 def _plain(heading: str) -> str:

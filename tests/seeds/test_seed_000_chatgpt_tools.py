@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 
 from multi_llm_chat import Exchange, ToolCall
+from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
+from multi_llm_chat.history.values import Text
 from multi_llm_chat.llm_provider import (
     OpenAIToolCallAssembler,
     mcp_tools_to_openai_format,
@@ -224,3 +226,22 @@ def test_tool_call_without_name():
         {"location": "Tokyo"},
         "call_1",
     )
+
+
+@pytest.mark.parametrize("cut", ["in a call", "between frames"])
+def test_an_interrupted_stream_leaves_the_words_and_no_half_call(cut: str):
+    """Phase 4: a call that was received in part is no call, and nothing of it stays open."""
+    whole = stream(
+        {"role": "assistant", "content": "Let me look."},
+        {"tool_calls": [delta(0, "call_1", "get_weather", '{"location": "To')]},
+        {"tool_calls": [delta(0, arguments='kyo"}')]},
+    )
+    end = whole.index(b"kyo") if cut == "in a call" else whole.rindex(b"data: {")
+    exchange = Exchange([USER], "openai-chat", tools=[WEATHER])
+    events = exchange.receive(whole[:end])
+    with pytest.raises(StreamBroken):
+        exchange.end()
+    assert calls_in(events) == []
+    assert exchange.turn.parts == (Text("Let me look."),)
+    again = Exchange([USER, exchange.turn, USER], "openai-chat", tools=[WEATHER]).rendered
+    assert validate("openai-chat", again.body) == []

@@ -177,3 +177,20 @@ def test_thinking_does_not_go_out_and_unknown_keys_stay(provider: AIServiceProvi
         messages[0],
         {"id": "2", "role": "assistant", "content": "Hello", "sessionId": "s"},
     ]
+
+
+@pytest.mark.parametrize("provider", ["openai", "groq", "anthropic", "gemini", "ollama"])
+def test_a_malformed_message_spoils_no_other(provider: str):
+    """Safety: graceful degradation on messages of a wrong form; the others are sent."""
+    odd: list[Any] = [
+        {"id": "1", "role": "assistant", "content": None, "tool_calls": "none"},
+        {"id": "2", "role": "tool"},
+        {"id": "3", "content": 5},
+        {"id": "4", "role": "assistant", "content": "", "tool_calls": [None, {"id": 7}, {"function": "f"}]},
+    ]  # fmt: skip
+    messages = [{"id": "0", "role": "user", "content": "first"}, *odd, {"id": "5", "role": "user", "content": "last"}]  # fmt: skip
+    sent = MessageNormalizer.sanitize_messages_for_provider(messages, provider)
+    said = [message.get("content") for message in sent]
+    assert said[0] == "first"
+    assert said[-1] == "last"
+    assert not [message for message in sent if message.get("role") == "tool"]

@@ -7,6 +7,7 @@ product decides against it, the test says so:
 - there is a multi-call loop, and thinking where the provider has it.
 """
 
+import inspect
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -169,3 +170,9 @@ def test_without_tools_nothing_changes(provider: str, simulator: Simulator):
     assert json.dumps(application.handler.prepare_payload(payload)) == before
     assert application.follow(payload).text == "Hello."
     assert simulator.requests[0].content.decode() == before
+
+
+def test_a_request_waits_thirty_seconds_unless_another_time_is_given():
+    """Features, 2: tools may be slow."""
+    for method in (EventSystem.request, EventSystem.arequest):
+        assert inspect.signature(method).parameters["timeout"].default == 30
