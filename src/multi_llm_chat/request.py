@@ -58,7 +58,7 @@ class ServerTool(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of one request; what a dialect cannot say is left out and noted.
+    """Settings of one request. A setting that the provider does not have is left out, and a note says so.
 
     ``thinking`` is a token budget, an effort word (``low``, ``medium``, ``high``), ``True`` for
     the model's own default, or ``False`` for off; ``None`` leaves the choice to the provider.

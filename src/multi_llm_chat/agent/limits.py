@@ -17,10 +17,11 @@ class ThinkingBudget(Struct, frozen=True):
 
 
 class LoopLimits(Struct, frozen=True):
-    """When a run ends although the model would continue.
+    """Limits of one run.
 
-    ``seconds`` end the run wherever it is: a model that still speaks, a tool that still runs.
-    ``repeats`` is how often the same call may bring the same result before the run is wound up.
+    At ``iterations`` or ``tokens`` the model is asked for a last answer without tools. ``seconds`` ends the run immediately, also while
+    the model streams or a tool runs. ``repeats`` is how often the same call may have the same result before the model is asked
+    for its last answer. ``thinking`` limits the reasoning over all requests of the run.
     """
 
     iterations: int = 10

@@ -108,7 +108,7 @@ class _OnClassToo:
 
 
 class LLMProvider(EmbeddingMethods):
-    """A provider, ready to be asked."""
+    """A connection to one provider: its model, key, address and default options."""
 
     #: The provider of a subclass that stands for one.
     default_provider: str | None = None
@@ -273,7 +273,7 @@ class LLMProvider(EmbeddingMethods):
         tools: Tools = None,
         **settings: Unpack[AskSettings],
     ) -> Generator[JsonObject]:
-        """Ask; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they come.
+        """Send the history; yield ``{"type": "text", …}`` and ``{"type": "tool_call", …}`` as they arrive.
 
         The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
         """
@@ -301,7 +301,7 @@ class LLMProvider(EmbeddingMethods):
         tools: Tools = None,
         **settings: Unpack[AskSettings],
     ) -> ReplyStream:
-        """Ask; iterate over the events of the reply.
+        """Send the history; iterate over the events of the reply.
 
         The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
         """
@@ -324,7 +324,7 @@ class LLMProvider(EmbeddingMethods):
         tools: Tools = None,
         **settings: Unpack[AskSettings],
     ) -> Reply:
-        """Ask for the whole reply at once.
+        """Send the history; return the whole reply.
 
         The arguments are those of ``request``: ``settings`` are ``options``, ``schema`` and ``policy``.
         """
@@ -370,7 +370,7 @@ class LLMProvider(EmbeddingMethods):
     def stream_text_events(
         self, history: Iterable[Any], system_prompt: str | None = None
     ) -> Generator[str]:
-        """Ask; yield the texts of the answer as they come."""
+        """Send the history; yield the texts of the answer as they arrive."""
         for chunk in self.call_api(history, system_prompt):
             text = self.extract_text_from_chunk(chunk)
             if text:

@@ -17,7 +17,7 @@ _DECLINED = frozenset({"refusal", "safety"})
 
 
 class Reply(Struct, frozen=True):
-    """What a model answered.
+    """The answer to one request, with its usage and the reason for its end.
 
     ``turn`` is to be appended to the history: it keeps what the provider needs to recognise its
     own thinking. A refusal or a safety block shows in ``finish.reason``. ``notes`` are the

@@ -193,7 +193,7 @@ class Agent(Generic[Output]):
     async def run(
         self, prompt: Prompt, *, deps: object = None, conversation: str | None = None
     ) -> AgentResult[Output]:
-        """Answer.
+        """Ask the model, run the tools that it calls, and return the answer.
 
         Args:
             prompt: A message, or a history in any form that ``render`` reads.
@@ -219,7 +219,7 @@ class Agent(Generic[Output]):
     def stream(
         self, prompt: Prompt, *, deps: object = None, conversation: str | None = None
     ) -> AgentStream[Output]:
-        """Answer, as a stream of events; the arguments and errors are those of ``run``."""
+        """Like ``run``, as a stream of events; the arguments and errors are those of ``run``."""
         drivers: list[RunDriver] = []
 
         async def produce(stream: AgentStream[Output], sink: EventSink) -> None:

@@ -57,7 +57,7 @@ from multi_llm_chat.tools.tool_runner import ToolRunner
 
 
 class ChatService:
-    """A conversation, its speakers and their tools.
+    """A conversation with one or several models, saved in a store.
 
     Args:
         speakers: Providers, by the names under which they speak.

@@ -63,7 +63,7 @@ class Message(TypedDict, total=False):
 
 
 class MessageNormalizer:
-    """Repairs flat messages; a request's outer shape is left to the sender."""
+    """Repairs lists of flat messages: pairs tool calls with their results, and removes what the provider refuses."""
 
     @staticmethod
     def sanitize_messages_for_provider(

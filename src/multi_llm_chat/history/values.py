@@ -50,7 +50,7 @@ class Extras(Struct, frozen=True, gc=False):
 
 
 class Text(Struct, frozen=True, gc=False):
-    """Words."""
+    """A piece of text."""
 
     content: str
     extras: Extras | None = None
@@ -68,7 +68,7 @@ class ToolCall(Struct, frozen=True, gc=False):
 
 
 class ToolResult(Struct, frozen=True, gc=False):
-    """What a tool answered; ``synthetic`` when we had to answer in its place."""
+    """The result of a tool call; ``synthetic`` if the library made it up because the tool gave none."""
 
     name: str
     content: Any
@@ -79,7 +79,7 @@ class ToolResult(Struct, frozen=True, gc=False):
 
 
 class Thinking(Struct, frozen=True, gc=False):
-    """A model's reasoning, with whatever its provider needs to recognise it again."""
+    """A model's reasoning, with the signature or encrypted form that its provider checks."""
 
     content: str
     origin: Origin = NOWHERE
@@ -113,7 +113,7 @@ Part: TypeAlias = Text | ToolCall | ToolResult | Thinking | Media | Native
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """One contribution to the conversation.
+    """One turn of a conversation: who spoke, and the parts of what was said.
 
     ``meta`` keeps whatever else came with the turn. ``unreadable`` is set on the placeholder
     of something that was not a turn at all: it is stored, and never sent.

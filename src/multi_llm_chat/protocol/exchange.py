@@ -178,7 +178,7 @@ class Exchange:
             return self._break_off(excess)
 
     def end(self) -> list[Event]:
-        """The reply is over: the last events, or the error that ended it."""
+        """Finish the reply; return the last events."""
         if self._ended:
             raise UsageError("end() was called twice on one exchange")
         self._ended = True

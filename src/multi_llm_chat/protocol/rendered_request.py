@@ -44,7 +44,7 @@ from multi_llm_chat.schema.tool_definitions import find_tools
 
 
 class Rendered(Struct, frozen=True, dict=True):
-    """A legal request.
+    """A request in the format of its provider, ready to send.
 
     ``body`` is the JSON body, ready for ``json.dumps``, and ``content`` its exact bytes; ``path`` belongs behind the base URL.
     ``notes`` say every change that was needed, with the id of the provider's rule that asks for

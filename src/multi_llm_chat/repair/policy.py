@@ -14,7 +14,7 @@ RepairStep: TypeAlias = Callable[[Sequence[Turn]], Iterable[Any]]
 
 
 class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
-    """What happens to what cannot be sent as it is.
+    """How a history is repaired: what happens to unanswered calls, orphan results and other speakers' turns.
 
     ``unanswered`` calls get a synthetic error result (``answer``) or go (``drop``).
     ``orphans``, results without a call, become user text (``note``) or go (``drop``).

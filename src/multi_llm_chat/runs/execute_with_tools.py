@@ -86,7 +86,7 @@ async def execute_with_tools(
     limits: LoopLimits | None = None,
     **settings: Unpack[RunSettings],
 ) -> AgenticLoopResult:
-    """Run to the end; the arguments are those of ``execute_with_tools_stream``."""
+    """Run a model with tools to its answer; the arguments are those of ``execute_with_tools_stream``."""
     run = AgentRun(
         provider,
         history,
@@ -110,7 +110,7 @@ def execute_with_tools_sync(
     limits: LoopLimits | None = None,
     **settings: Unpack[RunSettings],
 ) -> AgenticLoopResult:
-    """Run to the end without ``async``."""
+    """Like ``execute_with_tools``, without ``async``."""
     run = SyncAgentRun(
         provider,
         history,

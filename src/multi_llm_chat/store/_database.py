@@ -50,7 +50,7 @@ class Store:
 
     @property
     def file(self) -> Path | None:
-        """The file in which the conversations are; None if it is none."""
+        """The path of the SQLite file; None for another kind of store."""
         return self._writing.file
 
     def listen(self, channel: str) -> NotificationListener | None:
@@ -62,7 +62,7 @@ class Store:
         return self.submit(operation, *args, **kwargs).result()
 
     async def arun(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The same for an event loop. Cancelled after it has begun, the operation is still done."""
+        """Like ``run``, to be awaited. An operation that has begun is finished even if its caller is cancelled."""
         return await asyncio.wrap_future(self.submit(operation, *args, **kwargs))
 
     def as_user(self, user: str) -> "Store":
@@ -95,7 +95,7 @@ class Store:
 
 
 def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
-    """Open the conversations in a place, which is made if it is not there.
+    """Open a store: an SQLite file, which is created if it does not exist, ``:memory:``, or a Postgres address.
 
     Args:
         place: a path, ``sqlite:///path``, ``:memory:``, or ``postgresql://user:password@host/database``.

@@ -72,7 +72,7 @@ class ToolListing(Struct, frozen=True):
 
 
 class ToolRegistry:
-    """Python functions and tools of servers under one roof.
+    """The tools that models may call: Python functions, and the tools of MCP servers.
 
     Args:
         timeout: Seconds a tool may take where it has no limit of its own.
@@ -146,7 +146,7 @@ class ToolRegistry:
         return register if function is None else register(function)
 
     def add(self, tool: Tool | Callable[..., Any]) -> str:
-        """Add one tool, or a function as one; the name under which it is offered.
+        """Add a tool or a function; return the name under which it is offered.
 
         Raises:
             UsageError: It is neither, there already is one of this name, or its schema cannot be used.
@@ -163,7 +163,7 @@ class ToolRegistry:
         return name
 
     def replace_source(self, source: str, tools: Sequence[Tool]) -> list[str]:
-        """Make these all the tools of the source; their names. One with an unusable schema is left out."""
+        """Replace all tools of a source with these; return their names. A tool with an unusable schema is left out."""
         distinct = {tool.name: structs.replace(tool, source=source) for tool in reversed(tools)}
         ordered = list(reversed(distinct.values()))
         with self._lock:
@@ -181,7 +181,7 @@ class ToolRegistry:
         return list(added)
 
     def remove(self, name: str) -> None:
-        """Take a tool away; its name stays reserved for it."""
+        """Remove a tool; its name stays reserved."""
         with self._lock:
             self._require(name)
             self._entries = {key: entry for key, entry in self._entries.items() if key != name}
@@ -334,7 +334,7 @@ class ToolRegistry:
         request_id: str | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> ToolResult:
-        """Run the call and give its one result.
+        """Run a call and return its result; a failure is a result, too.
 
         Args:
             call: What the model asked for.
@@ -395,7 +395,7 @@ class ToolRegistry:
         )
 
     def execute_tool(self, name: str, tool_input: object = None) -> Any:
-        """Run a tool by its name; what it gave. The rules for calls of a model hold: validation, approval, limits.
+        """Run a tool by its name and return what it returns. Validation, approval and limits apply as for a call of a model.
 
         Args:
             name: The tool's name.
