@@ -6,12 +6,13 @@ import resource
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.chat.stage import Read, read_plainly, stage
+from tests.runs.scene import text_of
 
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat.display import logic_history_to_display
@@ -23,7 +24,7 @@ from multi_llm_chat.chat.transfer import (
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Text, Turn
-from multi_llm_chat.store import list_conversations, open_store, path, search
+from multi_llm_chat.store import Store, list_conversations, open_store, path, search
 
 
 @contextmanager
@@ -149,3 +150,43 @@ def test_an_import_in_batches_writes_what_one_transaction_writes(tmp_path: Path)
         assert batched.problems == whole.problems
         titles = [store.run(export_conversations, None, "text") for store in (one, many)]
         assert titles[0] == titles[1]
+
+
+def test_a_long_conversation_is_imported_in_short_transactions_and_shown_when_it_is_whole(
+    tmp_path: Path,
+):
+    """Another user waits for one of its transactions at most; what an interrupted import has written is not shown."""
+    turns = [{"role": "user", "content": f"word{number}"} for number in range(1_000)]
+    document = {"title": "long", "turns": turns}
+    data = json.dumps(document).encode()
+    # The begin, twenty times fifty turns, and the end.
+    for fails_at in (1, 2, 11, 22, None):
+        with open_store(str(tmp_path / f"{fails_at}.db")) as store:
+            steps = _CountedStore(store, fails_at)
+            if fails_at is None:
+                report = asyncio.run(import_in_batches(cast("Store", steps), data))
+                (written,) = report.conversations
+                assert [text_of(turn) for turn in store.run(path, written)] == [
+                    f"word{number}" for number in range(1_000)
+                ]
+                assert store.run(search, "word999")
+            else:
+                with pytest.raises(StoreError):
+                    asyncio.run(import_in_batches(cast("Store", steps), data))
+                assert store.run(list_conversations, which="both").conversations == ()
+        assert steps.count == (fails_at or 22)
+
+
+class _CountedStore:
+    """A store whose N-th transaction fails."""
+
+    def __init__(self, store: Store, fails_at: int | None) -> None:
+        self._store = store
+        self._fails_at = fails_at
+        self.count = 0
+
+    async def arun(self, operation: Any, *arguments: Any) -> Any:
+        self.count += 1
+        if self.count == self._fails_at:
+            raise StoreError("The disk is full.", reason="full")
+        return await self._store.arun(operation, *arguments)

@@ -19,6 +19,9 @@ from multi_llm_chat.errors import StoreError
 from multi_llm_chat.store import (
     Store,
     Transaction,
+    begin_document,
+    continue_document,
+    finish_document,
     list_conversations,
     read_document,
     write_document,
@@ -27,8 +30,8 @@ from multi_llm_chat.store.transaction import reading
 
 _PAGE = 200
 
-#: Turns that one transaction of an import writes: some ten milliseconds.
-_BATCH = 200
+#: Turns that one transaction of an import writes: some ten milliseconds, for which another user waits at most.
+_BATCH = 50
 
 
 class ImportReport(Struct, frozen=True):
@@ -86,7 +89,7 @@ async def import_in_batches(
     problems = list(imported.problems)
     for batch in _batches(imported.conversations):
         try:
-            written += await store.arun(_write_batch, batch)
+            written += await _write_batch(store, batch)
         except StoreError as error:
             if not written:
                 raise
@@ -100,7 +103,17 @@ def _read(data: bytes | Sequence[tuple[str, bytes]]) -> Imported:
     return read_conversations(data) if isinstance(data, bytes) else read_files(data)
 
 
-def _write_batch(transaction: Transaction, batch: Sequence[ConversationDocument]) -> list[str]:
+async def _write_batch(store: Store, batch: Sequence[ConversationDocument]) -> list[str]:
+    """Write conversations in one transaction, or a long one in several: others wait for one of them at most."""
+    if len(batch) > 1 or len(batch[0].turns) <= _BATCH:
+        return await store.arun(_write_together, batch)
+    draft = await store.arun(begin_document, batch[0])
+    for start in range(0, len(draft.turns), _BATCH):
+        await store.arun(continue_document, draft, draft.turns[start : start + _BATCH])
+    return [await store.arun(finish_document, draft)]
+
+
+def _write_together(transaction: Transaction, batch: Sequence[ConversationDocument]) -> list[str]:
     return [write_document(transaction, each) for each in batch]
 
 
@@ -111,6 +124,9 @@ def _batches(
     batch: list[ConversationDocument] = []
     size = 0
     for each in conversations:
+        if batch and len(each.turns) > _BATCH:
+            yield batch
+            batch, size = [], 0
         batch.append(each)
         size += len(each.turns) + 1
         if size >= _BATCH:

@@ -21,7 +21,13 @@ from multi_llm_chat.store._costs import (
     totals,
 )
 from multi_llm_chat.store._database import LOCAL_USER, Store, open_store
-from multi_llm_chat.store._documents import read_document, write_document
+from multi_llm_chat.store._documents import (
+    begin_document,
+    continue_document,
+    finish_document,
+    read_document,
+    write_document,
+)
 from multi_llm_chat.store._outbox import (
     QueuedMessage,
     edit_queued,
@@ -132,9 +138,11 @@ __all__ = [
     "append_events",
     "archive",
     "begin_calls",
+    "begin_document",
     "begin_run",
     "calls",
     "children",
+    "continue_document",
     "count_runs",
     "create",
     "delete",
@@ -143,6 +151,7 @@ __all__ = [
     "end_call",
     "end_run",
     "find",
+    "finish_document",
     "finish_run",
     "get",
     "get_turn",

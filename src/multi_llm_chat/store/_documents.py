@@ -1,13 +1,17 @@
 """Whole conversations in and out.
 
 Rules:
-1. A document is written as a whole or not at all; one that breaks the rules of its form is refused before.
+1. A document is shown as a whole or not at all; one that breaks the rules of its form is refused before. A long one may be written in
+   several transactions: it is hidden like a deleted conversation until the last one.
 2. Turns keep their ids. The conversation keeps its id unless the user has one with that id already: then it
    gets a new one, and nothing is overwritten.
 3. What is read after writing is the same document, but for ids, titles and names that no store takes: with NUL
    or half characters, or endless.
 """
 
+from collections.abc import Sequence
+
+from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.archive.document import ConversationDocument, TreeTurn
@@ -45,32 +49,74 @@ def read_document(transaction: Transaction, conversation: str) -> ConversationDo
 
 def write_document(transaction: Transaction, document: ConversationDocument) -> str:
     """Make a conversation from a document; its id."""
+    draft = begin_document(transaction, document)
+    continue_document(transaction, draft, draft.turns)
+    return finish_document(transaction, draft)
+
+
+class DocumentDraft(Struct, frozen=True):
+    """A conversation that is written in several transactions; ``turns`` have ids that the store takes."""
+
+    id: str
+    key: int
+    turns: tuple[TreeTurn, ...]
+    heads: dict[str, str]
+
+
+def begin_document(transaction: Transaction, document: ConversationDocument) -> DocumentDraft:
+    """Begin a conversation; it is hidden, like a deleted one, until it is whole."""
     made_by = transaction.new_id()
-    row = transaction.row(
-        "SELECT id FROM conversations WHERE user_id = ? AND made_by = ?", transaction.user, made_by
-    )
-    if row is not None:
-        return row[0]  # it landed before
     turns, names = _renamed(transaction, document)
+    heads = {name: names[turn] or "" for name, turn in document.heads.items()}
+    row = transaction.row(
+        "SELECT id, key FROM conversations WHERE user_id = ? AND made_by = ?",
+        transaction.user, made_by,
+    )  # fmt: skip
+    if row is not None:
+        return DocumentDraft(row[0], row[1], tuple(turns), heads)  # it landed before
     taken = transaction.row(
         "SELECT 1 FROM conversations WHERE user_id = ? AND id = ?",
         transaction.user, clean_text(document.id),
     )  # fmt: skip
     identifier = document.id if is_id(document.id) and taken is None else made_by
     inserted = transaction.rows(
-        "INSERT INTO conversations(user_id, id, made_by, title, settings, created_ms, changed_ms, archived_ms)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?) RETURNING key",
+        "INSERT INTO conversations(user_id, id, made_by, title, settings, created_ms, changed_ms, archived_ms, deleted_ms)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING key",
         transaction.user, identifier, made_by, clean_text(document.title), write_json(document.settings),
-        within_range(document.created_ms), transaction.now_ms, document.archived_ms,
+        within_range(document.created_ms), transaction.now_ms, document.archived_ms, transaction.now_ms,
     )  # fmt: skip
-    key: int = inserted[0][0]
+    return DocumentDraft(identifier, inserted[0][0], tuple(turns), heads)
+
+
+def continue_document(
+    transaction: Transaction, draft: DocumentDraft, turns: Sequence[TreeTurn]
+) -> None:
+    """Write the next turns of a draft, in their order."""
+    if not turns or _number_of(transaction, draft, turns[-1].turn.id) is not None:
+        return  # they landed before
     numbers: dict[str | None, int | None] = {None: None}
     for item in turns:
+        if item.parent not in numbers:
+            numbers[item.parent] = _number_of(transaction, draft, item.parent)
         above = numbers[item.parent]
-        numbers[item.turn.id] = insert_turn(transaction, key, item.turn, above, run_id=item.run)
-    for name, turn in document.heads.items():
-        set_head(transaction, key, name, numbers[names[turn]] or 0)
-    return identifier
+        numbers[item.turn.id] = insert_turn(
+            transaction, draft.key, item.turn, above, run_id=item.run
+        )
+
+
+def finish_document(transaction: Transaction, draft: DocumentDraft) -> str:
+    """Set the branches of a draft whose turns are written, and show it; its id."""
+    for name, turn in draft.heads.items():
+        set_head(transaction, draft.key, name, _number_of(transaction, draft, turn) or 0)
+    transaction.rows("UPDATE conversations SET deleted_ms = NULL WHERE key = ?", draft.key)
+    return draft.id
+
+
+def _number_of(transaction: Transaction, draft: DocumentDraft, turn: str | None) -> int | None:
+    row = transaction.row(
+        "SELECT key FROM turns WHERE conversation = ? AND id = ?", draft.key, turn
+    )
+    return None if row is None else row[0]
 
 
 def _renamed(
