@@ -30,6 +30,7 @@ GROUPS = (
     "journal",
     "web",
     "sessions",
+    "faults",
 )
 
 

@@ -154,12 +154,12 @@ def provider(folder: Path) -> Generator[str]:
         process.wait()
 
 
-def _quantile(values: list[float], part: float) -> float:
+def quantile(values: list[float], part: float) -> float:
     return sorted(values)[min(len(values) - 1, int(len(values) * part))]
 
 
 @asynccontextmanager
-async def _session(address: str) -> AsyncGenerator[aiohttp.ClientSession]:
+async def browser_session(address: str) -> AsyncGenerator[aiohttp.ClientSession]:
     connector = aiohttp.TCPConnector(limit=0)
     jar = aiohttp.CookieJar(unsafe=True)
     timeout = aiohttp.ClientTimeout(total=None)
@@ -173,7 +173,7 @@ async def bare(address: str, sessions: int) -> dict[str, float]:
     """The crowd reads the provider's own streams."""
     origin = address.removesuffix("/v1")
     firsts: list[float] = []
-    async with _session(origin) as session:
+    async with browser_session(origin) as session:
 
         async def read(number: int) -> None:
             await asyncio.sleep(number * SPACING)
@@ -189,11 +189,11 @@ async def bare(address: str, sessions: int) -> dict[str, float]:
         used = time.process_time() - used
     return {
         "bare, CPU a delta": used / sessions / DELTAS * 1e6,
-        "bare, first words p95": _quantile(firsts, 0.95),
+        "bare, first words p95": quantile(firsts, 0.95),
     }
 
 
-class _Page:
+class Page:
     """One open page: what a browser knows of its conversation."""
 
     def __init__(self, html: str) -> None:
@@ -223,16 +223,16 @@ def _between(text: str, start: str, end: str) -> str:
 
 async def crowd(address: str, token: str, pid: int, sessions: int) -> dict[str, float]:
     """As many browsers, each with a conversation of its own."""
-    async with _session(address) as session:
+    async with browser_session(address) as session:
         await session.get(f"/?token={token}")
         opening = asyncio.Semaphore(4)
         ready = asyncio.Barrier(sessions + 1)
-        pages: list[_Page] = []
+        pages: list[Page] = []
 
         async def follow() -> None:
             async with opening:
                 async with session.get("/") as answer:
-                    page = _Page(await answer.text())
+                    page = Page(await answer.text())
                 stream = await session.get(f"/c/{page.conversation}/events?after={page.position}")
                 await stream.content.readline()
                 pages.append(page)
@@ -244,7 +244,7 @@ async def crowd(address: str, token: str, pid: int, sessions: int) -> dict[str, 
                         page.is_complete = True
                         return
 
-        async def ask(page: _Page, number: int) -> None:
+        async def ask(page: Page, number: int) -> None:
             await asyncio.sleep(number * SPACING)
             page.posted = time.monotonic()
             form = aiohttp.FormData({"text": f"@{SPEAKERS[0]} go"}, default_to_multipart=True)
@@ -269,11 +269,11 @@ async def crowd(address: str, token: str, pid: int, sessions: int) -> dict[str, 
     delays = [delay for page in pages for delay in page.delays]
     firsts = [page.first - page.posted for page in pages if page.first]
     return {
-        "first words p50": _quantile(firsts, 0.5),
-        "first words p95": _quantile(firsts, 0.95),
+        "first words p50": quantile(firsts, 0.5),
+        "first words p95": quantile(firsts, 0.95),
         "sessions complete": float(sum(page.is_complete for page in pages)),
-        "token to screen p50": _quantile(delays, 0.5),
-        "token to screen p95": _quantile(delays, 0.95),
+        "token to screen p50": quantile(delays, 0.5),
+        "token to screen p95": quantile(delays, 0.95),
         "CPU a delta": used / shown * 1e6,
         "CPU a question": asked / sessions * 1e6,
     }

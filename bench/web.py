@@ -145,7 +145,7 @@ def serve_here(folder: str, address: str, port_file: str) -> None:
     hub = Hub(lambda approve: Workspace(folders, keys=keys, approve=approve))
     access = AccessPolicy(b"secret of the benchmark")
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
-    report = {"port": listening.getsockname()[1], "tokens": [access.new_link() for _ in range(4)]}
+    report = {"port": listening.getsockname()[1], "tokens": [access.new_link() for _ in range(8)]}
     temporary = Path(port_file + ".new")
     temporary.write_text(json.dumps(report), encoding="utf-8")
     temporary.rename(port_file)

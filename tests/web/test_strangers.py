@@ -121,3 +121,20 @@ def test_hostile_requests_get_nothing_and_users_are_served_meanwhile(tmp_path: P
 
 def test_the_table_of_requests_is_long_enough():
     assert len(HOSTILE_REQUESTS) >= 30
+
+
+def test_a_user_who_connects_among_many_strangers_is_served(tmp_path: Path):
+    """Strangers who connect after a user do not close the connection before its request was read."""
+    with (
+        run_server(tmp_path, most_strangers=64) as server,
+        server.signed_in_client() as user,
+        connections(server, 64),
+    ):
+        port = int(server.url.rpartition(":")[2])
+        cookie = "; ".join(f"{name}={value}" for name, value in user.cookies.items())
+        head = f"GET / HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nCookie: {cookie}\r\n\r\n".encode()
+        for _ in range(5):
+            with connections(server, 1) as (own,), connections(server, 150):
+                own.sendall(head)
+                own.settimeout(PATIENCE)
+                assert own.recv(12) == b"HTTP/1.1 200"

@@ -4,8 +4,8 @@ Rules:
 1. Without a password or a proxy that knows its users, the server listens on the loopback interface only.
 2. At shutdown streams end first, so that no open page delays it.
 3. The head of a request arrives within ``head_seconds``, else its connection is closed.
-4. At most ``most_strangers`` connections belong to browsers that are not signed in; one more closes the oldest of them that waits for
-   nothing. The cap is far below the limit of descriptors: idle connections of strangers never keep a user out.
+4. At most ``most_strangers`` connections belong to browsers that are not signed in; one more closes, a moment later, the oldest of them
+   that waits for nothing. The cap is far below the limit of descriptors: idle connections of strangers never keep a user out.
 5. The component page exists only with ``ServerOptions.shows_components`` or ``MULTI_LLM_CHAT_COMPONENTS=1``.
 """
 
@@ -164,6 +164,15 @@ def _status_of(error: Exception) -> int:
 
 # The server.
 
+#: Seconds in which the first bytes of a connection arrive and are read; no stranger is closed earlier, unless there are so many
+#: times as many as the cap allows.
+ARRIVING_SECONDS: Final = 0.25
+MOST_ARRIVING: Final = 4
+
+#: For how long a thread may compute while the event loop waits for its turn. An answer changes threads some twenty times before its
+#: first words: beside an import, Python's default of 5 ms is a tenth of a second.
+SWITCH_SECONDS: Final = 0.0005
+
 #: How many open files a server wants.
 MOST_FILES: Final = 16_384
 
@@ -201,6 +210,7 @@ class BoundedProtocol(H11Protocol):
         self._most_strangers = most_strangers
         self._head_seconds = head_seconds
         self._head: asyncio.TimerHandle | None = None
+        self._made_at = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -217,7 +227,12 @@ class BoundedProtocol(H11Protocol):
         """Make room, and wait for the first head."""
         super().connection_made(cast("asyncio.Transport", transport))
         self._strangers[self] = None
-        self._make_room()
+        self._made_at = self.loop.time()
+        if len(self._strangers) > self._most_strangers:
+            # A loop that accepts hundreds of connections at once has not read yet what users have sent in theirs.
+            self.loop.call_later(ARRIVING_SECONDS, self._make_room)
+        if len(self._strangers) > MOST_ARRIVING * self._most_strangers:
+            self._make_room()
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -249,8 +264,12 @@ class BoundedProtocol(H11Protocol):
 
     def _make_room(self) -> None:
         """Close the oldest strangers above the cap; those who turn out to be users leave the list."""
+        if len(self._strangers) <= self._most_strangers:
+            return
+        is_crowded = len(self._strangers) > MOST_ARRIVING * self._most_strangers
+        arrived = self.loop.time() - (0.0 if is_crowded else ARRIVING_SECONDS)
         for connection in list(self._strangers):
-            if len(self._strangers) <= self._most_strangers:
+            if len(self._strangers) <= self._most_strangers or connection._made_at > arrived:
                 return
             if connection.is_known:
                 del self._strangers[connection]
@@ -299,6 +318,7 @@ class WebServer(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
+        sys.setswitchinterval(SWITCH_SECONDS)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then shut down."""
