@@ -55,7 +55,7 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.rates import RateGate, check_budget
+from multi_llm_chat.runs.rates import RateGate, check_budget, retry_waits
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
 from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.tools.approval import (
@@ -73,9 +73,6 @@ if TYPE_CHECKING:
 
 #: Seconds between two tries of a refused write: the first pause, and the longest.
 _PAUSES: Final = (0.05, 1.0)
-#: Seconds of the shortest wait for another attempt that is emitted.
-SHORTEST_WAIT: Final = 1.0
-
 #: Seconds for which a cancelled run tries to record its end, before it leaves that to the host.
 _LAST_TRY: Final = 1.0
 
@@ -487,11 +484,8 @@ class RunDriver:
             return stream.reply
 
     def _on_retry(self, failure: ProviderError, seconds: float) -> None:
-        """Emit a wait that a reader notices."""
-        if seconds >= SHORTEST_WAIT:
-            name = failure.provider or self.spec.provider.name
-            text = f"{name} is busy ({failure.status or 'no connection'}); tries again in {seconds:.0f} s."
-            self._record([RunWaiting("retry", text, time.time() + seconds)])
+        if waits := retry_waits(failure, seconds, self.spec.provider.name):
+            self._record(waits)
 
     async def _emit_deltas(self, events: list[Event]) -> None:
         if not self._sink.in_step:

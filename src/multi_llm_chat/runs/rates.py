@@ -1,4 +1,4 @@
-"""What is checked before each request: the rate limit of its provider, and the budgets of its user.
+"""What is checked before each request: the rate limit of its provider, and the budgets of its user; and the waits between attempts.
 
 Rules of rate limits, which all processes share that use the same key and the same store:
 1. A run whose provider has a limit asks the gate before each request, whichever process drives it.
@@ -21,8 +21,14 @@ from multi_llm_chat.agent.effects import CallModel
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.run_window import Fitting
 from multi_llm_chat.config.settings import BudgetSettings
-from multi_llm_chat.errors import LimitReached, MultiLLMChatError, RateLimited, StoreError
-from multi_llm_chat.events import Usage
+from multi_llm_chat.errors import (
+    LimitReached,
+    MultiLLMChatError,
+    ProviderError,
+    RateLimited,
+    StoreError,
+)
+from multi_llm_chat.events import Event, RunWaiting, Usage
 from multi_llm_chat.metering.prices import cost_of
 from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.runs.records import TRANSIENT, Write
@@ -34,6 +40,19 @@ if TYPE_CHECKING:
 
 #: Milliseconds to wait after a 429 without ``Retry-After``.
 _LATER_MS: Final = 1_000
+
+
+#: Seconds of the shortest wait for another attempt that readers are shown.
+SHORTEST_WAIT: Final = 1.0
+
+
+def retry_waits(failure: ProviderError, seconds: float, provider: str) -> list[Event]:
+    """The event of a wait before another attempt; none if the wait is too short to be noticed."""
+    if seconds < SHORTEST_WAIT:
+        return []
+    name, cause = failure.provider or provider, failure.status or "no connection"
+    text = f"{name} is busy ({cause}); tries again in {seconds:.0f} s."
+    return [RunWaiting("retry", text, time.time() + seconds)]
 
 
 class RateGate:
