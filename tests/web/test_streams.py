@@ -180,7 +180,7 @@ def test_with_one_speaker_the_composer_names_it(tmp_path: Path):
     with run_server(tmp_path, speakers=["claude"]) as server, server.signed_in_client() as visitor:
         html = visitor.get("/").text
         assert 'data-one="Ask {name}…"' in html
-        assert html.count('class="chip hue-') == 1
+        assert html.count('data-action="address"') == 1
         assert 'data-name="claude"' in html
 
 

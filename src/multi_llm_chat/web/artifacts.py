@@ -108,6 +108,14 @@ def split_artifacts(text: str) -> list[str | CodeBlock]:
     return [*pieces, rest] if rest.strip() or not pieces else pieces
 
 
+_SHOWN: Final = re.compile(r"^ {0,3}(?:`{3,}|~{3,})[ \t]*(?:html|svg|xml)\b", re.IGNORECASE | re.MULTILINE)  # fmt: skip
+
+
+def may_have_artifacts(text: str) -> bool:
+    """Whether a text has a block that may be an artifact; quick, for texts that have none."""
+    return ("```" in text or "~~~" in text) and _SHOWN.search(text) is not None
+
+
 def _closing(lines: list[str], at: int, fence: str) -> int | None:
     """The line that closes the block that this line opens."""
     closing = re.compile(rf" {{0,3}}{re.escape(fence[0])}{{{len(fence)},}}[ \t]*")
@@ -128,7 +136,7 @@ def artifacts_of(turn: Turn) -> list[CodeBlock]:
     return [
         piece
         for part in turn.parts
-        if isinstance(part, Text)
+        if isinstance(part, Text) and may_have_artifacts(part.content)
         for piece in split_artifacts(part.content)
         if isinstance(piece, CodeBlock)
     ]

@@ -43,7 +43,12 @@ from multi_llm_chat.store import (
     totals,
 )
 from multi_llm_chat.tools.approval import visible_text
-from multi_llm_chat.web.artifacts import Artifact, CodeBlock, split_artifacts
+from multi_llm_chat.web.artifacts import (
+    Artifact,
+    CodeBlock,
+    may_have_artifacts,
+    split_artifacts,
+)
 from multi_llm_chat.web.cited_text import read_sources, render_text
 from multi_llm_chat.web.exchange_groups import turns_by_run
 from multi_llm_chat.web.markdown import render_markdown
@@ -153,9 +158,9 @@ class HistoryRenderer:
         live: Mapping[str, PageAnswer] | None = None,
         footers: Mapping[str, Footer] | None = None,
         origin: ToolOrigin = lambda name: ("", name),
-        artifacts: Mapping[tuple[str, int], Artifact] | None = None,
+        artifacts: Callable[[], Mapping[tuple[str, int], Artifact]] = dict,
     ) -> None:
-        self._artifacts = artifacts or {}
+        self._artifacts = artifacts
         self._conversation = conversation
         self._names = tuple(names)
         self._details = details
@@ -277,7 +282,7 @@ class HistoryRenderer:
             for position, part in enumerate(turn.parts):
                 identifier = f"{run}-{len(segments)}"
                 match part:
-                    case Text() if not sources and (turn.id or "", number) in self._artifacts:
+                    case Text() if not sources and self._has_artifact(turn, part, number):
                         for piece in split_artifacts(part.content):
                             segments.append(
                                 self._piece(f"{run}-{len(segments)}", piece, turn.id or "", number)
@@ -296,11 +301,15 @@ class HistoryRenderer:
             segments.append(SourcesSegment(f"{run}-{len(segments)}", tuple(sources.values())))
         return tuple(segments)
 
+    def _has_artifact(self, turn: Turn, part: Text, number: int) -> bool:
+        """Whether a text has artifacts; only then the branch is searched for the versions before them."""
+        return may_have_artifacts(part.content) and (turn.id or "", number) in self._artifacts()
+
     def _piece(self, identifier: str, piece: str | CodeBlock, turn: str, number: int) -> Segment:
         """A piece of a text: an artifact, or the words between artifacts."""
         if not isinstance(piece, CodeBlock):
             return TextSegment(identifier, render_markdown(piece))
-        version = self._artifacts[turn, number].version
+        version = self._artifacts()[turn, number].version
         return ArtifactSegment(identifier, piece.title, piece.language, version, turn, number)
 
     def _other_segment(self, identifier: str, turn: Turn, position: int) -> Segment | None:

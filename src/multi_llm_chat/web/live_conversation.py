@@ -108,6 +108,7 @@ class LiveConversation:
         self._tool_started = asyncio.Event()
         self._verdicts = VerdictReader()
         self._artifact_index = ArtifactIndex()
+        self._grouped: tuple[int, list[list[Placed]]] | None = None
         self._exchange_id = ""
         self._columns: dict[str, str] = {}
         self._addressed: tuple[str, ...] = ()
@@ -146,14 +147,14 @@ class LiveConversation:
         """The newest exchanges, or those before or after an exchange, or those around a turn."""
         await self.remote.sync()
         await self.outbox.refresh()
-        groups = group_exchanges(self.service.placed)
+        groups = self._groups()
         first, last = choose_window(groups, before, after, around)
         details = await self._read_details(groups[first:last])
         # Rendered texts are cached: what a thread renders here takes no time of the event loop below.
         await asyncio.to_thread(_render_all, texts_of(groups[first:last]))
         # No await from here on: turns, answers and position belong together.
         self._publish(self._flush_answers())
-        groups = group_exchanges(self.service.placed)
+        groups = self._groups()
         first, last = choose_window(groups, before, after, around)
         is_end = last == len(groups)
         return PageSnapshot(
@@ -165,6 +166,12 @@ class LiveConversation:
             self.forms.outside_cards,
             self.outbox.view,
         )
+
+    def _groups(self) -> list[list[Placed]]:
+        """The exchanges of the shown branch, grouped once for each change of it."""
+        if self._grouped is None or self._grouped[0] != self.service.mark:
+            self._grouped = self.service.mark, group_exchanges(self.service.placed)
+        return self._grouped[1]
 
     def has_turn(self, turn: str) -> bool:
         """Whether the shown branch has a turn."""
@@ -195,7 +202,7 @@ class LiveConversation:
             live={run: answer.view for run, answer in self._answers.items()},
             footers=self._footers,
             origin=self._origin,
-            artifacts=self.artifacts(),
+            artifacts=self.artifacts,
         )
 
     def artifacts(self) -> Mapping[tuple[str, int], Artifact]:
