@@ -134,3 +134,10 @@ def test_parting_loses_nothing_but_the_space_between(text: str) -> None:
 @pytest.mark.parametrize("text", ['{"a":1}', '{"a":1}{"b":', '{"a":1}x', "", '{"a":1} [2]'])
 def test_anything_else_stays_whole(text: str) -> None:
     assert split_arguments(text) == [text]
+
+
+@pytest.mark.parametrize("text", ["[]", " [ ] "])
+def test_an_empty_list_is_no_arguments(text: str) -> None:
+    """PHP and R write an empty object so (tidyverse/ellmer tests/testthat/_vcr/chat-tools-dangling.yml, accepted by OpenAI)."""
+    assert parse_arguments(text) == ({}, None, None)
+    assert parse_arguments("[1]")[2] is not None

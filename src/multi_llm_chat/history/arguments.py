@@ -119,6 +119,8 @@ def _parse_text(text: str) -> ParsedArguments:
 
 
 def _judge_value(text: str, value: object) -> ParsedArguments:
+    if value == []:  # as languages without objects of their own write an empty one: PHP, R
+        return {}, None, None
     if not isinstance(value, dict):
         return {}, text, _not_an_object(value)
     arguments = cast("JsonObject", value)
