@@ -330,6 +330,9 @@ _UNIONS = 16
 
 def check_strict_schemas(body: dict[str, Any]) -> Iterator[Violation]:
     """Count over all strict schemas, and look into each."""
+    yield from _check_answer_format("output_format", body.get("output_format"))
+    chosen = members(body.get("output_config")).get("format")
+    yield from _check_answer_format("output_config.format", chosen)
     tools = [
         (f"tools.{index}.custom", as_object(tool.get("input_schema")) or {})
         for index, tool in enumerate(objects(body.get("tools")))
@@ -349,6 +352,13 @@ def check_strict_schemas(body: dict[str, Any]) -> Iterator[Violation]:
         yield from _check_strict_schema(path, schema)
     if any(_optional(schema) >= _OPTIONAL or _unions(schema) >= _UNIONS for _, schema in schemas):
         yield say.STRICT_COMPLEX.fill()
+
+
+def _check_answer_format(path: str, form: object) -> Iterator[Violation]:
+    """The schema of the answer stands directly in its format, not one level deeper as in OpenAI's."""
+    given = members(form)
+    if given.get("type") == "json_schema" and as_object(given.get("schema")) is None:
+        yield say.REQUIRED.fill(path=f"{path}.schema")
 
 
 def _optional(root: dict[str, Any]) -> int:
