@@ -95,6 +95,7 @@ def test_a_persona_chooses_from_its_speakers_models_and_a_refusing_provider_is_n
     page.locator("#text").fill("@sceptic ")
     page.get_by_role("button", name="Model of sceptic").click()
     page.locator(".model-row", has_text="opus").click()
+    expect(page.locator(".chip[data-name=sceptic] small")).to_have_text("claude-opus-4-6")
     server.add_replies("claude", Say("I doubt it."))
     send(page, "@sceptic hi")
     expect(page.locator(".answer:not(.live) .body")).to_have_text("I doubt it.")
