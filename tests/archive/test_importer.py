@@ -466,3 +466,14 @@ def test_no_words_of_the_shown_branch_are_missing_for_people(
     for form in ("markdown", "text"):
         written = write_conversations([conversation], form)
         assert all(words in written for words in words_of(conversation))
+
+
+@pytest.mark.parametrize("identifier", ["\x00", "", None, 7])
+def test_turns_without_a_usable_id_of_their_conversation_are_kept(identifier: object):
+    """The store gives the conversation an id; its turns are not lost for want of one."""
+    turns = [{"id": "t0", "parent": None, "role": "user", "content": "words"}]
+    entry = {"id": identifier, "title": "t", "heads": {"main": "t0"}, "turns": turns}
+    document = json.loads(write_conversations([], "json"))
+    document["conversations"] = [entry]
+    (conversation,) = read(document).conversations
+    assert [each.turn.id for each in conversation.turns] == ["t0"]

@@ -92,8 +92,8 @@ def _write_turn(placed: TreeTurn) -> JsonObject:
 
 def _read(entry: object) -> tuple[ConversationDocument, list[str]]:
     name = identifier(member(entry, "id"))
-    if not name:
-        raise UnreadableError("it is no conversation, or has no id")
+    if not name and not listed(member(entry, "turns")):
+        raise UnreadableError("it is no conversation, or has neither an id nor turns")
     problems: list[str] = []
     nodes: list[Node] = []
     for number, written in enumerate(listed(member(entry, "turns")), 1):
