@@ -133,7 +133,7 @@ def test_options_are_read_in_either_form():
     ("options", "words"),
     [
         ({"max_token": 9}, "Unknown options: max_token; known are: max_tokens"),
-        ({"max_tokens": "many"}, "cannot be used"),
+        ({"max_tokens": "many"}, "max_tokens must be a whole number, not .many."),
     ],
 )
 def test_unusable_options_are_named(options: dict[str, Any], words: str):
