@@ -114,8 +114,12 @@ export const chosen = async (name) => { await refreshPeople(); if (!addressed().
 /** The speakers have changed. */
 export const refreshPeople = () => attempt(async () => {
   const query = addressed().map((name) => `to=${encodeURIComponent(name)}`).join("&");
-  people.innerHTML = trusted(await (await get(`${state.path}/people?${query}`)).text());
-  describe();
+  const html = await (await get(`${state.path}/people?${query}`)).text();
+  const names = addressed(); // others may have been chosen meanwhile
+  people.innerHTML = trusted(html);
+  const there = names.filter((name) => chips().some((chip) => chip.dataset.name === name));
+  if (there.length && there.join() !== addressed().join()) address(there);
+  else describe();
 });
 people.addEventListener("keydown", (/** @type {any} */ event) => {
   const step = { ArrowRight: 1, ArrowLeft: -1 }[/** @type {string} */ (event.key)];
