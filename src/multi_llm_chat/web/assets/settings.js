@@ -182,6 +182,7 @@ document.addEventListener("input", (/** @type {any} */ event) => {
   if (event.target.id === "find-setting") byId("no-setting").hidden = filter(text, document.querySelectorAll(".pages li"), (row) => row.firstElementChild.dataset.words) > 0;
   if (event.target.id === "find-tool") filter(text, document.querySelectorAll(".tools-of li"), (row) => row.dataset.words);
 });
+byId("find-setting").dispatchEvent(new Event("input", { bubbles: true })); // what was written before this script was there
 byId("find-setting").addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
   if (event.key === "Enter") { event.preventDefault(); /** @type {HTMLElement | null} */ (document.querySelector(".pages li:not([hidden]) a"))?.click(); }
 });
