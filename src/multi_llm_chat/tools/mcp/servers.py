@@ -246,6 +246,9 @@ class McpServers:
             await connection.stop()
         connection.start()
         await connection.settled()
+        name = connection.settings.name
+        if self._early is not None and name in self._early:  # others are still starting
+            self.registry.replace_source(name, self._early.pop(name))
 
     def _publish(self, server: str, tools: list[Tool]) -> None:
         if self._early is not None:
