@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -280,3 +281,27 @@ def test_the_official_package_is_loaded_only_for_servers() -> None:
         "assert 'mcp' in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_server_that_is_restarted_while_another_one_starts_offers_its_tools() -> None:
+    registry, ready = ToolRegistry(), threading.Event()
+    silent = {"command": sys.executable, "args": ["-c", "import sys; sys.stdin.read()"]}
+
+    def observe(event: object) -> None:
+        if isinstance(event, StateChanged) and (event.server, event.state) == ("daily", "ready"):
+            ready.set()
+
+    async def restart_early() -> list[str]:
+        entries = {"daily": everyday(), "silent": silent}
+        servers = McpServers({"mcpServers": entries}, registry, on_event=observe, patience=PATIENCE)
+        starting = asyncio.ensure_future(servers.start())
+        try:
+            assert await asyncio.to_thread(ready.wait, PATIENCE)
+            await servers.restart("daily")
+            assert not starting.done()
+            return registry.names()
+        finally:
+            starting.cancel()
+            await servers.stop()
+
+    assert "add" in asyncio.run(restart_early())
