@@ -7,11 +7,6 @@ Rules:
 3. ``changes``: a recorded request, read and written again for its provider, has the same messages up to ``normal_form``; where
    it has not, a note says so.
 4. ``lost_behind``: the answer, sent back in the next request, still has every string that its provider takes back.
-
-The normal form: null is absent; a text stands for a list of one text; neighbours of one role are one message; arguments
-are compared as values; texts next to each other are one, with a blank line between, in results a line break; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
-``thought: false``, ``detail: auto``, the ``index`` of a call and reasoning that is said twice are absent; ``image_url`` is an
-object and ``input_audio`` a text, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
 """
 
 # Recorded JSON has any shape.
@@ -20,7 +15,7 @@ object and ``input_audio`` a text, Ollama's ``images`` are pictures of the conte
 import json
 import re
 from collections.abc import Iterable, Iterator
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import Any, cast
 
 import msgspec
@@ -37,6 +32,7 @@ from multi_llm_chat.protocol.rendered_request import Rendered
 from multi_llm_chat.protocol.request_settings import read_request
 from multi_llm_chat.testing.validators import PROVIDERS, Violation, validate
 from tests.recordings.extractor import Recorded
+from tests.recordings.normal_form import in_one_alphabet, normal_form
 
 Json = dict[str, Any]
 
@@ -270,7 +266,7 @@ def _is_same_value(text: str, values: set[str], whole: str) -> bool:
 
 
 def _in_other_alphabet(text: str, whole: str) -> bool:
-    return len(text) > 16 and text.replace("-", "+").replace("_", "/").rstrip("=") in whole
+    return len(text) > 16 and in_one_alphabet(text) in whole
 
 
 def _canonical(value: object) -> str:
@@ -394,172 +390,6 @@ def _difference(was: Any, now: Any, place: str = "") -> tuple[str, Any, Any] | N
 
 
 _GONE = "(absent)"
-
-
-def normal_form(dialect: str, messages: list[Any]) -> list[Any]:
-    """The messages in the form in which they are compared."""
-    if dialect == "gemini":
-        return _gemini_form(messages)
-    merged: list[Json] = []
-    for item in messages:
-        message = _plain_form(item)
-        content = message.get("content")
-        if isinstance(content, str):
-            message["content"] = [content] if content else []
-        before = merged[-1] if merged else None
-        if before is not None and _joins(dialect, before, message):
-            both = [*before.get("content", []), *message.get("content", [])]
-            before["content"] = list(_joined(both))
-        else:
-            merged.append(message)
-    for message in merged:
-        if not message.get("content"):
-            message.pop("content", None)
-    return [message for message in merged if message.keys() - {"role"}]
-
-
-def _joins(dialect: str, before: Json, message: Json) -> bool:
-    plain = message.keys() <= {"role", "content"} and before.keys() <= {"role", "content"}
-    same = plain and before.get("role") == message.get("role")
-    return same and (
-        dialect == "anthropic" or message.get("role") in ("user", "system", "developer")
-    )
-
-
-_EMPTY_MEANS_ABSENT = ("annotations", "logprobs", "citations", "tool_calls", "reasoning_content")
-
-
-def _plain_form(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_plain_form(each) for each in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    form: Json = {
-        key: _plain_form(each) for key, each in cast("Json", value).items() if each is not None
-    }
-    for key in _EMPTY_MEANS_ABSENT:
-        if form.get(key) in ([], ""):
-            del form[key]
-    for key, usual in (("detail", "auto"), ("is_error", False), ("type", "message")):
-        if form.get(key) == usual:
-            del form[key]
-    if "reasoning" in form and "reasoning_content" in form:
-        del form[
-            "reasoning_content" if form["reasoning"] == form["reasoning_content"] else "reasoning"
-        ]
-    if "reasoning" in form:
-        form["reasoning_content"] = form.pop("reasoning")
-    if "function" in form:
-        form.pop("index", None)
-    return _content_form(form)
-
-
-def _content_form(form: Json) -> Json:
-    if form.get("role") == "user" and isinstance(form.get("images"), list):
-        data = [
-            re.sub(r"^(?!https?:|data:)", "data:image/png;base64,", each)
-            for each in form.pop("images")
-        ]
-        shown = [{"type": "image_url", "image_url": {"url": each}} for each in data]
-        said = form.get("content") or []
-        form["content"] = [*([said] if isinstance(said, str) else said), *shown]
-    if isinstance(form.get("arguments"), str):
-        form["arguments"] = _value_of(form["arguments"])
-    if form.get("type") == "image_url" and isinstance(form.get("image_url"), str):
-        form["image_url"] = {"url": form["image_url"]}
-    if form.get("type") == "input_audio" and isinstance(form.get("input_audio"), dict):
-        form["input_audio"] = form["input_audio"].get("data")
-    is_result = form.get("type") == "tool_result" or form.get("role") == "tool"
-    for key, is_joined in (("content", is_result), ("output", True)):
-        if isinstance(form.get(key), list):
-            form[key] = list(_joined(map(_text_form, form[key])))
-            if is_joined and len(form[key]) == 1:
-                form[key] = form[key][0]
-        if is_joined and isinstance(form.get(key), str):
-            form[key] = form[key].replace("\n\n", "\n")
-    return form
-
-
-def _joined(parts: Iterable[Any]) -> Iterator[Any]:
-    """The parts with neighbouring texts as one."""
-    for is_text, group in groupby(parts, key=lambda part: isinstance(part, str)):
-        if is_text:
-            yield "\n\n".join(group)
-        else:
-            yield from group
-
-
-def _text_form(part: Any) -> Any:
-    is_text = isinstance(part, dict) and part.keys() == {"type", "text"}
-    if is_text and part["type"] in ("text", "input_text", "output_text"):
-        return part["text"]
-    return part
-
-
-def _value_of(text: str) -> Any:
-    try:
-        return (json.loads(text) if text.strip() else {}) or {}
-    except ValueError:
-        return text
-
-
-def _gemini_form(messages: list[Any]) -> list[Any]:
-    merged: list[Json] = []
-    for item in messages:
-        content = _camel(item)
-        role = {"function": "user"}.get(content.get("role", "user"), content.get("role", "user"))
-        parts = content.get("parts") or []
-        parts = [parts] if isinstance(parts, dict) else parts
-        written = [_part_form(part) for part in parts if part != {"text": ""}]
-        if merged and merged[-1]["role"] == role:
-            merged[-1]["parts"] += written
-        else:
-            merged.append({"role": role, "parts": written})
-    return merged
-
-
-def _part_form(part: Any) -> Any:
-    if isinstance(part, str):
-        return {"text": part}
-    form = dict(part)
-    if form.get("thought") is False:
-        del form["thought"]
-    for key in ("functionCall", "functionResponse"):
-        if key in form:
-            form[key] = {name: each for name, each in form[key].items() if name != "id"}
-    if "functionCall" in form:
-        form["functionCall"].setdefault("args", {})
-    if "inlineData" in form:
-        form["inlineData"] = form["inlineData"] | {
-            "data": _alphabet(form["inlineData"].get("data", ""))
-        }
-    if "thoughtSignature" in form:
-        form["thoughtSignature"] = _alphabet(form["thoughtSignature"])
-    return form
-
-
-def _alphabet(text: str) -> str:
-    return text.replace("-", "+").replace("_", "/").rstrip("=")
-
-
-def _camel(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_camel(each) for each in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    return {
-        re.sub(r"_([a-z])", lambda found: found[1].upper(), key) if key in _SNAKE else key: _camel(
-            each
-        )
-        for key, each in cast("Json", value).items()
-        if each is not None
-    }
-
-
-_SNAKE = frozenset(
-    {"function_call", "function_response", "inline_data", "file_data", "thought_signature", "mime_type", "file_uri",
-     "executable_code", "code_execution_result", "video_metadata", "media_resolution", "display_name", "tool_type"}
-)  # fmt: skip
 
 
 # Continuations.
