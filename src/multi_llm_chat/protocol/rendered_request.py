@@ -108,7 +108,7 @@ class Rendered(Struct, frozen=True, dict=True):
         messages = [*map(_encode, self._body[self._key])]
         if self._last_message is not None and messages:
             messages[-1] = _encode(self._last_message)
-        return self._written.transcript((*self._sent, *messages), self.ids)
+        return self._written.transcript((*self._sent, *messages), len(self._sent), self.ids)
 
 
 _encode = msgspec.json.Encoder().encode
@@ -219,7 +219,7 @@ class _Writing:
         if request.messages is None and key not in request.options.extra:
             written = _Written(
                 self._receiver, self._policy, turns, fresh, offer, prompt, names.all_sent, sent,
-                kept, pictures, draft.turns, draft.tail, draft.system_prompt, encoded,
+                pictures, draft, encoded,
             )  # fmt: skip
             if sent is not None and written.tools_sent() != sent.tools_sent:
                 notes.append(Note("", None, "the tools changed: what was cached is read again"))
@@ -341,11 +341,8 @@ class _Written(Struct, frozen=True):
     prompt: str
     names: dict[str, str]
     sent: Transcript | None
-    kept: tuple[bytes, ...]
     pictures: int
-    written_turns: Sequence[Turn]
-    tail: int
-    system_prompt: str
+    draft: RequestDraft
     encoded: Encoded
 
     def tools_sent(self) -> str:
@@ -355,9 +352,9 @@ class _Written(Struct, frozen=True):
             tools = [tool for tool in tools if not tool.get("defer_loading")]
         return json_hash(tools)
 
-    def transcript(self, messages: tuple[bytes, ...], ids: dict[str, str]) -> Transcript:
-        """The transcript of a request with these messages."""
-        encoded, kept = self.encoded, len(self.kept)
+    def transcript(self, messages: tuple[bytes, ...], kept: int, ids: dict[str, str]) -> Transcript:
+        """The transcript of a request with these messages, of which an earlier one has sent the first ``kept``."""
+        encoded, draft = self.encoded, self.draft
         stable = kept + (encoded.stable or 0)
         is_split = encoded.stable is not None and stable > 0
         calls = {} if self.sent is None else self.sent.calls
@@ -365,11 +362,11 @@ class _Written(Struct, frozen=True):
             target=_target_key(self.receiver, self.policy),
             turns=tuple(self.turns),
             messages=messages,
-            tail=tuple(self.written_turns[self.tail if is_split else 0 :]),
+            tail=tuple(draft.turns[draft.tail if is_split else 0 :]),
             stable=stable,
             rewrites=encoded.stable is None,
             kept=kept,
-            system_prompt=self.system_prompt,
+            system_prompt=draft.system_prompt,
             instructions=self.prompt,
             system_texts=encoded.system_texts,
             tools=tuple(self.offer.tools),
