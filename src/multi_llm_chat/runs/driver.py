@@ -476,8 +476,9 @@ class RunDriver:
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
                 await self._emit_deltas(events)
-                if self._journal is not None and not complete:
-                    await self._interruptible(self._journal.host.next_frame())
+                frame = 0.0 if complete or self._journal is None else self._journal.host.frame
+                if frame:
+                    await self._interruptible(asyncio.sleep(frame))
             self._transcripts.keep(*self._speaks, stream.reply, self._journal)
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)

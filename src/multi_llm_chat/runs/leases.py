@@ -12,7 +12,6 @@ Rules:
 6. The thread lives as long as there are runs or unsaved writes.
 """
 
-import asyncio
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -192,14 +191,8 @@ class RunHost:
 
     @property
     def frame(self) -> float:
-        """Seconds between two reads of a reply by each run."""
+        """Seconds between two reads of a reply by each run; 0 if there are few runs."""
         return frame_seconds(len(self._leases))
-
-    async def next_frame(self) -> None:
-        """Wait before a run reads more of its reply, if there are many runs."""
-        frame = self.frame
-        if frame:
-            await asyncio.sleep(frame)
 
     @property
     def unsaved(self) -> int:
