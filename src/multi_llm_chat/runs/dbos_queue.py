@@ -65,16 +65,9 @@ class DbosQueue:
         Raises:
             StoreError: The queue's database cannot be reached.
         """
-        for is_last in (
-            False,
-            True,
-        ):  # after a restart of the database, connections of the pool are closed
-            try:
+        for _ in range(2):  # after a restart of the database, connections of the pool are closed
+            with contextlib.suppress(Exception):  # the library's own words may hold the address
                 self._enqueue(run_id, epoch, minute)
-            except Exception:  # noqa: BLE001 see above
-                if is_last:
-                    break
-            else:
                 return
         raise _unreachable()
 
