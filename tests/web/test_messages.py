@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable
 
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import Visitor
 from tests.web.page_actions import answers, send
 from tests.web.server_process import RunningServer
@@ -84,10 +84,32 @@ def test_a_failed_answer_says_what_to_do(server: RunningServer, page: Page):
     expect(failure).to_contain_text("gemini refused the key. Set another key")
     failure.get_by_role("button", name="Models & keys").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Models & keys")
-    page.locator("body[data-ready]").wait_for()
     page.keyboard.press("Escape")
     page.locator(".failure").get_by_role("button", name="Try again").click()
     expect(page.locator(".answer:not(.live) .body")).to_have_text("Now it works.")
+
+
+def test_what_is_done_before_the_scripts_have_loaded_is_done_then(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    server.add_replies("gemini", Say("One."), Say("Two."))
+    held: list[Route] = []
+    page = new_visitor().open()
+    page.route("**/assets/main.js", lambda route: held.append(route))
+    with page.expect_request("**/assets/main.js"):
+        page.goto(server.url + "/", wait_until="commit")
+    send(page, "@gemini hi")
+    expect(page.locator("#text")).to_have_value("@gemini hi")
+    held.pop().continue_()
+    expect(page.locator(".answer:not(.live) .body")).to_have_text("One.")
+
+    with page.expect_request("**/assets/main.js"):
+        page.goto(page.url, wait_until="commit")
+    page.locator(".answer").hover()
+    page.get_by_role("button", name="Answer again").click()
+    expect(page.locator(".answer:not(.live) .body")).to_have_text("One.")
+    held.pop().continue_()
+    expect(page.locator(".answer:not(.live) .body")).to_have_text("Two.")
 
 
 def test_a_rejected_request_offers_another_model(server: RunningServer, page: Page):

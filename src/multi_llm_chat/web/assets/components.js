@@ -1,8 +1,8 @@
 // What the scripts of the real page do to the cards, on the component page.
 // @ts-check
-import { label } from "./page.js";
+import { label, ready } from "./page.js";
 import { refreshTabs } from "./answers.js";
 
 label(document);
 refreshTabs();
-document.body.dataset.ready = "true";
+ready();

@@ -24,7 +24,7 @@ function grow() {
   text.style.height = "auto";
   text.style.height = `${text.scrollHeight}px`;
 }
-export function restore() { text.value = localStorage.getItem(draftKey()) ?? ""; grow(); describeText(); addressMentioned(); }
+export function restore() { text.value ||= localStorage.getItem(draftKey()) ?? ""; grow(); describeText(); addressMentioned(); }
 /** @param {string} value */
 export function write(value) { text.value = value; text.dispatchEvent(new Event("input")); text.focus(); }
 

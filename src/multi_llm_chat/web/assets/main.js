@@ -1,6 +1,6 @@
 // Actions of buttons and keys.
 // @ts-check
-import { attempt, button, byId, copy, element, get, label, notice, postAction, post, state, word } from "./page.js";
+import { attempt, button, byId, copy, element, get, label, notice, post, postAction, ready, state, word } from "./page.js";
 import { earlier, later, listen, listeners, load, toEnd, visit } from "./stream.js";
 import * as answers from "./answers.js";
 import * as artifacts from "./artifacts.js";
@@ -252,4 +252,4 @@ composer.restore();
 toEnd();
 listen();
 visitHash();
-document.body.dataset.ready = "true";
+ready();

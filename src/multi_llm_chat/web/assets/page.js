@@ -52,6 +52,12 @@ export function button(text, act, css = "") {
   return made;
 }
 
+/** Say that the scripts of the page run: what the user did before is repeated (early.js). */
+export function ready() {
+  document.body.dataset.ready = "true";
+  document.dispatchEvent(new Event("ready"));
+}
+
 /** Complete code: copy buttons in the reader's language, and a place in the order of the keyboard. @param {ParentNode} root */
 export function label(root) {
   for (const each of root.querySelectorAll('[data-action="copy-code"]:empty')) each.textContent = word("copy_code");

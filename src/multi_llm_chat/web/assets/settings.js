@@ -1,6 +1,6 @@
 // The settings: forms that save, keys that are checked, servers, and the list of pages.
 // @ts-check
-import { attempt, byId, element, get, icon, notice, post, trusted, word } from "./page.js";
+import { attempt, byId, element, get, icon, notice, post, ready, trusted, word } from "./page.js";
 import { ask, closeMenu, openMenu, select } from "./menus.js";
 import { logout, newLink, setTheme } from "./preferences.js";
 
@@ -196,4 +196,4 @@ const kept = sessionStorage.getItem("notice");
 if (kept) { sessionStorage.removeItem("notice"); notice(kept); }
 drawChains();
 watch();
-document.body.dataset.ready = "true";
+ready();
