@@ -14,8 +14,6 @@ Rules:
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, cast
 
-import msgspec
-from msgspec import Struct
 from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
@@ -77,63 +75,41 @@ def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn
         role, content = entry.get("role"), entry.get("content")
         if type(content) is str and role in _PLAIN_ROLES:
             return Turn(cast(str, role), (Text(content),) if content else ())
-        if type(content) is list and (turn := _read_own_form(entry, content)) is not None:  # pyright: ignore[reportUnknownArgumentType]
-            return turn
+        if type(content) is list and type(role) is str:
+            parts = _read_own_parts(content, role)  # pyright: ignore[reportUnknownArgumentType]
+            if parts and role.strip():
+                return Turn(ROLE_ALIASES.get(role, role), tuple(parts))
     return _read_entry(entry, index, strict)
 
 
-# The form in which we write texts, calls and results ourselves: most histories have no other, and msgspec reads it at once.
-
-
-class _WrittenText(Struct, tag_field="type", tag="text", forbid_unknown_fields=True, gc=False):
-    content: str
-
-
-class _WrittenArguments(Struct, forbid_unknown_fields=True, gc=False):
-    name: str
-    arguments: JsonObject
-    tool_call_id: str
-
-
-class _WrittenCall(Struct, tag_field="type", tag="tool_call", forbid_unknown_fields=True, gc=False):
-    content: _WrittenArguments
-
-
-class _WrittenResult(
-    Struct, tag_field="type", tag="tool_result", forbid_unknown_fields=True, gc=False
-):
-    name: str
-    content: Any
-    tool_call_id: str
-
-
-class _WrittenTurn(Struct, forbid_unknown_fields=True, gc=False):
-    role: str
-    content: list[_WrittenText | _WrittenCall | _WrittenResult]
-
-
-def _read_own_form(entry: JsonObject, content: list[object]) -> Turn | None:
-    """Read a turn of texts, calls and results as we write them; None if it has any other form."""
-    first = content[0] if content else None
-    if type(first) is not dict or "content" not in first:
-        return None
-    try:
-        written = msgspec.convert(entry, _WrittenTurn)
-    except (msgspec.ValidationError, UnicodeEncodeError):  # the latter for a lone surrogate
-        return None
-    role = written.role
+def _read_own_parts(content: list[Any], role: str) -> list[Part] | None:
+    """Read texts, calls and results in the form in which we write them; None if one of them has another form."""
     parts: list[Part] = []
-    for part in written.content:
-        if type(part) is _WrittenCall:
-            call = part.content
-            parts.append(ToolCall(call.name, call.arguments, call.tool_call_id))
-        elif type(part) is _WrittenResult:
-            parts.append(ToolResult(part.name, part.content, part.tool_call_id))
-        elif role == "tool":  # words in a tool turn are a result
+    for part in content:
+        item = as_object(part)
+        if item is None or "content" not in item:
             return None
+        kind, value, size = item.get("type"), item["content"], len(item)
+        if kind == "tool_result" and size == 4:
+            name, identifier = item.get("name"), item.get("tool_call_id")
+            if type(name) is not str or type(identifier) is not str:
+                return None
+            parts.append(ToolResult(name, value, identifier))
+        elif kind == "tool_call" and size == 2:
+            call = as_object(value) or {}
+            name, identifier = call.get("name"), call.get("tool_call_id")
+            arguments = as_object(call.get("arguments"))
+            if type(name) is not str or type(identifier) is not str:
+                return None
+            if arguments is None or len(call) != 3:
+                return None
+            named = {str(key): argument for key, argument in arguments.items()}
+            parts.append(ToolCall(name, named, identifier))
+        elif kind == "text" and size == 2 and type(value) is str and role != "tool":
+            parts.append(Text(value))  # words in a tool turn are a result
         else:
-            parts.append(Text(cast(_WrittenText, part).content))
-    return Turn(ROLE_ALIASES.get(role, role), tuple(parts)) if role.strip() else None
+            return None
+    return parts
 
 
 def _read_entry(entry: JsonObject, index: int | None, strict: bool) -> Turn:
