@@ -50,7 +50,7 @@ NOT_RUN = "[not run: the arguments were not a JSON object]"
 class Repaired(Struct, frozen=True):
     """Legal turns, what was changed, and the maps from what is sent to what was.
 
-    ``is_plain`` and ``characters`` are those of ``Untouched``; of turns that were laid out anew nothing is known.
+    ``is_plain`` and ``characters`` are those of ``Untouched``.
     """
 
     placed: tuple[Placed, ...]
@@ -83,10 +83,22 @@ def repair(
     found = find_untouched(turns, target)
     if found is None:
         placed = rebuild(turns, target, policy or RepairPolicy(), notes, before)
-        found = Untouched(placed, False, None)
+        found = Untouched(placed, *_contents(placed))
     names, ids = rekey(found.placed, target, tool_names, notes, before)
     placed = tuple(found.placed)
     return Repaired(placed, tuple(notes), names, ids, found.is_plain, found.characters)
+
+
+def _contents(placed: Iterable[Placed]) -> tuple[bool, int | None]:
+    """Whether the turns are plain, and their characters, as ``Untouched`` says them."""
+    characters = 0
+    for _, turn in placed:
+        for part in turn.parts:
+            if type(part) is Text or (type(part) is ToolResult and type(part.content) is str):
+                characters += len(part.content)
+            elif type(part) is not ToolCall:
+                return False, None
+    return True, characters
 
 
 def apply_steps(turns: Sequence[Turn], policy: RepairPolicy, notes: list[Note]) -> Sequence[Turn]:
@@ -147,7 +159,7 @@ def _answered_next(placed: Sequence[Placed], position: int, turn: Turn) -> set[s
 
 def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note]) -> Turn:
     """The turn with words in place of native items and citations, and without file ids, that the target did not issue itself."""
-    if not any(_may_be_foreign(part) for part in turn.parts):
+    if not any(map(_may_be_foreign, turn.parts)):
         return turn
     parts = [_described(part, index, target, notes) for part in turn.parts]
     if all(new is old for new, old in zip(parts, turn.parts, strict=True)):

@@ -122,8 +122,11 @@ def rekey(
 def _are_alike(calls: list[ToolCall], placed: list[Placed]) -> bool:
     """Whether all results bear the id and name of their call already; they stand in the same order."""
     results = [part for _, turn in placed for part in turn.parts if type(part) is ToolResult]
-    ids, named = [part.tool_call_id for part in results], [part.name for part in results]
-    return ids == [part.tool_call_id for part in calls] and named == [part.name for part in calls]
+    return len(results) == len(calls) and all(map(_is_alike, calls, results))
+
+
+def _is_alike(call: ToolCall, result: ToolResult) -> bool:
+    return call.tool_call_id == result.tool_call_id and call.name == result.name
 
 
 def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection[str]) -> list[str]:

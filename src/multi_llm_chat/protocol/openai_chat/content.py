@@ -25,7 +25,9 @@ def mark_part(part: JsonObject, mark: JsonObject) -> JsonObject:
 
 def marked_text(text: str, content: object, key: str) -> str | list[JsonObject]:
     """The text of a result; as parts with the marks for the cache that its own have, where the server has a key for them."""
-    items = [as_object(item) or {} for item in as_list(content) or ()] if key else []
+    if not key or type(content) is str:
+        return text
+    items = [as_object(item) or {} for item in as_list(content) or ()]
     marks = [_mark_of(item, key) for item in items]
     if not any(marks):
         return text

@@ -274,6 +274,7 @@ class _MessageWriter:
 
     def _results(self, turn: Turn, shown: list[Media]) -> list[JsonObject]:
         quirks = self._quirks
+        names = quirks.result_names
         messages: list[JsonObject] = []
         for part in turn.parts:
             assert type(part) is ToolResult
@@ -287,7 +288,6 @@ class _MessageWriter:
                 "tool_call_id": part.tool_call_id,
                 "content": marked_text(text, part.content, quirks.cache_mark),
             }
-            names = quirks.result_names
             if names == "always" or (names == "stated" and "name" in self._extra(part)):
                 message["name"] = part.name
             messages.append(message)
