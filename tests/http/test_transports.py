@@ -597,3 +597,36 @@ def test_a_proxy_that_speaks_another_protocol_is_the_users_to_mend(
     client = open_client(TransportSettings(http_proxy=address))
     with pytest.raises(UsageError, match="http://host:port"):
         client.ask(post("http://api.example"))
+
+
+def test_what_arrives_while_a_reader_rests_is_read_at_once() -> None:
+    async def run() -> None:
+        resting, sent = asyncio.Event(), asyncio.Event()
+
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            writer.write(head(Transfer_Encoding="chunked") + chunk(b"a"))
+            await resting.wait()
+            for piece in (chunk(b"b"), chunk(b"c"), b"0\r\n\r\n"):
+                writer.write(piece)
+            sent.set()
+            writer.close()
+            await writer.wait_closed()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            port = server.sockets[0].getsockname()[1]
+            transport = AsyncTransport(TransportSettings())
+            async with transport.send(post(f"http://127.0.0.1:{port}")) as reply:
+                body = aiter(reply.body)
+                assert await anext(body) == b"a"
+                rest = asyncio.create_task(reply.rest(PATIENCE))
+                await asyncio.sleep(0)  # it has begun
+                resting.set()
+                await sent.wait()
+                rest.cancel()
+                assert [piece async for piece in body] == [b"bc"]
+                await reply.rest(PATIENCE)  # the body is complete: there is nothing to wait for
+            await transport.aclose()
+
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.wait_for(run(), PATIENCE / 2))

@@ -81,6 +81,14 @@ class Inquirer(Protocol):
 RetryCallback: TypeAlias = Callable[[ProviderError, float], object]
 
 
+#: How many seconds lie between two reads of a reply, as long as it arrives.
+Pace: TypeAlias = Callable[[], float]
+
+
+def _at_once() -> float:
+    return 0.0
+
+
 def _ignore_retry(_failure: ProviderError, _seconds: float) -> None:
     pass
 
@@ -100,6 +108,7 @@ class RemoteInquiry(Attempts):
         super().__init__(request, api_key=api_key, retry=retry, limits=limits)
         self.call: ModelCall | None = None  # observes the request
         self.on_retry: RetryCallback = _ignore_retry
+        self.pace: Pace = _at_once
         self._transports = transports
 
     @property
@@ -128,7 +137,7 @@ class RemoteInquiry(Attempts):
     def ask_async(self) -> AsyncGenerator[list[Event]]:
         """Like ``ask``, with ``async``."""
         transports = self._transports
-        return drive_async.answer(self, transports.for_async(), transports.health)
+        return drive_async.answer(self, transports.for_async(), transports.health, self.pace)
 
     def reply(self, last_events: list[Event]) -> Reply:
         """The reply that ends with these events."""
@@ -163,6 +172,7 @@ class _Course:
         self._reply: Reply | None = None
         self._notes: list[Note] = []
         self.on_retry: RetryCallback = _ignore_retry
+        self.pace: Pace = _at_once  # of what is read with ``async``
         self._take()
 
     @property
@@ -182,7 +192,7 @@ class _Course:
     def _begin(self) -> None:
         """The present inquiry starts."""
         if isinstance(self._asked, RemoteInquiry):
-            self._asked.on_retry = self.on_retry
+            self._asked.on_retry, self._asked.pace = self.on_retry, self.pace
         if not self._observed:
             return
         asked = self._asked

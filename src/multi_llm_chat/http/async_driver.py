@@ -12,7 +12,7 @@ Rules:
 import asyncio
 import random
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import closing
 from typing import TYPE_CHECKING
 
@@ -28,9 +28,12 @@ if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is 
 
 
 async def answer(
-    attempts: "Attempts", transport: "AsyncTransport", health: Health
+    attempts: "Attempts",
+    transport: "AsyncTransport",
+    health: Health,
+    pace: Callable[[], float] = lambda: 0.0,
 ) -> AsyncGenerator[list[Event]]:
-    """Ask until there is an answer; yield its events as they arrive.
+    """Ask until there is an answer; yield its events as they arrive, with ``pace()`` seconds between two reads.
 
     Raises:
         ProviderError: There is no answer.
@@ -52,6 +55,8 @@ async def answer(
                             if type(events[-1]) is Finish:
                                 await reply.finish()
                                 break
+                            if seconds := pace():
+                                await reply.rest(seconds)
                         if exchange.finished:
                             break
                 except ConnectionFailed as error:

@@ -46,10 +46,24 @@ class AsyncReply(Struct, frozen=True):
     status: int
     headers: dict[str, str]
     body: "_Body"
+    response: aiohttp.ClientResponse
 
     def start(self) -> None:
         """The first event is there: its time limit ends."""
         self.body.deadline.extend()
+
+    async def rest(self, seconds: float) -> None:
+        """Read nothing for so long: what arrives stays in the socket, to be read at once."""
+        connection = self.response.connection  # None if the whole body is here
+        transport = None if connection is None else connection.transport
+        if transport is None or transport.is_closing():
+            return
+        transport.pause_reading()
+        try:
+            await asyncio.sleep(seconds)
+        finally:
+            if not transport.is_closing():
+                transport.resume_reading()
 
     async def finish(self) -> None:
         """Read the little that may follow the last event, if it comes soon."""
@@ -137,7 +151,7 @@ class AsyncTransport:
                     body = _Body(content, request.url, deadline)
                 else:
                     body = _CompressedBody(content, request.url, deadline, decompressor)
-                yield AsyncReply(response.status, headers, body)
+                yield AsyncReply(response.status, headers, body, response)
             finally:
                 connections.bodies.discard(content)
                 response.close()

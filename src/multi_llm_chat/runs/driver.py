@@ -465,6 +465,8 @@ class RunDriver:
             request = await spec.hooks.prepare_request(request)
         async with spec.provider.open_reply(request) as stream:
             stream.on_retry = self._on_retry
+            if self._journal is not None:
+                stream.pace = self._journal.host.frame
             batches = aiter(stream.batches())
             complete = False  # a cancel after the last event does not discard the reply
             while True:
@@ -476,9 +478,6 @@ class RunDriver:
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
                 await self._emit_deltas(events)
-                frame = 0.0 if complete or self._journal is None else self._journal.host.frame
-                if frame:
-                    await self._interruptible(asyncio.sleep(frame))
             self._transcripts.keep(*self._speaks, stream.reply, self._journal)
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)

@@ -36,7 +36,7 @@ RENEWAL: Final = 2.0
 #: How many runs this process drives without frames; above, each run reads its reply once in a frame, which is the longer
 #: the more runs there are, so that the process makes no more than so many steps a second.
 UNFRAMED_RUNS: Final = 100
-STEPS_A_SECOND: Final = 2_000
+STEPS_A_SECOND: Final = 1_250
 LONGEST_FRAME: Final = 0.5
 #: Seconds for which a run belongs to this process without a renewal.
 LEASE: Final = 15.0
@@ -189,7 +189,6 @@ class RunHost:
         with self.lock:
             return tuple(self._leases)
 
-    @property
     def frame(self) -> float:
         """Seconds between two reads of a reply by each run; 0 if there are few runs."""
         return frame_seconds(len(self._leases))
@@ -244,7 +243,7 @@ class RunHost:
         while True:
             # The interval counts from start to start, so that a slow write does not delay the next one.
             self._woken.wait(max(due - time.monotonic(), self._flush / 5))
-            due = time.monotonic() + max(self._flush, self.frame)
+            due = time.monotonic() + max(self._flush, self.frame())
             began = time.thread_time()
             with self.lock:
                 self._woken.clear()
