@@ -72,6 +72,12 @@ PROSE = st.lists(
             ";",
             "&am",
             "p",
+            "**bold** ",
+            "**two words**, ",
+            "`code` ",
+            " `f(a_b)` and ",
+            "** ",
+            "` ",
         ]
     )
     | st.sampled_from(PIECES)
@@ -86,7 +92,11 @@ def test_plain_words_are_shown_as_a_new_rendering_shows_them(pieces: list[str]):
     """The open end is that of a text of which nothing was shown before."""
     markdown = IncrementalMarkdown()
     for number, piece in enumerate(pieces, start=1):
+        before = markdown.html.tail
         shown = markdown.feed(piece)
+        if shown.grown is not None:
+            assert shown.tail == before.removesuffix("</p>\n") + shown.grown + "</p>\n"
+            assert not shown.final
         fresh = IncrementalMarkdown()
         fresh.feed("".join(pieces[:number]))
         assert markdown.html.final + shown.tail == fresh.html.final + fresh.html.tail

@@ -227,6 +227,8 @@ class LiveAnswer:
         last = self._segments[-1]
         assert isinstance(last, TextSegment)
         self._segments[-1] = replace(last, final=last.final + piece.final, tail=piece.tail)
+        if piece.grown is not None:
+            return [{"op": "grow", "id": last.id, "html": piece.grown}] if piece.grown else []
         return [{"op": "stream", "id": last.id, "final": piece.final, "tail": piece.tail}]
 
     def _on_text(self, event: TextDelta) -> list[Change]:

@@ -232,14 +232,31 @@ def _html(tokens: list[Token], *, is_open: bool) -> str:
 
 
 class RenderedPiece(Struct, frozen=True):
-    """New final HTML, and the HTML of the open end, which replaces the previous one."""
+    """New final HTML, and the HTML of the open end, which replaces the previous one.
+
+    ``grown`` is what the last paragraph of the open end has more than before, where that is the only change; else None.
+    """
 
     final: str
     tail: str
+    grown: str | None = None
 
 
 #: Text that changes nothing of what stands before it in its paragraph, and is its own HTML. Not "_": it is a delimiter.
 _PLAIN: Final = re.compile(r"[^\W_](?:[^\W_]|[ ,.?!])*|[ ](?:[^\W_]|[ ,.?!])*")
+#: Such text with bold words and code that are complete and stand between spaces.
+_MARKED: Final = re.compile(
+    r"""[ ]?
+    (?:
+        (?: [^\W_]+ | \*\*[^\W_]+(?:[ ][^\W_]+)*\*\* | `[\w.(),:=/-]+(?:[ ][\w.(),:=/-]+)*` )
+        [,.?!]{0,3} [ ]+
+    )*
+    [^\W_]*""",
+    re.VERBOSE,
+)
+#: What may belong to a mark, or be one, in rendered text.
+_MARKS: Final = re.compile(r"[*_`~\[\]\\!&$]")
+_TAGS: Final = re.compile(r"<[^<>]*>")
 #: A line that cannot become anything but a paragraph, or a line of one.
 _WORDS_FIRST: Final = re.compile(r" {0,3}[^\W\d_]")
 _END: Final = "</p>\n"
@@ -270,6 +287,8 @@ class IncrementalMarkdown:
         self._tail_html = ""
         #: The spaces at the end of an open paragraph that can grow by plain words; None where only a new rendering can tell.
         self._spaces: str | None = None
+        #: Whether no mark of that paragraph waits for another.
+        self._is_balanced = False
 
     @property
     def html(self) -> RenderedPiece:
@@ -279,7 +298,10 @@ class IncrementalMarkdown:
     def feed(self, piece: str) -> RenderedPiece:
         """Receive more of the text."""
         if self._spaces is not None and not self._carriage_return and _PLAIN.fullmatch(piece):
-            return self._grow(self._spaces + piece)
+            return self._grow(piece, self._spaces + piece.rstrip(" "))
+        if self._is_balanced and self._spaces and _MARKED.fullmatch(piece):
+            marked = _MARKDOWN.renderInline(piece.rstrip(" "))
+            return self._grow(piece, self._spaces + clean_html(marked))
         piece = self._carriage_return + piece
         # The line feed of a CRLF may come with the next piece.
         self._carriage_return = "\r" if piece.endswith("\r") else ""
@@ -291,16 +313,21 @@ class IncrementalMarkdown:
         blocks = render_blocks(self._tail, is_open=True)
         self._tail_html = "".join(block.html for block in blocks)
         self._spaces = _growing(self._tail, blocks[-1].html) if blocks else None
+        self._is_balanced = (
+            self._spaces is not None and _MARKS.search(_TAGS.sub("", blocks[-1].html)) is None
+        )
         return RenderedPiece(final, self._tail_html)
 
-    def _grow(self, piece: str) -> RenderedPiece:
-        """Append plain words to an open paragraph: they need no rendering, which costs a hundred times as much."""
-        self._tail += piece.removeprefix(self._spaces or "")
+    def _grow(self, piece: str, html: str) -> RenderedPiece:
+        """Append words to an open paragraph, which is not rendered again: that costs a hundred times as much."""
+        self._tail += piece
         words = piece.rstrip(" ")
-        if words:
-            self._tail_html = f"{self._tail_html.removesuffix(_END)}{words}{_END}"
+        if not words:
+            self._spaces = f"{self._spaces}{piece}"
+            return RenderedPiece("", self._tail_html, "")
+        self._tail_html = f"{self._tail_html.removesuffix(_END)}{html}{_END}"
         self._spaces = piece[len(words) :]
-        return RenderedPiece("", self._tail_html)
+        return RenderedPiece("", self._tail_html, html)
 
     def finish(self) -> str:
         """The HTML of the complete text."""

@@ -4,8 +4,8 @@ Other servers, workers, terminals and an earlier process of this server write to
 1. Pages show what other processes do without a reload: saved turns by reading them, running answers by following their committed,
    numbered events from the first to the last. So no character is lost or doubled, and the unsaved part of an answer whose process
    died is removed.
-2. ``sync`` is one small read of the store. It runs once a second while a page is open, and at once when a page is opened; no delta
-   is read this way.
+2. ``sync`` is one small read of the store. It runs once a second while a page is open (less often where hundreds of conversations
+   are open), and at once when a page is opened; no delta is read this way.
 3. A run that this process started is never followed: its events reach the page directly.
 4. A run without a living owner is reported to ``on_orphan``, which resumes it.
 """
@@ -25,10 +25,14 @@ from multi_llm_chat.store.questions import Question
 if TYPE_CHECKING:
     from multi_llm_chat.chat.chat_service import ChatService
 
-#: Seconds between two reads of the store.
+#: Seconds between two reads of the store; and how many reads a second all open conversations make together at most.
 POLL_SECONDS: Final = 1.0
+POLLS_A_SECOND: Final = 100
 
 _LOGGER = logging.getLogger(__name__)
+
+#: The polls of all open conversations.
+_polled: set[asyncio.Task[None]] = set()
 
 
 class RunObserver(Protocol):
@@ -120,10 +124,12 @@ class RemoteRuns:
         """Sync once a second while a page is open."""
         if self._polling is None or self._polling.done():
             self._polling = asyncio.create_task(self._poll())
+            _polled.add(self._polling)
+            self._polling.add_done_callback(_polled.discard)
 
     async def _poll(self) -> None:
         while self._observer.has_readers:
-            await asyncio.sleep(POLL_SECONDS)
+            await asyncio.sleep(max(POLL_SECONDS, len(_polled) / POLLS_A_SECOND))
             # A store that refuses now is read again at the next poll.
             with contextlib.suppress(MultiLLMChatError):
                 await self.sync()

@@ -113,6 +113,7 @@ const APPLY = {
     tail.innerHTML = trusted(change.tail);
     label(tail);
   },
+  grow(change) { byId(change.id)?.lastElementChild?.lastElementChild?.insertAdjacentHTML("beforeend", trusted(change.html)); },
   text(change) { byId(change.id)?.append(change.text); },
   remove(change) { byId(change.id)?.remove(); },
   busy(change) { busy(change.value); },
