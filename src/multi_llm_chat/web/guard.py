@@ -33,6 +33,8 @@ LARGEST_IMPORT: Final = 500_000_000
 #: The body of a request without a session: a password.
 LARGEST_OF_STRANGERS: Final = 10_000
 STRANGER_SECONDS: Final = 10.0
+#: Seconds until a refused request with a body is answered: one who sends them again and again takes little of the server's time.
+REFUSAL_SECONDS: Final = 0.2
 
 POLICY: Final = "; ".join(
     (
@@ -87,6 +89,8 @@ class Guard:
         guarded = _with_headers(send, cache_control)
         refusal = self._refusal(scope, headers)
         if refusal is not None:
+            if scope["method"] not in _SAFE_METHODS:
+                await asyncio.sleep(REFUSAL_SECONDS)
             await refusal(scope, receive, guarded)
             return
         limit = LARGEST_IMPORT if scope["path"] == "/import" else LARGEST_BODY
@@ -98,6 +102,7 @@ class Guard:
             response = JSONResponse({"error": "The request took too long."}, 408)
             await response(scope, receive, guarded)
         except BodyTooLargeError:
+            await asyncio.sleep(REFUSAL_SECONDS)
             response = JSONResponse({"error": "That is too large."}, 413)
             await response(scope, receive, guarded)
 

@@ -169,6 +169,11 @@ def _status_of(error: Exception) -> int:
 ARRIVING_SECONDS: Final = 0.25
 MOST_ARRIVING: Final = 4
 
+#: How many connections the event loop accepts before it turns to others, and how many wait in the system meanwhile. asyncio has one
+#: number for both: thousands that arrive at once would detain every user for a tenth of a second.
+ACCEPTED_AT_ONCE: Final = 4
+MOST_WAITING: Final = 2_048
+
 #: For how long a thread may compute while the event loop waits for its turn. An answer changes threads some twenty times before its
 #: first words: beside an import, Python's default of 5 ms is a tenth of a second.
 SWITCH_SECONDS: Final = 0.0005
@@ -194,23 +199,60 @@ class ServerOptions(Struct, frozen=True):
     most_strangers: int = 512
 
 
+class Strangers:
+    """The connections whose user is not known, the oldest first; those above a cap are closed."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._made_at: dict[BoundedProtocol, float] = {}
+        self._timer: asyncio.TimerHandle | None = None
+
+    def add(self, connection: "BoundedProtocol") -> None:
+        """Add a new connection; make room soon, if there are too many."""
+        loop = connection.loop
+        self._made_at[connection] = loop.time()
+        if len(self._made_at) > MOST_ARRIVING * self._most:
+            self._make_room(connection, loop.time())
+        elif len(self._made_at) > self._most and self._timer is None:
+            # A loop that accepts hundreds of connections at once has not read yet what users have sent in theirs.
+            self._timer = loop.call_later(ARRIVING_SECONDS, self._on_timer, connection)
+
+    def discard(self, connection: "BoundedProtocol") -> None:
+        """Forget a connection."""
+        self._made_at.pop(connection, None)
+
+    def _on_timer(self, latest: "BoundedProtocol") -> None:
+        self._timer = None
+        loop = latest.loop
+        self._make_room(None, loop.time() - ARRIVING_SECONDS)
+        if len(self._made_at) > self._most:  # some have only just arrived
+            self._timer = loop.call_later(ARRIVING_SECONDS, self._on_timer, latest)
+
+    def _make_room(self, spared: "BoundedProtocol | None", arrived: float) -> None:
+        """Close the oldest above the cap that arrived before then; those who turn out to be users leave the list."""
+        surplus = len(self._made_at) - self._most
+        for connection, made_at in list(self._made_at.items()):
+            if surplus <= 0 or made_at > arrived:
+                return
+            if connection.is_known:
+                del self._made_at[connection]
+                surplus -= 1
+            elif connection is not spared and not connection.is_answering:
+                del self._made_at[connection]
+                surplus -= 1
+                connection.transport.abort()
+
+
 class BoundedProtocol(H11Protocol):
     """One connection, with a time limit for each head and a place among the strangers until its user is known."""
 
     def __init__(
-        self,
-        strangers: "dict[BoundedProtocol, None]",
-        most_strangers: int,
-        head_seconds: float,
-        *args: Any,
-        **settings: Any,
+        self, strangers: Strangers, head_seconds: float, *args: Any, **settings: Any
     ) -> None:
         super().__init__(*args, **settings)
         self._strangers = strangers
-        self._most_strangers = most_strangers
         self._head_seconds = head_seconds
         self._head: asyncio.TimerHandle | None = None
-        self._made_at = 0.0
 
     @property
     def is_known(self) -> bool:
@@ -226,18 +268,12 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Make room, and wait for the first head."""
         super().connection_made(cast("asyncio.Transport", transport))
-        self._strangers[self] = None
-        self._made_at = self.loop.time()
-        if len(self._strangers) > self._most_strangers:
-            # A loop that accepts hundreds of connections at once has not read yet what users have sent in theirs.
-            self.loop.call_later(ARRIVING_SECONDS, self._make_room)
-        if len(self._strangers) > MOST_ARRIVING * self._most_strangers:
-            self._make_room()
+        self._strangers.add(self)
         self._wait_for_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
-        self._strangers.pop(self, None)
+        self._strangers.discard(self)
         self._stop_waiting()
         super().connection_lost(exc)
 
@@ -261,21 +297,6 @@ class BoundedProtocol(H11Protocol):
         self._head = None
         if not self.is_answering:
             self.transport.abort()
-
-    def _make_room(self) -> None:
-        """Close the oldest strangers above the cap; those who turn out to be users leave the list."""
-        if len(self._strangers) <= self._most_strangers:
-            return
-        is_crowded = len(self._strangers) > MOST_ARRIVING * self._most_strangers
-        arrived = self.loop.time() - (0.0 if is_crowded else ARRIVING_SECONDS)
-        for connection in list(self._strangers):
-            if len(self._strangers) <= self._most_strangers or connection._made_at > arrived:
-                return
-            if connection.is_known:
-                del self._strangers[connection]
-            elif connection is not self and not connection.is_answering:
-                del self._strangers[connection]
-                connection.transport.abort()
 
 
 def stranger_cap(wanted: int) -> int:
@@ -315,6 +336,9 @@ class WebServer(uvicorn.Server):
         (https://docs.python.org/3/library/gc.html#gc.freeze).
         """
         await super().startup(sockets)
+        for listening in (each for server in self.servers for each in server.sockets):
+            with listening.dup() as same:
+                same.listen(MOST_WAITING)
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
@@ -360,10 +384,8 @@ def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> Web
         options.shows_components or os.environ.get("MULTI_LLM_CHAT_COMPONENTS") == "1"
     )
     raise_file_limit()
-    strangers: dict[BoundedProtocol, None] = {}
-    protocol = partial(
-        BoundedProtocol, strangers, stranger_cap(options.most_strangers), options.head_seconds
-    )
+    strangers = Strangers(stranger_cap(options.most_strangers))
+    protocol = partial(BoundedProtocol, strangers, options.head_seconds)
     config = uvicorn.Config(
         make_app(
             hub,
@@ -379,6 +401,7 @@ def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> Web
         proxy_headers=False,
         server_header=False,
         ws="none",
+        backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=3,
     )
     return WebServer(config, hub)
