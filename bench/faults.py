@@ -90,14 +90,19 @@ async def large_bodies(session: aiohttp.ClientSession, address: str) -> None:
         for _ in range(_BODY // 65536):
             yield bytes(65536)
 
+    async with session.get("/") as answer:
+        page = Page(await answer.text())
+    headers = {"x-form-token": page.form_token, "origin": address}
+
     async def send(path: str, sender: aiohttp.ClientSession) -> None:
         while True:
             with suppress(aiohttp.ClientError, ConnectionError):
-                async with sender.post(path, data=body(), headers={"origin": address}) as answer:
+                async with sender.post(path, data=body(), headers=headers) as answer:
                     await answer.read()
 
     async with aiohttp.ClientSession(address) as stranger:
-        await asyncio.gather(send("/login", stranger), send("/c/one/messages", session))
+        messages = f"/c/{page.conversation}/messages"
+        await asyncio.gather(send("/login", stranger), send(messages, session))
 
 
 async def mcp_flood(session: aiohttp.ClientSession, address: str) -> None:
