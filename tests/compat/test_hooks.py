@@ -15,6 +15,7 @@ from multi_llm_chat.compat.handlers import (
     Cancellation,
     EventTools,
     GptHandler,
+    GptStreamingProcessor,
     StreamContext,
     StreamingRequest,
     StreamResult,
@@ -22,7 +23,7 @@ from multi_llm_chat.compat.handlers import (
 )
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.values import ToolCall, ToolResult
-from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator
+from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator, encode_reply
 from multi_llm_chat.tools import ToolRegistry
 
 
@@ -190,6 +191,15 @@ def test_a_foreign_bus_carries_tools_and_their_events(
     assert bus.emitted.count("execute_tool_request") == 2
     assert bus.emitted.count("tool_execution_response") == 2
     stop()
+
+
+@pytest.mark.parametrize("sends", ["emit_event", "publish"])
+def test_a_processor_on_its_own_takes_a_foreign_bus(sends: str):
+    bus = Bus(sends)
+    processor = GptStreamingProcessor(bus, logging.getLogger("mine"))
+    processor.process(encode_reply("openai-chat", Say(calls=[weather("Paris")])).body)
+    assert processor.has_tool_calls()
+    assert bus.emitted == ["tool_start"]
 
 
 def test_the_seeds_snippet_answers_on_a_foreign_bus_without_ids():

@@ -4,10 +4,11 @@ Where the product decides against the seed, the test says so.
 """
 
 from typing import Any
+from unittest.mock import MagicMock, Mock  # noqa: TID251 - the mock is what is tested
 
 import pytest
 
-from multi_llm_chat import GeminiProvider, render
+from multi_llm_chat import Agent, ChatService, GeminiProvider, LLMProvider, create_provider, render
 from multi_llm_chat.history_utils import content_to_text, normalize_history_turns
 from multi_llm_chat.llm_provider import GeminiToolCallAssembler
 
@@ -152,3 +153,38 @@ def test_a_call_without_arguments_is_a_call():
     first = assembler.process_function_call({"name": "now", "args": {}})
     calls = [call for call in [first] if call] + assembler.finalize()
     assert [(call["name"], call["arguments"]) for call in calls] == [("now", {})]
+
+
+@pytest.mark.parametrize("provider", ["openai", "openai-chat", "gemini", "anthropic"])
+def test_a_users_words_alone_are_a_history(provider: str):
+    words = create_provider(provider, api_key="k").format_history("Hello")
+    assert words == create_provider(provider, api_key="k").format_history(
+        [{"role": "user", "content": "Hello"}]
+    )
+    assert "Hello" in str(words)
+
+
+MOCKS: dict[str, Any] = {
+    "MagicMock": MagicMock,
+    "Mock": Mock,
+    "of the class": lambda: MagicMock(spec=LLMProvider),
+    "of the method": lambda: Mock(spec=["call_api"]),
+}
+
+
+@pytest.mark.parametrize("made", MOCKS.values(), ids=MOCKS)
+def test_a_mock_whose_call_api_returns_chunks_is_a_provider(made: Any):
+    """Test patterns: a mock of a provider answers with the chunks of its ``call_api``."""
+    mock_provider = made()
+    chunks: list[dict[str, Any]] = [
+        {"type": "text", "content": "Hello"},
+        {"type": "text", "content": " there"},
+    ]
+    mock_provider.call_api.return_value = iter(chunks)
+    service = ChatService({"gemini": mock_provider})
+    list(service.process_message("@gemini Hi"))
+    assert service.display_history == [["Hi", "Hello there"]]
+    mock_provider.call_api.return_value = iter(chunks)
+    assert Agent(mock_provider).run_sync("Hi").text == "Hello there"
+    history = mock_provider.call_api.call_args.args[0]
+    assert history[-1]["content"] == [{"type": "text", "content": "Hi"}]

@@ -347,12 +347,14 @@ class LLMProvider(EmbeddingMethods):
 
     @_OnClassToo
     def format_history(self, history: Iterable[Any]) -> list[JsonObject]:
-        """The history as this provider's own messages; the class of one provider can be asked, too.
+        """The history, or a user's words alone, as this provider's own messages; the class of one provider can be asked, too.
 
         Raises:
             UsageError: The content of a turn is neither a string nor a list.
         """
-        turns = list(history)
+        turns = (
+            [{"role": "user", "content": history}] if isinstance(history, str) else list(history)
+        )
         check_contents(turns)
         return history_to(
             turns,

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-from multi_llm_chat.compat.handlers._event_system import EventSystem
+from multi_llm_chat.compat.handlers._event_system import EventSystem, event_system_of
 from multi_llm_chat.compat.handlers._payloads import Payload, native_messages, payload_of
 from multi_llm_chat.compat.handlers._response_bytes import (
     close_response,
@@ -107,7 +107,7 @@ class StreamingProcessor:
     """Reads a reply of one provider; the subclasses name it.
 
     Args:
-        event_system: Receives ``tool_start`` as soon as a call begins.
+        event_system: Receives ``tool_start`` as soon as a call begins; a bus of the application's own will do.
         logger: Where a listener's failure is noted, in place of this module's logger.
         payload: The request that is answered; a reply can be read without knowing it.
         exchange: The exchange to read with, where there is one already.
@@ -119,7 +119,7 @@ class StreamingProcessor:
 
     def __init__(
         self,
-        event_system: EventSystem | None = None,
+        event_system: object = None,
         logger: logging.Logger | None = None,
         *,
         payload: Payload | None = None,
@@ -130,7 +130,8 @@ class StreamingProcessor:
         self._cancellation = cancellation
         self._payload = payload or payload_of({}, self.provider)
         self._exchange = exchange or self._payload.exchange()
-        self._reader = ReplyReader(listeners or Listeners(event_system, logger=logger))
+        events = None if event_system is None else event_system_of(event_system)
+        self._reader = ReplyReader(listeners or Listeners(events, logger=logger))
 
     def process(self, response: object) -> Turn:
         """Read the whole response; the model's turn.
