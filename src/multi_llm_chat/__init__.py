@@ -186,7 +186,7 @@ _MOVED = {
     "protocol.retry": ("RetryPolicy",),
     "repair": ("Note",),
     "runs.agent_run": ("AgentRun", "AgenticLoopResult", "SyncAgentRun"),
-    "schema.tool_formats": (
+    "compat.tool_formats": (
         "mcp_tools_to_anthropic_format",
         "mcp_tools_to_gemini_format",
         "mcp_tools_to_openai_format",

@@ -1,4 +1,4 @@
-"""The first system's import path; the code is in ``agent``, ``protocol``, ``schema`` and ``compat``."""
+"""The first system's import path; the code is in ``agent`` and ``compat``."""
 
 from multi_llm_chat.agent.providers import (
     ChatGPTProvider,
@@ -13,7 +13,7 @@ from multi_llm_chat.compat.assemblers import (
     OpenAIToolCallAssembler,
     parse_openai_tool_call,
 )
-from multi_llm_chat.schema.tool_formats import (
+from multi_llm_chat.compat.tool_formats import (
     mcp_tools_to_anthropic_format,
     mcp_tools_to_gemini_format,
     mcp_tools_to_openai_format,

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from multi_llm_chat import Exchange, ToolCall
+from multi_llm_chat.compat.tool_formats import ToolSkippedWarning
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
 from multi_llm_chat.history.values import Text
@@ -20,7 +21,6 @@ from multi_llm_chat.llm_provider import (
     mcp_tools_to_openai_format,
     parse_openai_tool_call,
 )
-from multi_llm_chat.schema.tool_formats import ToolSkippedWarning
 from multi_llm_chat.testing import validate
 
 USER = {"role": "user", "content": "What is the weather in Tokyo?"}

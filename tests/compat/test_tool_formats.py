@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from tests.strategies.schemas import tool_definitions
 
-from multi_llm_chat.schema.tool_formats import (
+from multi_llm_chat.compat.tool_formats import (
     ToolSkippedWarning,
     mcp_tools_to_anthropic_format,
     mcp_tools_to_gemini_format,
