@@ -37,7 +37,9 @@ def test_words_and_tool_data_in_the_order_of_the_parts():
     [
         ("hi", "hi"),
         ("", ""),
+        (None, ""),
         ([], ""),
+        (["a", None, 3, {"type": "odd"}, {}, "b"], 'a null 3 {"type":"odd"} {} b'),
         (["a", "", "b"], "a b"),
         ({"type": "text", "content": "hi"}, "hi"),
         ([{"type": "tool_call", "name": "f", "arguments": {"都市": "東京"}}], 'f {"都市":"東京"}'),
@@ -55,6 +57,10 @@ def test_words_and_tool_data_in_the_order_of_the_parts():
 )
 def test_each_kind_of_content(content: Any, text: str):
     assert content_to_text(content, include_tool_data=True) == text
+
+
+def test_an_element_that_is_no_part_hides_no_word():
+    assert content_to_text(["a", None, 3, {"type": "odd"}, "b"]) == "a b"
 
 
 def test_other_content_is_an_error_in_the_seeds_words():

@@ -102,9 +102,10 @@ def test_what_the_repair_does_is_logged_as_the_seed_asks(caplog: pytest.LogCaptu
             "id": "m1",
             "role": "assistant",
             "content": "secret words",
-            "tool_calls": [_call("c1", "f", "{}")],
+            "tool_calls": [_call("c1", "f", "{}"), _call("c2", "f", "{}"), _call("c3", "g", "{}")],
         },
         {"id": "m2", "role": "tool", "content": "x", "tool_call_id": "c9"},
+        {"id": "m4", "role": "tool", "content": "y", "tool_call_id": "c2"},
         {"id": "m3", "role": "user", "content": "hi"},
     ]
     with caplog.at_level("DEBUG", logger="multi_llm_chat.compat.message_normalizer"):
@@ -112,7 +113,10 @@ def test_what_the_repair_does_is_logged_as_the_seed_asks(caplog: pytest.LogCaptu
     levels = [(record.levelname, record.getMessage()) for record in caplog.records]
     assert [level for level, _ in levels] == ["WARNING", "WARNING", "DEBUG", "INFO"]
     assert "no-such-provider" in levels[0][1]
-    assert "'m1'" in levels[1][1]
+    assert levels[1][1].startswith("Removing incomplete tool_calls from assistant message for")
+    assert [shown in levels[1][1] for shown in ("'m1'", "'c1'", "'c2'", "'c3'")] == [True, True, False, True]  # fmt: skip
+    assert levels[2][1].startswith("Skipping orphaned tool message for")
     assert "'m2'" in levels[2][1]
-    assert "3 messages in, 2 out" in levels[3][1]
+    assert levels[3][1].startswith("Tool call pairing validation completed")
+    assert "4 messages in, 3 out; 3 calls in, 1 out" in levels[3][1]
     assert not any("secret words" in text for _, text in levels)

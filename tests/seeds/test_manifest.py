@@ -132,7 +132,7 @@ MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
         "1.1 Modificare `supports_tools()`": ("compat/test_handlers.py::test_what_a_handler_can_do",),
         "1.2 Modificare `prepare_payload()`": (f"{HOOKS}::test_tools_and_their_prompt_may_be_given_as_in_seed_003",),
         "1.3 Aggiungere `_convert_tool_definition()`": (f"{S004}::test_tool_definition_conversion", f"{HOOKS}::test_a_replaced_conversion_is_called_with_the_definition_in_anthropics_form"),
-        "STEP 2 - Implementare Tool Execution": (f"{S003}::test_single_tool_call",),
+        "STEP 2 - Implementare Tool Execution": (f"{S003}::test_single_tool_call", f"{S003}::test_the_rounds_of_a_run_are_logged"),
         "2.1 Modificare `process_stream()` per check tool calls": (f"{HOOKS}::test_a_replaced_handling_of_calls_is_called_and_may_use_ours",),
         "2.2 Implementare `_handle_tool_calls()`": (f"{S004}::test_tool_execution", f"{HOOKS}::test_a_registry_of_the_context_runs_the_calls", f"{NAMES}::test_a_registry_executes_a_tool_by_name"),
         "2.3 Implementare `_build_continuation_payload()`": (f"{HOOKS}::test_a_replaced_continuation_is_sent",),

@@ -86,13 +86,16 @@ def test_mcp_to_openai_tool_conversion():
     ]  # fmt: skip
 
 
-def test_mcp_to_openai_with_empty_tools():
-    assert mcp_tools_to_openai_format([]) is None
+def test_mcp_to_openai_with_empty_tools(caplog: pytest.LogCaptureFixture):
+    assert mcp_tools_to_openai_format(mcp_tools=[]) is None
     assert mcp_tools_to_openai_format(None) is None
     with pytest.warns(ToolSkippedWarning, match="no name"):
         assert (
             mcp_tools_to_openai_format([{"description": "nameless", "inputSchema": SCHEMA}]) is None
         )
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "Skipping MCP tool 0: it has no name")
+    ]
 
 
 def test_parse_openai_tool_call():
@@ -109,7 +112,7 @@ def test_parse_openai_tool_call():
     assert "error" not in parsed
 
 
-def test_parse_openai_tool_call_with_invalid_json():
+def test_parse_openai_tool_call_with_invalid_json(caplog: pytest.LogCaptureFixture):
     tool_call = {
         "id": "call_abc123",
         "type": "function",
@@ -120,6 +123,9 @@ def test_parse_openai_tool_call_with_invalid_json():
     # The seed forgets what was wrong and would run the call with ``{}``; ours is never executed.
     assert parsed["raw_arguments"] == '{"location": '
     assert "not valid JSON" in parsed["error"]
+    (record,) = caplog.records
+    assert record.levelname == "WARNING"
+    assert record.getMessage().startswith("Failed to parse tool arguments JSON: ")
 
 
 def test_chatgpt_provider_call_api_with_tools():

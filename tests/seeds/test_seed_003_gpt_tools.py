@@ -8,6 +8,7 @@ The seed plans them for GPT alone. Where the product decides against it, the tes
 """
 
 import json
+import logging
 from collections.abc import Iterator
 from typing import Any
 
@@ -126,6 +127,32 @@ def test_arguments_that_are_not_json_are_not_run_as_none(
     assert told.is_error
     assert "not" in str(told.content)
     assert result.text == "Sorry."
+
+
+def test_the_rounds_of_a_run_are_logged(
+    simulator: Simulator, registry: ToolRegistry, caplog: pytest.LogCaptureFixture
+):
+    """Steps 2 and 3: how many calls a reply has, each iteration, wrong arguments, failing tools; no tool's words."""
+
+    @registry.tool
+    def fail() -> str:
+        """Fails."""
+        raise RuntimeError("https://example.com/?key=secret")
+
+    simulator.script.add(
+        Say(calls=[weather("Paris"), weather("Rome")]),
+        Say(calls=[Call("get_weather", '{"location": "Par'), Call("fail", {})]),
+        Say("Done."),
+    )
+    handler = HANDLERS["openai-chat"](None, logging.getLogger("mine"), tools=registry)
+    with caplog.at_level("INFO", logger="mine"):
+        assert Application(simulator, "openai-chat", handler).ask(QUESTION).text == "Done."
+    lines = [(each.levelname, each.getMessage()) for each in caplog.records if each.name == "mine"]
+    assert [level for level, _ in lines] == ["INFO", "INFO", "INFO", "ERROR", "ERROR"]
+    assert "response has 2 tool calls" in lines[0][1]
+    assert [text for _, text in lines[1:3]] == ["Tool iteration 1/5", "Tool iteration 2/5"]
+    assert lines[3][1].startswith("Invalid tool arguments JSON: ")
+    assert lines[4][1] == "Tool execution failed: fail"
 
 
 def test_a_failing_continuation_is_told(simulator: Simulator, registry: ToolRegistry):

@@ -80,6 +80,11 @@ def test_tool_definition_conversion(provider: str, events: EventSystem):
     assert tool["name"] == "web_search"
     assert tool["description"] == "Search the web"
     assert tool[keys.get(provider, "parameters")] == ANTHROPIC_TOOL["input_schema"]
+    # The seed's ``.get("description", "")``; a missing schema is an object's (OAI-14).
+    bare = handler_for(provider, events).convert_tool_definition({"name": "now"})
+    if provider == "openai-chat":
+        empty: dict[str, Any] = {"type": "object", "properties": {}}
+        assert bare["function"] == {"name": "now", "description": "", "parameters": empty}
 
 
 def test_prepare_payload(provider: str, events: EventSystem):

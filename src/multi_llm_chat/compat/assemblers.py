@@ -17,6 +17,7 @@ Rules:
 7. All quirks are those of our own decoders, which do the work.
 """
 
+import logging
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
@@ -31,6 +32,8 @@ from multi_llm_chat.protocol.gemini.decode import add_function_call
 from multi_llm_chat.protocol.openai_chat.chunks import CALLS as OPENAI_CALLS
 from multi_llm_chat.protocol.openai_chat.chunks import FunctionDelta
 from multi_llm_chat.protocol.turn_assembly import Assembly
+
+_LOGGER = logging.getLogger(__name__)
 
 
 class FinishedCalls:
@@ -131,6 +134,8 @@ def parse_openai_tool_call(tool_call: object) -> dict[str, Any]:
     call = OPENAI_CALLS.fit(tool_call)
     function = call.function or FunctionDelta()
     arguments, text, error = parse_arguments(function.arguments)
+    if error is not None:
+        _LOGGER.warning("Failed to parse tool arguments JSON: %s", error)
     return as_dict(ToolCall(function.name or "", arguments, call.id or "", text, error))
 
 

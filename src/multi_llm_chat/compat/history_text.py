@@ -7,7 +7,7 @@ from typing import Any
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, clean_json, compact_json
 from multi_llm_chat.history.reader import read_history, read_parts, read_turn, wrong_content
-from multi_llm_chat.history.values import JsonObject, Part, Text, ToolCall, ToolResult
+from multi_llm_chat.history.values import JsonObject, Native, Part, Text, ToolCall, ToolResult
 from multi_llm_chat.history.writer import write_history, write_turn
 
 _LOGGER = logging.getLogger(__name__)
@@ -61,8 +61,14 @@ def _check_results(parts: Sequence[Part], items: list[Any] | None) -> None:
 
 
 def content_to_text(content: object, include_tool_data: bool = False) -> str:
-    """The words of a turn's content in order; with tool data also calls and results, as text."""
-    parts = read_parts(content, None, strict=True)
+    """The words of a turn's content in order; with tool data also calls, results and native items, as text.
+
+    Null is an empty turn, and an element that is no part spoils no other. Raises ``UsageError`` (a ``ValueError``) for
+    content that is neither a string nor a list nor one part.
+    """
+    if content is None:
+        return ""
+    parts = read_parts(content, None, strict=as_list(content) is None)
     spoken = (_part_to_text(part, include_tool_data) for part in parts)
     return " ".join(text for text in spoken if text)
 
@@ -89,5 +95,7 @@ def _part_to_text(part: Part, include_tool_data: bool) -> str:
             return f"{part.name} {compact_json(clean_json(part.arguments))}"
         case ToolResult() if include_tool_data:
             return f"{part.name} {result_to_text(part.content)}"
+        case Native() if include_tool_data:
+            return part.text
         case _:
             return ""

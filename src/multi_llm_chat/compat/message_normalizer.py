@@ -1,7 +1,7 @@
 """Seed 001's ``MessageNormalizer``: the repair engine for flat messages.
 
-It logs what the repair notes: a removed call as a warning, a skipped orphan as debug, the totals as info. Texts of
-messages are not logged.
+It logs what the repair notes: removed calls with their ids as a warning for each message, a skipped orphan as debug, the
+totals as info. Texts of messages are not logged.
 """
 
 import logging
@@ -13,7 +13,7 @@ import msgspec
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.flat import read_flat, write_flat
-from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.json_values import as_list, as_object
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.providers import ProviderRow, provider_row
@@ -98,19 +98,38 @@ def _row(provider: object) -> ProviderRow:
         return provider_row("openai-chat")
 
 
-#: How the notes of the repair are logged, by their rules.
-_LEVELS: Final = {"OAI-02": logging.WARNING, "OAI-01": logging.DEBUG}
+#: What is logged for a message by the rules of its notes: the level and seed 001's words.
+_LINES: Final = {
+    "OAI-02": (logging.WARNING, "Removing incomplete tool_calls from assistant message for"),
+    "OAI-01": (logging.DEBUG, "Skipping orphaned tool message for"),
+}
+_OTHER: Final = (logging.DEBUG, "Repairing a message for")
 
 
 def _log(given: list[Any], written: list[JsonObject], notes: Iterable[Note], provider: str) -> None:
+    """One line for each message and rule, and one with the totals."""
+    done: dict[tuple[int | None, str], list[str]] = {}
     for note in notes:
-        message = as_object(given[note.turn]) if note.turn is not None else None
+        done.setdefault((note.turn, note.rule), []).append(note.message)
+    for (turn, rule), changes in done.items():
+        message = as_object(given[turn]) if turn is not None else None
         identifier = (message or {}).get("id")
-        level = _LEVELS.get(note.rule, logging.DEBUG)
-        _LOGGER.log(level, "%s (message %r, provider %s)", note.message, identifier, provider)
+        level, words = _LINES.get(rule, _OTHER)
+        _LOGGER.log(
+            level, "%s %s: %s (message %r)", words, provider, "; ".join(changes), identifier
+        )
     _LOGGER.info(
-        "Tool call pairing for %s completed: %d messages in, %d out",
+        "Tool call pairing validation completed for %s: %d messages in, %d out; %d calls in, %d out",
         provider,
         len(given),
         len(written),
+        _count_calls(given),
+        _count_calls(written),
+    )
+
+
+def _count_calls(messages: Iterable[Any]) -> int:
+    fields = [as_object(message) or {} for message in messages]
+    return sum(
+        len(as_list(each.get("tool_calls")) or []) + bool(each.get("tool_use")) for each in fields
     )

@@ -46,6 +46,9 @@ from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, wit
 NO_RESULT = "[no result: the call was interrupted]"
 NOT_RUN = "[not run: the arguments were not a JSON object]"
 
+#: So many characters of a call's id stand in a note.
+_ID_SHOWN = 64
+
 
 class Repaired(Struct, frozen=True):
     """Legal turns, what was changed, and the maps from what is sent to what was.
@@ -311,7 +314,11 @@ class _Rebuild:
         parts: list[Part] = []
         for part in turn.parts:
             if type(part) is ToolCall and next(answers) is None:
-                self._note("OAI-02", passage.index, f"left out an unanswered call of {part.name}")
+                self._note(
+                    "OAI-02",
+                    passage.index,
+                    f"left out an unanswered call of {part.name} ({part.tool_call_id[:_ID_SHOWN]!r})",
+                )
             elif type(part) is Thinking and not self._target.recognises(part):
                 self._note("ANT-11", passage.index, "left out thinking of another model or place")
             else:

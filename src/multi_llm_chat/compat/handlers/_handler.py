@@ -54,7 +54,7 @@ class StreamHandler:
     Args:
         event_system: Receives ``tool_start`` and ``tool_result``, and is asked for tools where ``tools`` is not given. A bus
             of the application's own will do: it has ``subscribe``, and ``emit_event`` or ``publish``.
-        logger: Where a listener's failure is noted.
+        logger: Receives the rounds of tools, failing tools and listeners.
         tools: Who runs the tools, such as a ``ToolRegistry``.
         provider: Another provider of the same dialect, or an ``LLMProvider``, which is then asked.
         limits: How far a run may go.
@@ -92,7 +92,7 @@ class StreamHandler:
 
     @property
     def logger(self) -> logging.Logger:
-        """Where failures of listeners are noted."""
+        """Where the rounds of tools, failing tools and listeners are logged."""
         return self._logger or logging.getLogger(__name__)
 
     def supports_tools(self) -> bool:
@@ -153,6 +153,9 @@ class StreamHandler:
         tools = render(opening, self.provider, tools=[definition]).body.get("tools")
         if not tools:
             raise UsageError("This is no tool that can be offered: it has no name")
+        function = as_object(tools[0].get("function"))
+        if function is not None:  # as in the seeds, where Chat Completions' form always has one
+            tools[0]["function"] = {"name": function["name"], "description": ""} | function
         return tools[0]
 
     def process_stream(
@@ -262,6 +265,7 @@ class StreamHandler:
                 cancellation=cancellation,
                 build=self._hook("build_continuation_payload") if replaced else None,
                 provider=self._asked,
+                logger=self.logger,
             )
             outcome = first(run)
             calls = run.native_calls(outcome)

@@ -63,8 +63,10 @@ class HandlerRun:
         cancellation: Cancellation,
         build: "BuildPayload | None" = None,
         provider: LLMProvider | None = None,
+        logger: logging.Logger = _LOGGER,
     ) -> None:
         self._cancellation = cancellation
+        self._logger = logger
         self._build = build
         self._provider = provider
         self._compressions: list[CompressionNote] = []
@@ -84,7 +86,9 @@ class HandlerRun:
         """The calls of a reply in the provider's own form."""
         if not isinstance(outcome, ModelAnswered):
             return []
-        calls = (part for part in outcome.turn.parts if isinstance(part, ToolCall))
+        calls = [part for part in outcome.turn.parts if isinstance(part, ToolCall)]
+        if calls:
+            self._logger.info("%s response has %d tool calls", self._payload.row.name, len(calls))
         return [self._payload.form.call(call) for call in calls]
 
     def follow(self, outcome: Outcome, limits: LoopLimits) -> StreamResult:
@@ -98,7 +102,11 @@ class HandlerRun:
                 effect = loop.send(outcome)
             except StopIteration as stop:
                 return self._result(stop.value)
-            outcome = self._ask(effect) if isinstance(effect, CallModel) else self._use(effect)
+            if isinstance(effect, CallModel):
+                outcome = self._ask(effect)
+            else:
+                self._logger.info("Tool iteration %d/%d", effect.iteration, limits.iterations)
+                outcome = self._use(effect)
 
     def read(self, response: object) -> Outcome:
         """Read a response; ``standard_response`` becomes what it says."""
@@ -202,6 +210,9 @@ class HandlerRun:
         assert self._tools is not None
         if self._cancellation.is_set:
             return Cancelled(None, (), self._elapsed)
+        for call in effect.calls:
+            if call.error is not None:
+                self._logger.error("Invalid tool arguments JSON: %s: %s", call.name, call.error)
         results = self._run_together(self._tools, effect.calls)
         if self._cancellation.is_set:
             return Cancelled(None, tuple(results.values()), self._elapsed)
@@ -233,6 +244,9 @@ class HandlerRun:
         return results
 
     def _tell(self, call: ToolCall, result: ToolResult) -> None:
+        if result.is_error and call.error is None:
+            # Without the tool's words: they may contain an address with a key.
+            self._logger.error("Tool execution failed: %s", call.name)
         fields = {
             "tool_name": call.name,
             "tool_id": call.tool_call_id,
