@@ -14,7 +14,7 @@ Rules:
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
 from contextlib import aclosing, closing
-from typing import Protocol, TypeAlias, cast
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from msgspec.structs import replace
 
@@ -365,20 +365,42 @@ def extract_text(chunk: object) -> str:
         return chunk
     if _field(chunk, "type") == "text":
         return as_text(_field(chunk, "content")) or as_text(_field(chunk, "text"))
-    choices = _field(chunk, "choices")
-    if choices is not None:  # OpenAI Chat
-        first = next(iter(as_list(choices) or []), None)
-        return as_text(_field(_field(first, "delta") or _field(first, "message"), "content"))
+    found = (place(chunk) for place in (_chat_text, _delta_text, _gemini_text))
+    return next(filter(None, found), "") or as_text(_field(chunk, "text"))
+
+
+# A mock of a chunk has every field: only a text is taken, wherever it stands.
+
+
+def _chat_text(chunk: object) -> str:
+    first = _first(_field(chunk, "choices"))
+    return as_text(_field(_field(first, "delta") or _field(first, "message"), "content"))
+
+
+def _delta_text(chunk: object) -> str:
+    """Anthropic's and OpenAI Responses' text; not the arguments of a call, which are a delta too."""
     delta = _field(chunk, "delta")
-    if delta is not None:  # Anthropic, OpenAI Responses
-        return as_text(delta) or as_text(_field(delta, "text"))
+    if isinstance(delta, str):
+        return delta if _field(chunk, "type") in _TEXT_DELTAS else ""
+    return as_text(_field(delta, "text"))
+
+
+_TEXT_DELTAS: Final = ("response.output_text.delta", "response.refusal.delta")
+
+
+def _gemini_text(chunk: object) -> str:
     parts = as_list(_field(chunk, "parts"))
-    if parts is None:  # Gemini
-        first = next(iter(as_list(_field(chunk, "candidates")) or []), None)
-        parts = as_list(_field(_field(first, "content"), "parts"))
     if parts is None:
-        return as_text(_field(chunk, "text"))
-    return "".join(as_text(_field(part, "text")) for part in parts if not _field(part, "thought"))
+        parts = as_list(_field(_field(_first(_field(chunk, "candidates")), "content"), "parts"))
+    spoken = (part for part in parts or [] if _field(part, "thought") is not True)
+    return "".join(as_text(_field(part, "text")) for part in spoken)
+
+
+def _first(items: Any) -> object:
+    try:
+        return items[0]
+    except (TypeError, LookupError):
+        return None
 
 
 def _field(value: object, name: str) -> object:

@@ -61,7 +61,7 @@ def _shown(part: Part) -> str:
         case Text():
             return part.content
         case ToolCall():
-            return f"[Tool Call: {part.name}]"
+            return f"[Tool Call: {part.name or 'unknown_tool'}]"
         case ToolResult():
             words, _ = split_result(part.content)
             words = words if len(words) <= LONGEST_RESULT else f"{words[:LONGEST_RESULT]}…"

@@ -163,7 +163,7 @@ class GeminiToolCallAssembler:
 
 
 def _function_call(part: object) -> object:
-    for name in ("functionCall", "function_call"):
+    for name in ("function_call", "functionCall"):  # an object has the first, also a mock
         found = _field(part, name)
         if found is not None:
             return found
