@@ -1,14 +1,20 @@
-"""Which tests show each heading of the five seeds, and where SPEC decides against a seed.
+"""Which tests show each heading and each row of the five seeds, and where SPEC decides against a seed.
 
-``SEEDS_FOLDER=… pytest tests/seeds/test_manifest.py`` also compares the headings with the documents themselves.
+``rows.txt`` has a line for every row of the documents (list items, table rows, code blocks, sentences), in their order: the hash of
+its words, a label, and the tests that fail when the feature breaks; ``= …`` names a deviation, ``-…`` says that the row is
+no feature (a caption, a file, work to do, a reference, the state before). It holds none of the documents' words.
+
+``SEEDS_FOLDER=… pytest tests/seeds/test_manifest.py`` also compares headings and rows with the documents themselves.
 """
 
 import ast
+import hashlib
 import os
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -23,6 +29,67 @@ S004 = "seeds/test_seed_004_events.py"
 NAMES = "seeds/test_seed_names.py"
 HOOKS = "compat/test_hooks.py"
 PLUGINS = "agent/test_plugins.py"
+
+#: The files of tests by their names in ``rows.txt``.
+FILES = {
+    "S000": S000,
+    "S000T": S000T,
+    "S001": S001,
+    "S002": S002,
+    "S003": S003,
+    "S004": S004,
+    "NAMES": NAMES,
+    "HOOKS": HOOKS,
+    "PLUGINS": PLUGINS,
+    "ACCESS": "agent/test_provider_access.py",
+    "ASSEMBLERS": "compat/test_assemblers.py",
+    "CHAT": "chat/test_chat_service.py",
+    "CONTINUATIONS": "compat/test_continuations.py",
+    "EVENTS": "compat/test_event_system.py",
+    "EXPORTS": "meta/test_exports.py",
+    "FAILING": "compat/test_failing_tools.py",
+    "HANDLERS": "compat/test_handlers.py",
+    "NORMALIZER": "compat/test_message_normalizer.py",
+    "RESPONSES": "compat/test_responses.py",
+    "TEXTS": "compat/test_history_text.py",
+    "TOKENS": "metering/test_tokenizers.py",
+    "WEBUI": "web/test_seed_path.py",
+}
+
+#: Why a row is no feature.
+NO_FEATURE = {"-caption", "-file", "-work", "-reference", "-before"}
+
+
+class Row(NamedTuple):
+    """A line of ``rows.txt``."""
+
+    digest: str
+    label: str
+    tests: tuple[str, ...]
+    deviations: tuple[str, ...]
+    reason: str
+
+
+def read_rows(text: str) -> dict[str, list[Row]]:
+    """The rows by seed."""
+    rows: dict[str, list[Row]] = {}
+    seed = ""
+    for line in text.splitlines():
+        if line.startswith("# "):
+            seed = line[2:]
+            rows[seed] = []
+            continue
+        head, *found = line.split(" | ")
+        digest, _, label = head.partition(" ")
+        deviations = tuple(each[2:] for each in found if each.startswith("= "))
+        reasons = [each for each in found if each.startswith("-")]
+        named = [each for each in found if each[:1] not in ("=", "-")]
+        tests = tuple(f"{FILES[file]}::{name}" for file, _, name in (each.partition("::") for each in named))  # fmt: skip
+        rows[seed].append(Row(digest, label, tests, deviations, "".join(reasons)))
+    return rows
+
+
+ROWS = read_rows((TESTS / "seeds/rows.txt").read_text(encoding="utf-8"))
 
 #: By seed, its headings: the tests that show what stands below; none where it only describes work, files or effort.
 MANIFEST: dict[str, dict[str, tuple[str, ...]]] = {
@@ -204,6 +271,8 @@ DEVIATIONS: dict[str, tuple[str, str, str]] = {
     "at the limit the model answers once more": (f"{S003}::test_five_rounds_at_most_and_then_an_answer", "4", "At the iteration or token limit the model is asked once more"),
     "a failing continuation is an error": (f"{S003}::test_a_failing_continuation_is_told", "4", "an error never looks like an empty answer"),
     "every continuation has all rounds": (f"{S003}::test_multi_iteration", "4", "Loop: model → tools → model until text"),
+    "a message without words has no content": (f"{S004}::test_a_continuation_has_the_call_and_its_result", "2", "No empty text, no null, no `[]`"),
+    "content that is a dict is an error in format_history": (f"{S000}::test_the_seeds_dict_forms_are_read", "1", "for content that is neither string nor list"),
     "answers carry the id of their request": (f"{S004}::test_tool_execution", "4", "each with `request_id`; late or duplicate answers discarded"),
 }  # fmt: skip
 
@@ -220,6 +289,9 @@ def named() -> Iterator[str]:
             yield from tests
     for test, _, _ in DEVIATIONS.values():
         yield test
+    for rows in ROWS.values():
+        for row in rows:
+            yield from row.tests
 
 
 @pytest.mark.parametrize("test", sorted(set(named())))
@@ -228,15 +300,11 @@ def test_a_named_test_exists(test: str):
     assert name in functions(path)
 
 
-def test_every_test_of_the_seeds_shows_a_heading_or_a_deviation():
+def test_every_test_of_the_seeds_shows_a_heading_a_row_or_a_deviation():
     shown = set(named())
-    files = [S000, S001, S002, S003, S004]
+    files = [S000, S000T, S001, S002, S003, S004, NAMES]
     missing = [f"{path}::{name}" for path in files for name in functions(path) if name.startswith("test_") and f"{path}::{name}" not in shown]  # fmt: skip
-    assert missing == EXTRA
-
-
-#: Tests beyond what a seed says.
-EXTRA: list[str] = [f"{S003}::test_arguments_that_are_not_json_are_not_run_as_none"]
+    assert missing == []
 
 
 def test_most_headings_have_tests():
@@ -259,33 +327,58 @@ def test_no_heading_is_missing(seed: str):
     assert found == list(MANIFEST[seed])
 
 
-#: Headings without tests whose rows are work to be done, conditions of a merge, files, references or effort.
-DESCRIPTIONS = {
-    "000": {"実装順序（TDD）", "完了条件", "参考資料"},
-    "001": {"주요 코드 위치", "코드 품질", "작업 순서 (High-Level)", "Rollback Plan"},
-    "002": set[str](),
-    "003": {"FILE DA MODIFICARE", "SFORZO STIMATO", "QUANDO COMPLETARE"},
-    "004": {"FILES MODIFICATI", "CONCLUSIONE"},
-}
+@pytest.mark.parametrize("seed", ROWS)
+def test_a_row_has_tests_or_is_no_feature(seed: str):
+    for row in ROWS[seed]:
+        assert bool(row.tests) != (row.reason in NO_FEATURE), row
+        assert set(row.deviations) <= set(DEVIATIONS), row
+        assert row.tests or not row.deviations, row
+
+
+def test_every_deviation_belongs_to_a_row():
+    found = {each for rows in ROWS.values() for row in rows for each in row.deviations}
+    assert found == set(DEVIATIONS)
+
+
+def test_most_rows_are_features():
+    rows = [row for rows in ROWS.values() for row in rows]
+    assert len(rows) == 443
+    assert sum(bool(row.tests) for row in rows) >= 320
 
 
 @pytest.mark.skipif(
     "SEEDS_FOLDER" not in os.environ, reason="the documents are not part of this repository"
 )
 @pytest.mark.parametrize("seed", MANIFEST)
-def test_every_row_stands_below_a_heading_with_tests_or_describes_work(seed: str):
+def test_no_row_is_missing(seed: str):
     [path] = Path(os.environ["SEEDS_FOLDER"]).glob(f"{seed}_*")
-    text = re.sub(
-        r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
-    )
-    heading, untested = "", set[str]()
-    for line in text.splitlines():
-        found = re.match(r"#{1,4} (.*)", line)
-        if found:
-            heading = _plain(found[1])
-        elif re.match(r"\s*(?:[-*] |\d+\. |\| )", line) and not MANIFEST[seed].get(heading):
-            untested.add(heading)
-    assert untested == DESCRIPTIONS[seed]
+    found = [digest(row) for row in rows_of(path.read_text(encoding="utf-8"))]
+    assert found == [row.digest for row in ROWS[seed]]
+
+
+def rows_of(text: str) -> Iterator[str]:
+    """A document's rows: code blocks whole, other lines one by one; without headings, rules and the heads of tables."""
+    block: list[str] | None = None
+    lines = text.splitlines()
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        words = line.strip()
+        if words.startswith("```"):
+            if block is not None:
+                yield "\n".join(block)
+            block = [words] if block is None else None
+        elif block is not None:
+            block.append(words)
+        elif words and not re.fullmatch(r"#{1,6} .*|[|\s:-]+", words) and not _is_head(words, following):  # fmt: skip
+            yield words
+
+
+def _is_head(line: str, following: str) -> bool:
+    return line.startswith("|") and re.fullmatch(r"[|\s:-]+", following.strip()) is not None
+
+
+def digest(row: str) -> str:
+    """The first characters of the hash of a row's words."""
+    return hashlib.sha256(re.sub(r"\s+", " ", row).encode()).hexdigest()[:8]
 
 
 def _plain(heading: str) -> str:

@@ -6,12 +6,20 @@ real stream.
 """
 
 import json
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from multi_llm_chat import Exchange, ToolCall
+from multi_llm_chat import (
+    ChatGPTProvider,
+    ClaudeProvider,
+    Exchange,
+    GeminiProvider,
+    ToolCall,
+    render,
+)
 from multi_llm_chat.compat.tool_formats import ToolSkippedWarning
 from multi_llm_chat.errors import StreamBroken
 from multi_llm_chat.events import Event, TextDelta, ToolCallEnd
@@ -22,6 +30,7 @@ from multi_llm_chat.llm_provider import (
     parse_openai_tool_call,
 )
 from multi_llm_chat.testing import validate
+from multi_llm_chat.testing.simulator import Call, Say, Simulator
 
 USER = {"role": "user", "content": "What is the weather in Tokyo?"}
 SCHEMA: dict[str, Any] = {
@@ -251,3 +260,71 @@ def test_an_interrupted_stream_leaves_the_words_and_no_half_call(cut: str):
     assert exchange.turn.parts == (Text("Let me look."),)
     again = Exchange([USER, exchange.turn, USER], "openai-chat", tools=[WEATHER]).rendered
     assert validate("openai-chat", again.body) == []
+
+
+SPEAKERS = {"chatgpt": ChatGPTProvider, "gemini": GeminiProvider, "claude": ClaudeProvider}
+
+
+@pytest.fixture
+def simulator() -> Iterator[Simulator]:
+    with Simulator() as running:
+        yield running
+
+
+@pytest.mark.parametrize("speaker", SPEAKERS)
+def test_call_api_yields_text_and_calls_in_one_form(speaker: str, simulator: Simulator):
+    """Design, 1: whichever model answers, the chunks are the same; the class is the one of the seeds."""
+    simulator.script.add(
+        Say("Let me look.", calls=[Call("get_weather", {"location": "Tokyo"}, "call_abc123")])
+    )
+    provider = SPEAKERS[speaker](api_key="k", base_url=simulator.url)
+    chunks = list(provider.call_api([USER], "Be kind.", [WEATHER]))
+    assert {chunk["type"] for chunk in chunks} == {"text", "tool_call"}
+    text = [chunk["content"] for chunk in chunks if chunk["type"] == "text"]
+    (call,) = [chunk["content"] for chunk in chunks if chunk["type"] == "tool_call"]
+    assert "".join(text) == "Let me look."
+    assert (call["name"], call["arguments"]) == ("get_weather", {"location": "Tokyo"})
+    assert set(call) >= {"name", "arguments", "tool_call_id"}
+    (request,) = simulator.requests
+    assert "get_weather" in json.dumps(request.body["tools"])
+    assert "Be kind." in request.content.decode()
+    assert request.violations == ()
+
+
+@pytest.mark.parametrize("speaker", SPEAKERS)
+@pytest.mark.parametrize("tools", [None, [], ()], ids=["none", "a list", "a tuple"])
+def test_without_tools_call_api_is_as_it_was(speaker: str, tools: Any, simulator: Simulator):
+    """Migration: ``tools`` is optional, and a blank system prompt is none."""
+    simulator.script.add(Say("Hello."), Say("Hello."))
+    provider = SPEAKERS[speaker](api_key="k", base_url=simulator.url)
+    plain = list(provider.call_api([USER]))
+    assert list(provider.call_api([USER], "  \n", tools=tools)) == plain
+    assert "".join(chunk["content"] for chunk in plain) == "Hello."
+    first, second = simulator.requests
+    assert first.content == second.content
+    assert not {"tools", "tool_choice", "toolConfig"} & set(first.body)
+
+
+def test_the_seeds_dict_forms_are_read():
+    """Phase 2, C: content that is one call or one result, as the seed's ``format_history`` takes it.
+
+    Seed 002, which is later, makes an error of it in ``format_history``; ``render`` takes it.
+    """
+    call = {"type": "tool_call", "tool_call_id": "c1", "tool_name": "get_weather", "arguments": {"location": "Tokyo"}}  # fmt: skip
+    result = {"type": "tool_result", "tool_call_id": "c1", "result": {"temperature": 25}}
+    history = [
+        USER,
+        {"role": "chatgpt", "content": call},
+        {"role": "chatgpt", "content": result},
+        {"role": "chatgpt", "content": "25 degrees."},
+    ]
+    user, assistant, tool, answer = render(history, "openai-chat").body["messages"]
+    assert user["content"] == USER["content"]
+    (made,) = assistant["tool_calls"]
+    assert (made["id"], made["type"], made["function"]["name"]) == ("c1", "function", "get_weather")
+    assert json.loads(made["function"]["arguments"]) == {"location": "Tokyo"}
+    assert (tool["role"], tool["tool_call_id"]) == ("tool", "c1")
+    assert json.loads(tool["content"]) == {"temperature": 25}
+    assert answer == {"role": "assistant", "content": "25 degrees."}
+    with pytest.raises(ValueError, match="actual type: dict"):
+        ChatGPTProvider.format_history(history)

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from multi_llm_chat import MessageNormalizer
+from multi_llm_chat import MessageNormalizer, render
+from multi_llm_chat.testing import validate
 
 
 class AIServiceProvider(enum.Enum):
@@ -194,3 +195,62 @@ def test_a_malformed_message_spoils_no_other(provider: str):
     assert said[0] == "first"
     assert said[-1] == "last"
     assert not [message for message in sent if message.get("role") == "tool"]
+
+
+PROVIDERS = {"openai": "openai-chat", "groq": "groq", "cerebras": "cerebras", "fireworks": "fireworks", "ollama": "ollama"}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_the_400_of_the_seed_does_not_occur(provider: str):
+    """The problem: a request with an orphan is refused in the seed's words; after the repair it is accepted."""
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "Hello"},
+        {"role": "tool", "content": "result", "tool_call_id": "call_999"},
+        {"role": "user", "content": "Well?"},
+    ]
+    row = PROVIDERS[provider]
+    body = {"model": "m", "messages": messages}
+    if provider == "openai":
+        wordings = [violation.message for violation in validate(row, body)]
+        assert any("messages with role 'tool' must be a response to a prece" in text for text in wordings)  # fmt: skip
+    repaired = sanitize(messages, provider)
+    assert validate(row, body | {"messages": repaired}) == []
+    assert [message["content"] for message in repaired] == ["Hi", "Hello", "Well?"]
+
+
+@pytest.mark.parametrize("provider", [*AIServiceProvider, "ollama"])
+def test_every_provider_keeps_exactly_the_valid_pairs(provider: Any):
+    """Goal: whatever the provider, a pair stays, a lonely call and a lonely result go, words stay."""
+    messages = [
+        {"id": "1", "role": "user", "content": "Hi"},
+        {"id": "2", "role": "assistant", "content": "Two calls", "tool_calls": [call("call_1"), call("call_2")]},
+        {"id": "3", "role": "tool", "content": "result", "tool_call_id": "call_1"},
+        {"id": "4", "role": "tool", "content": "orphan", "tool_call_id": "call_9"},
+        {"id": "5", "role": "user", "content": "And?"},
+        {"id": "6", "role": "assistant", "content": "One call", "tool_calls": [call("call_3")]},
+        {"id": "7", "role": "user", "content": "Well?"},
+    ]  # fmt: skip
+    sent = sanitize(messages, provider)
+    assert [message["id"] for message in sent] == ["1", "2", "3", "5", "6", "7"]
+    assert [each["id"] for each in sent[1]["tool_calls"]] == ["call_1"]
+    assert "tool_calls" not in sent[4]
+    assert [message["content"] for message in sent] == [
+        message["content"] for message in messages if message["id"] != "4"
+    ]
+
+
+def test_gemini_receives_results_as_the_users():
+    """Providers today, 2: results become a message of the user; nothing unpaired is sent."""
+    messages = [
+        {"role": "user", "content": "Hi"},
+        {"role": "assistant", "content": "", "tool_calls": [call("call_1")]},
+        {"role": "tool", "content": "result", "tool_call_id": "call_1"},
+        {"role": "tool", "content": "orphan", "tool_call_id": "call_2"},
+    ]
+    repaired = sanitize(messages, AIServiceProvider.Gemini)
+    assert repaired == messages[:3]
+    body = render(repaired, "gemini").body
+    assert [content["role"] for content in body["contents"]] == ["user", "model", "user"]
+    assert "functionResponse" in body["contents"][2]["parts"][0]
+    assert validate("gemini", body) == []

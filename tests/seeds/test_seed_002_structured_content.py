@@ -9,8 +9,10 @@ from unittest.mock import MagicMock, Mock  # noqa: TID251 - the mock is what is 
 import pytest
 
 from multi_llm_chat import Agent, ChatService, GeminiProvider, LLMProvider, create_provider, render
+from multi_llm_chat.chat_logic import logic_history_to_display
 from multi_llm_chat.history_utils import content_to_text, normalize_history_turns
 from multi_llm_chat.llm_provider import GeminiToolCallAssembler
+from multi_llm_chat.testing import validate
 
 HISTORY: list[dict[str, Any]] = [
     {"role": "user", "content": [{"type": "text", "content": "Hello, how are you?"}]},
@@ -188,3 +190,37 @@ def test_a_mock_whose_call_api_returns_chunks_is_a_provider(made: Any):
     assert Agent(mock_provider).run_sync("Hi").text == "Hello there"
     history = mock_provider.call_api.call_args.args[0]
     assert history[-1]["content"] == [{"type": "text", "content": "Hi"}]
+
+
+def test_calls_are_marked_in_the_shown_history():
+    """Display: ``[Tool Call: name]`` while it streams and after loading; a call without a name is ``unknown_tool``."""
+    calls: list[dict[str, Any]] = [
+        {"type": "text", "content": "Let me look. "},
+        {"type": "tool_call", "content": {"name": "search", "arguments": {}}},
+        {"type": "tool_call", "content": {"arguments": {}}},
+    ]
+    history = [{"role": "user", "content": "Hi"}, {"role": "gemini", "content": calls}]
+    ((user, shown),) = logic_history_to_display(history)
+    assert user == "Hi"
+    assert shown is not None
+    assert shown.startswith("Let me look.")
+    assert "[Tool Call: search]" in shown
+    assert "[Tool Call: unknown_tool]" in shown
+
+
+@pytest.mark.parametrize("optional", ["tool_call_id", "arguments"])
+def test_an_id_or_arguments_may_be_missing(optional: str):
+    """Parts: the id is optional; every provider accepts what is sent in its place."""
+    call: dict[str, Any] = {"name": "get_weather", "arguments": {"location": "Tokyo"}, "tool_call_id": "call_1"}  # fmt: skip
+    del call[optional]
+    result = {"type": "tool_result", "name": "get_weather", "content": "sunny"}
+    for speaker, provider in {"chatgpt": "openai-chat", "gemini": "gemini", "claude": "anthropic"}.items():  # fmt: skip
+        history = [
+            {"role": "user", "content": "Weather?"},
+            {"role": speaker, "content": [{"type": "tool_call", "content": call}]},
+            {"role": "tool", "content": [result]},
+        ]
+        rendered = render(history, provider)
+        assert "sunny" in str(rendered.body)
+        assert validate(provider, rendered.body, model=rendered.model) == []
+        assert not [note for note in rendered.notes if note.rule in ("OAI-01", "OAI-02")]

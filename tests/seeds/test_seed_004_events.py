@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from tests.compat.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
 
-from multi_llm_chat.compat.handlers import EventSystem, StreamHandler, serve_tools
+from multi_llm_chat.compat.handlers import EventSystem, GptHandler, StreamHandler, serve_tools
+from multi_llm_chat.testing import validate
 from multi_llm_chat.testing.simulator import Say, Simulator
 from multi_llm_chat.tools import ToolRegistry
 
@@ -181,3 +182,38 @@ def test_a_request_waits_thirty_seconds_unless_another_time_is_given():
     """Features, 2: tools may be slow."""
     for method in (EventSystem.request, EventSystem.arequest):
         assert inspect.signature(method).parameters["timeout"].default == 30
+
+
+def test_a_handler_subscribes_to_the_answers_of_its_bus(provider: str):
+    """Changes, 1: both answers are received, by the names of the seed, as soon as there is a handler."""
+    subscribed: list[str] = []
+
+    class Bus:
+        def subscribe(self, name: str, handler: Any) -> None:
+            subscribed.append(name)
+
+        def emit_event(self, name: str, payload: Any) -> None:
+            raise AssertionError("nothing is asked yet")
+
+    HANDLERS[provider](Bus(), provider=provider)
+    assert {"tool_execution_response", "enabled_tools_response"} <= set(subscribed)
+
+
+def test_a_continuation_has_the_call_and_its_result():
+    """Format: the messages of the continuation; the original payload is a copy's source, not changed.
+
+    The seed writes ``"content": null``; a message without words has no content.
+    """
+    tool_call = {"id": "call_abc123", "type": "function", "function": {"name": "web_search", "arguments": '{"query": "weather Paris"}'}}  # fmt: skip
+    reply = {"choices": [{"message": {"role": "assistant", "content": None, "tool_calls": [tool_call]}}]}  # fmt: skip
+    payload: dict[str, Any] = {"model": "gpt-4", "messages": [{"role": "user", "content": "Weather?"}]}  # fmt: skip
+    before = json.dumps(payload)
+    result = {"tool_call_id": "call_abc123", "role": "tool", "name": "web_search", "content": "Sunny, 20°C"}  # fmt: skip
+    continued = GptHandler().build_continuation_payload(payload, reply, [result])
+    assert json.dumps(payload) == before
+    user, assistant, tool = continued["messages"]
+    assert user == payload["messages"][0]
+    assert assistant.get("content") is None
+    assert assistant["tool_calls"] == [tool_call]
+    assert (tool["role"], tool["tool_call_id"], tool["content"]) == ("tool", "call_abc123", "Sunny, 20°C")  # fmt: skip
+    assert validate("openai-chat", continued) == []
