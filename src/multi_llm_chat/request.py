@@ -58,31 +58,38 @@ class ServerTool(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of one request. A setting that the provider does not have is left out, and a note says so.
-
-    ``thinking`` is a token budget, an effort word (``low``, ``medium``, ``high``), ``True`` for
-    the model's own default, or ``False`` for off; ``None`` leaves the choice to the provider.
-    ``parallel_tool_calls=False`` asks for one call at a time, ``service_tier`` is the provider's word for how fast it answers,
-    ``metadata`` are labels for the provider's own records.
-    ``cache`` says what the provider is asked to cache: with ``auto`` what a later request of the conversation can reuse, with
-    ``True`` the whole request, with ``False`` nothing. Where a provider caches by itself, it does so in any case.
-    ``server_tools`` are tools that the provider runs itself: a word such as ``web_search``, or a ``ServerTool``.
-    """
+    """Settings of one request. A setting that the provider does not have is left out, and a note says so."""
 
     max_tokens: int | None = None
+    """The most tokens that the answer may have."""
     temperature: float | None = None
+    """How much the words vary."""
     thinking: int | str | bool | None = None
+    """A token budget, an effort word (``low``, ``medium``, ``high``), ``True`` for the model's own default, or ``False`` for
+    off; ``None`` leaves the choice to the provider."""
     tool_choice: ToolChoice | None = None
+    """``auto``, ``none``, ``required`` or the name of a tool; the provider's own object form is read, too."""
     schema: JsonObject | None = None
+    """The JSON Schema of the answer."""
     stop: tuple[str, ...] = ()
+    """Words that end the answer."""
     cache: bool | Literal["auto"] = "auto"
+    """What the provider is asked to cache: with ``auto`` what a later request of the conversation can reuse, with ``True``
+    the whole request, with ``False`` nothing. Where a provider caches by itself, it does so in any case."""
     server_tools: tuple[ServerTool | ServerToolName, ...] = ()
+    """Tools that the provider runs itself: a word such as ``web_search``, or a ``ServerTool``."""
     top_p: float | None = None
+    """The share of probability from which words are drawn."""
     seed: int | None = None
+    """The seed of the provider's random numbers."""
     parallel_tool_calls: bool | None = None
+    """``False`` asks for one call at a time."""
     service_tier: str | None = None
+    """The provider's word for how fast it answers."""
     metadata: dict[str, str] | None = None
+    """Labels for the provider's own records."""
     extra: dict[str, Any] = field(default_factory=dict)
+    """Keys of the request's body that have no name here, as the provider spells them."""
 
 
 class Transcript(Struct, frozen=True):

@@ -17,27 +17,24 @@ SECTIONS = {
 }  # fmt: skip
 
 HEAD = """\
-# Rules: where each one is kept, and where it is known from
+# Rules of the providers
 
-This page is generated from `src/multi_llm_chat/protocol/rules.json` (`make rules`); do not edit it. The same rows give the
-retry catalogue (`protocol/_rejections.py`: a provider's error text and the repair that answers it) and the advice of
-`mlc doctor`. A package adds rows of its own with `multi_llm_chat.protocol.rules.add_rules`.
+What each provider refuses, and what `render` does about it: one row for each rule, with the code that implements it, its tests and its source.
+`Rendered.notes` and the retry after a refusal name a rule by its id.
 
-Paths are below `src/multi_llm_chat/` and `tests/`. The judges of the conformance kit (`multi_llm_chat.testing`) share no code and no table
-with what they judge; `tests/protocol/test_capabilities.py` compares the two tables of what models take and lists every
-disagreement.
-`tests/meta/test_rules_manifest.py` keeps this page true both ways.
-
-A note of a request (`Rendered.notes`) bears the id of the target's own rule. Where several providers ask for the same, the table in
-`protocol/_rule_ids.py` says under which id each of them does; servers of the OpenAI dialect have OpenAI's rules behind their own.
-Requirements of a published API that the catalogue has no row for end in `-DOC`, and those of JSON itself in `-JSON`.
-
-The date of a source is its own day, or the month in which it was read. "Not at" names a source that shows where the rule does not hold.
-Grades: {grades}.
-
-Schema keywords by dialect are data of their own: `src/multi_llm_chat/schema/dialect_rules.py`, applied by
-`schema/tool_schema.py` and its neighbours, and proved by `tests/schema/test_dialect_rules.py` and `tests/schema/test_projection.py`; what a
-dialect cannot say goes to the description. What models take is data, too: `src/multi_llm_chat/protocol/model_families.json`.
+- **Ids.** A note bears the id of the target's own rule. If several providers have the same rule, `protocol/_rule_ids.py` lists the id of each; servers
+  of the OpenAI dialect have OpenAI's rules after their own. Ids that end in `-DOC` stand for a requirement of a published API without a row here,
+  ids that end in `-JSON` for a requirement of JSON itself.
+- **Sources.** The date is the day of the source, or the month in which we read it. "Not at" names a source that shows where the rule does not hold.
+  Grades: {grades}.
+- **Paths** are below `src/multi_llm_chat/` and `tests/`.
+- **Schema keywords** by dialect are in `schema/dialect_rules.py`; `schema/tool_schema.py` applies them and moves what a dialect cannot
+  express to the description. What models accept is in `protocol/model_families.json`.
+- **Validators.** The validators of the conformance kit (`multi_llm_chat.testing`) share no code and no table with the repair;
+  `tests/protocol/test_capabilities.py` compares the two tables of what models accept and lists every difference.
+- **This page** is generated from `protocol/rules.json` (`make rules`), which also gives the retry catalogue (`protocol/_rejections.py`) and the advice of
+  `mlc doctor`. `tests/meta/test_rules_manifest.py` compares it with code and tests in both directions. A package adds rows with
+  `multi_llm_chat.protocol.rules.add_rules`.
 """
 
 

@@ -70,16 +70,16 @@ Tools: TypeAlias = Iterable[Any] | ToolDefinition | ToolRunner | Callable[..., A
 class AskSettings(TypedDict, total=False):
     """The keyword arguments that every method which asks a provider takes."""
 
-    #: Settings of this call; those it does not name are the provider object's.
     options: Options | Mapping[str, Any] | None
-    #: What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model.
+    """Settings of this call; those it does not name are the provider object's."""
     schema: JsonObject | type[Any] | None
-    #: How the history is repaired this time.
+    """What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model."""
     policy: RepairPolicy | None
-    #: What the conversation's last request sent: ``Reply.transcript``. This one begins with it.
+    """How the history is repaired this time."""
     previous: Transcript | SentRequest | None
-    #: The conversation's name, or an empty string: later requests will begin with this one.
+    """What the conversation's last request sent: ``Reply.transcript``. This one begins with it."""
     conversation: str | None
+    """The conversation's name, or an empty string: later requests will begin with this one."""
 
 
 def _misplaced(name: str) -> str:

@@ -35,30 +35,30 @@ _KEY = re.compile(r"[!-~]+")
 class ProviderSettings(TypedDict, total=False):
     """The keyword arguments of ``LLMProvider``, of ``create_provider`` and of a provider's factory."""
 
-    #: The model; the provider's default otherwise.
     model: str | None
-    #: The key; the provider's environment variable otherwise.
+    """The model; the provider's default otherwise."""
     api_key: str | None
-    #: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
+    """The key; the provider's environment variable otherwise."""
     base_url: str | None
-    #: Settings for every call, in the vocabulary of ``Options``.
+    """The address; ``<NAME>_BASE_URL`` or the provider's own otherwise."""
     options: Options | Mapping[str, Any] | None
-    #: How histories are repaired.
+    """Settings for every call, in the vocabulary of ``Options``."""
     policy: RepairPolicy | None
-    #: How patient to be.
+    """How histories are repaired."""
     retry: RetryPolicy | None
-    #: The role under which this model speaks; the provider's otherwise.
+    """How patient to be."""
     speaker: str | None
-    #: Extra HTTP headers of every request.
+    """The role under which this model speaks; the provider's otherwise."""
     headers: Mapping[str, str] | None
-    #: Limits of time for a request.
+    """Extra HTTP headers of every request."""
     timeouts: Timeouts | None
-    #: How many requests may be on their way at once.
+    """Limits of time for a request."""
     connections_per_host: int | None
-    #: When a failing endpoint is left alone for a while.
+    """How many requests may be on their way at once."""
     breaker: Breaker | None
-    #: How much of a reply is read.
+    """When a failing endpoint is left alone for a while."""
     limits: Limits
+    """How much of a reply is read."""
 
 
 class ProviderAccess:

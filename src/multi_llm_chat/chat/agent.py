@@ -85,42 +85,42 @@ Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]
 
 
 class AgentSettings(TypedDict, total=False):
-    """The further arguments of ``Agent``."""
+    """The keyword arguments of ``Agent``, besides ``output``."""
 
-    #: Functions, a ``ToolRegistry``, MCP servers (``{"command": …}``, ``{"url": …}``, ``McpServers``), other agents, or a mixture.
     tools: Any
-    #: The system prompt, or a function of a ``RunContext`` that makes it.
+    """Functions, a ``ToolRegistry``, MCP servers (``{"command": …}``, ``{"url": …}``, ``McpServers``), other agents, or a mixture."""
     instructions: Instructions
-    #: An object for tools (``ToolContext.deps``) and for dynamic instructions.
+    """The system prompt, or a function of a ``RunContext`` that makes it."""
     deps: object
-    #: Where runs are recorded, so that ``resume`` can finish them: a ``Store`` or its place.
+    """An object for tools (``ToolContext.deps``) and for dynamic instructions."""
     store: Store | str | PathLike[str] | None
-    #: How far a run may go.
+    """Where runs are recorded, so that ``resume`` can finish them: a ``Store`` or its place."""
     limits: LoopLimits | None
-    #: Asked before tools with the policy ``ask``.
+    """How far a run may go."""
     approve: ApprovalCallback | None
-    #: Answers forms of MCP servers.
+    """Asked before tools with the policy ``ask``."""
     elicit: ElicitationCallback | None
-    #: Functions around model and tool calls.
+    """Answers forms of MCP servers."""
     hooks: RunHooks | None
-    #: Settings of every request, in the vocabulary of ``Options``.
+    """Functions around model and tool calls."""
     options: Options | Mapping[str, Any] | None
-    #: Extra HTTP headers of every request.
+    """Settings of every request, in the vocabulary of ``Options``."""
     headers: Mapping[str, str] | None
-    #: The key; the provider's environment variable otherwise.
+    """Extra HTTP headers of every request."""
     api_key: str | None
-    #: The address; the provider's own otherwise.
+    """The key; the provider's environment variable otherwise."""
     base_url: str | None
-    #: How often an answer that does not fit ``output`` is asked for again; 2 if not given.
+    """The address; the provider's own otherwise."""
     output_retries: int
-    #: The speaker that writes a verdict about the answers of several; ``output`` is then a ``chat.council.Verdict``.
+    """How often an answer that does not fit ``output`` is asked for again; 2 if not given."""
     council: str
-    #: Which of its tools models are offered: all, none, or those that match patterns such as ``read_*``.
+    """The speaker that writes a verdict about the answers of several; ``output`` is then a ``chat.council.Verdict``."""
     offered_tools: bool | Sequence[str]
-    #: Its name as a tool of another agent; ``agent`` if not given.
+    """Which of its tools models are offered: all, none, or those that match patterns such as ``read_*``."""
     name: str
-    #: What it does, for such another agent.
+    """Its name as a tool of another agent; ``agent`` if not given."""
     description: str
+    """What it does, for such another agent."""
 
 
 class Agent(Generic[Output]):
@@ -148,7 +148,7 @@ class Agent(Generic[Output]):
         output: type[Any] | None = None,
         **settings: Unpack[AgentSettings],
     ) -> None:
-        """Remember how to ask; nothing is sent or started before the first run.
+        """Configure the agent; the first run starts servers and sends requests.
 
         Args:
             model: Who answers: ``"claude"``, ``"claude:MODEL"`` or a provider; a list is a chain, of which a later

@@ -36,28 +36,28 @@ class SentRequest(Protocol):
 class RequestSettings(TypedDict, total=False):
     """The keyword arguments of ``render``, ``Exchange`` and ``history_to``."""
 
-    #: The model; the provider's default otherwise.
     model: str | None
-    #: Sent before everything else.
+    """The model; the provider's default otherwise."""
     system_prompt: str | None
-    #: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
+    """Sent before everything else."""
     tools: Iterable[Any] | None
-    #: What happens to calls without result, results without call and other speakers.
+    """Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values."""
     policy: RepairPolicy | None
-    #: Settings in the common vocabulary of ``Options``.
+    """What happens to calls without result, results without call and other speakers."""
     options: Options | Mapping[str, Any] | None
-    #: Whether the answer is streamed.
+    """Settings in the common vocabulary of ``Options``."""
     stream: bool
-    #: The role under which this model speaks in the history; the provider's otherwise.
+    """Whether the answer is streamed."""
     speaker: str | None
-    #: The endpoint, where it is not the provider's own.
+    """The role under which this model speaks in the history; the provider's otherwise."""
     base_url: str | None
-    #: Extra HTTP headers.
+    """The endpoint, where it is not the provider's own."""
     headers: Mapping[str, str] | None
-    #: The conversation's last request to the same target, or its transcript: this one begins with what that one sent.
+    """Extra HTTP headers."""
     previous: "Transcript | SentRequest | None"
-    #: The conversation's name, or an empty string: later requests will begin with this one.
+    """The conversation's last request to the same target, or its transcript: this one begins with what that one sent."""
     conversation: str | None
+    """The conversation's name, or an empty string: later requests will begin with this one."""
 
 
 def read_request(

@@ -20,9 +20,13 @@ class RunSettings(TypedDict, total=False):
     """The further arguments of a run; see ``AgentRun``."""
 
     options: Options | None
+    """Settings of every request."""
     conversation: str | None
+    """The name under which tools are allowed and requests are cached."""
     compression: Compression | None
+    """What is left out when a request would exceed the model's window."""
     policy: RepairPolicy | None
+    """How the history is repaired."""
 
 
 def _limits(
