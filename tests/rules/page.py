@@ -17,6 +17,10 @@ SECTIONS = {
 }  # fmt: skip
 
 HEAD = """\
+---
+hide: [navigation]
+---
+
 # Rules of the providers
 
 What each provider refuses, and what `render` does about it: one row for each rule, with the code that implements it, its tests and its source.
