@@ -25,8 +25,18 @@ from tests.web.server_process import RunningServer, run_server
 from multi_llm_chat.web.guard import COOKIE
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+#: Chromium takes the last list alone, so what Playwright itself switches off comes first.
+FEATURES = [
+    "AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay",
+    "MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch",
+    "ThirdPartyStoragePartitioning", "Translate",
+    # A renderer in reserve and the suggestions of an address bar that is never shown: each window starts
+    # two more processes, which take more time than our page.
+    "SpareRendererForSitePerProcess", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIOmniboxPopup",
+]  # fmt: skip
 FLAGS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    f"--disable-features={','.join(FEATURES)}", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
     "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
 
