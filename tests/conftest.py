@@ -3,8 +3,10 @@
 The promise itself (``test_never_a_400``) is tried five times as often: 500 and 10,000 histories.
 """
 
+import gc
 import os
 import signal
+import sys
 import time
 from typing import Any, Final
 
@@ -47,6 +49,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         pytest.skip("no time left: TEST_SECONDS")
 
 
+# mistral_common loads jsonschema, which loads a checker of international addresses that builds 38 grammars; no schema
+# of a tool names that format, and jsonschema does without.
+sys.modules["rfc3987_syntax"] = None  # pyright: ignore[reportArgumentType]
+
+# Collecting makes a million values that stay: the garbage collector would visit them again and again.
+gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    """Collect garbage from here on, and only among what the tests make."""
+    gc.freeze()
+    gc.enable()
+
+
 #: A folder whose tests share something that takes long to start, a model that learns its tools: it is one worker's.
 _TOGETHER: Final = "tests/local/"
 
@@ -56,6 +72,14 @@ class Together(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         return _TOGETHER if nodeid.startswith(_TOGETHER) else nodeid
+
+    def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
+        """Forget what is done: after every test the base class counts all that a worker has ever been given."""
+        super().mark_test_complete(node, item_index, duration)
+        given: dict[str, dict[str, bool]] = self.assigned_work[node]
+        scope = self._split_scope(self.registered_collections[node][item_index])
+        if all(given[scope].values()):
+            del given[scope]
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
