@@ -9,7 +9,7 @@ def search(words: str) -> str:
     return f"nothing found for {words}"
 
 
-limits = LoopLimits(iterations=3, seconds=60, tokens=20_000)
+limits = LoopLimits(iterations=3, seconds=60, tokens=20_000, cost=0.05)  # dollars
 with Agent(["claude", "gemini"], tools=[search], limits=limits) as agent:
     try:
         print(agent.run_sync("Find the report of 1987.").text)

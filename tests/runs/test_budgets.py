@@ -7,9 +7,12 @@ from typing import Any
 
 import pytest
 
+from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.providers import create_provider
+from multi_llm_chat.chat.agent import Agent
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.config.settings import BudgetSettings, PriceSettings, Settings
+from multi_llm_chat.errors import LimitReached
 from multi_llm_chat.events import Event, RunFailed
 from multi_llm_chat.store import Store, open_store
 from multi_llm_chat.testing.simulator import Call, Reply, Say, Simulator
@@ -114,3 +117,29 @@ def test_the_budget_of_an_answer_ends_its_loop(tmp_path: Path) -> None:
         assert 0 < len(simulator.requests) < 10
         # What was said and found out before is kept.
         assert len(service.turns) == 1 + 2 * len(looked)
+
+
+@pytest.mark.parametrize("is_stored", [False, True])
+def test_an_agent_ends_before_a_request_that_costs_too_much(
+    tmp_path: Path, is_stored: bool
+) -> None:
+    looked: list[int] = []
+
+    def look() -> str:
+        """Look around."""
+        looked.append(1)
+        return f"{WORDS} {len(looked)}"
+
+    store = tmp_path / "chats.db" if is_stored else None
+    with Simulator(lambda _request: Say(WORDS, calls=[Call("look", {})])) as simulator:
+        provider = create_provider(
+            "openai-chat", model="gpt-4o", api_key="k", base_url=simulator.base_url("openai-chat")
+        )
+        limits = LoopLimits(iterations=50, cost=0.02)
+        agent = Agent(provider, tools=[look], limits=limits, store=store)
+        with agent, pytest.raises(LimitReached, match="Raise it in LoopLimits") as caught:
+            agent.run_sync("look")
+    assert caught.value.reason == "budget"
+    assert 1 < len(simulator.requests) < 20
+    assert len(looked) == len(simulator.requests)
+    assert len(caught.value.turns) == 2 * len(looked)  # what was found out is kept

@@ -31,7 +31,7 @@ from multi_llm_chat.agent.effects import (
     ToolsRan,
 )
 from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
-from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.errors import LimitReached, ProviderError
 from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.history.json_values import clean_json
 from multi_llm_chat.history.reader import split_result
@@ -66,7 +66,7 @@ class LoopEnd(Struct, frozen=True):
     reason: StopReason
     iterations: int
     usage: Usage
-    error: ProviderError | None = None
+    error: ProviderError | LimitReached | None = None
     added: tuple[Turn, ...] = ()
 
 
@@ -180,7 +180,9 @@ class _Loop:
             return self._end("error", outcome.error)
         return self._end(outcome.reason if isinstance(outcome, Cancelled) else "cancelled")
 
-    def _end(self, reason: StopReason, error: ProviderError | None = None) -> LoopEnd:
+    def _end(
+        self, reason: StopReason, error: ProviderError | LimitReached | None = None
+    ) -> LoopEnd:
         delta = tuple(self._delta)
         return LoopEnd(delta, reason, self._iterations, self._usage, error, self._added())
 

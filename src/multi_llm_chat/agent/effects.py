@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from multi_llm_chat.errors import ProviderError
+from multi_llm_chat.errors import LimitReached, ProviderError
 from multi_llm_chat.events import FinishReason, Usage
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.request import Options
@@ -45,9 +45,9 @@ class ModelAnswered(Struct, frozen=True):
 
 
 class ModelFailed(Struct, frozen=True):
-    """The model gave no complete answer; ``partial`` is what it said until then."""
+    """The model gave no complete answer, or was not asked; ``partial`` is what it said until then."""
 
-    error: ProviderError
+    error: ProviderError | LimitReached
     partial: Turn | None = None
     elapsed: float = 0.0
 

@@ -21,13 +21,15 @@ class LoopLimits(Struct, frozen=True):
 
     At ``iterations`` or ``tokens`` the model is asked for a last answer without tools. ``seconds`` ends the run immediately, also while
     the model streams or a tool runs. ``repeats`` is how often the same call may have the same result before the model is asked
-    for its last answer. ``thinking`` limits the reasoning over all requests of the run.
+    for its last answer. ``cost`` is what the run may spend, in US dollars: a request that would exceed it by its estimate is
+    not sent, and the run fails with ``LimitReached``. ``thinking`` limits the reasoning over all requests of the run.
     """
 
     iterations: int = 10
     seconds: float | None = None
     tokens: int | None = None
     repeats: int = 3
+    cost: float | None = None
     thinking: ThinkingBudget = ThinkingBudget()
 
     def seconds_left(self, elapsed: float) -> float | None:

@@ -191,7 +191,7 @@ def collect_event(outcome: RunOutcome, event: Event) -> None:
         if event.turn.role != "tool" and not event.turn.meta.get(VERDICT):
             outcome.texts[event.speaker or event.turn.role] = final_text([event.turn])
     elif isinstance(event, RunFailed):
-        outcome.failure = _error(event.error)
+        outcome.failure = _error(event.error, tuple(outcome.turns))
         outcome.usage += event.usage
     elif isinstance(event, RunFinished):
         outcome.usage += event.usage
@@ -211,8 +211,14 @@ def add_outcome(total: RunOutcome, outcome: RunOutcome) -> None:
     total.texts = outcome.texts
 
 
-def failure_of(reason: StopReason, text: str, turns: tuple[Turn, ...]) -> Exception | None:
-    """What a run that ended for this reason raises; None if it is an answer."""
+def failure_of(
+    reason: StopReason, text: str, turns: tuple[Turn, ...], error: Exception | None = None
+) -> Exception | None:
+    """What a run that ended for this reason, or with this error, raises; None if it is an answer."""
+    if isinstance(error, LimitReached):
+        return LimitReached(str(error), reason=error.reason, turns=turns)
+    if error is not None:
+        return error
     if reason == "refusal":
         return Refused(text or "The model declined to answer.")
     if reason in _LIMITS:
@@ -222,8 +228,10 @@ def failure_of(reason: StopReason, text: str, turns: tuple[Turn, ...]) -> Except
     return None
 
 
-def _error(record: ErrorRecord) -> Exception:
-    """The exception that a recorded error was."""
+def _error(record: ErrorRecord, turns: tuple[Turn, ...]) -> Exception:
+    """The exception that a recorded error was; ``turns`` are those of its run."""
+    if record.kind == LimitReached.__name__:
+        return LimitReached(record.message, reason="budget", turns=turns)
     kind = _ERRORS.get(record.kind)
     if kind is None:
         return MultiLLMChatError(record.message)

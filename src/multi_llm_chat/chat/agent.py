@@ -438,7 +438,7 @@ class Agent(Generic[Output]):
         await driver.drive()
         end = driver.end
         assert end is not None
-        failure = end.error or failure_of(end.reason, final_text(end.delta), end.delta)
+        failure = failure_of(end.reason, final_text(end.delta), end.delta, end.error)
         cost = cost_of(end.usage, provider.priced_as, provider.model or "")
         return RunOutcome(
             list(end.delta),

@@ -17,7 +17,7 @@ from multi_llm_chat.agent.agent_loop import final_text
 from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.run_window import Compression
-from multi_llm_chat.errors import ProviderError, UsageError
+from multi_llm_chat.errors import LimitReached, ProviderError, UsageError
 from multi_llm_chat.events import (
     CompressionNote,
     Event,
@@ -54,7 +54,7 @@ class AgenticLoopResult(Struct, frozen=True):
     final_text: str
     iterations_used: int
     timed_out: bool
-    error: ProviderError | None
+    error: ProviderError | LimitReached | None
     stop_reason: StopReason
     usage: Usage
     compressions: tuple[CompressionNote, ...] = ()

@@ -55,7 +55,7 @@ from multi_llm_chat.events import (
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.runs.channel import EventSink
-from multi_llm_chat.runs.rates import RateGate, check_budget, retry_waits
+from multi_llm_chat.runs.rates import RateGate, RunBudget, retry_waits
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
 from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.tools.approval import (
@@ -111,6 +111,7 @@ class RunDriver:
         self._sink = sink
         self._journal = journal
         self._gate = gate
+        self._budget = RunBudget(spec, journal)
         self._step = step
         self._patience = store_patience
         self._transcripts = spec.transcripts or Transcripts()
@@ -408,7 +409,8 @@ class RunDriver:
         self.fitting.begin(effect.history, self._offered or (), effect.options)
         while True:
             await self._compress()
-            await self._interruptible(check_budget(self._journal, self.fitting))
+            if refusal := await self._interruptible(self._budget.refusal(self.fitting)):
+                return ModelFailed(refusal, None, self.elapsed)
             await self._wait_for_rate(effect)
             try:
                 reply = await self._stream(effect)
@@ -420,6 +422,7 @@ class RunDriver:
                     return ModelFailed(error, partial, self.elapsed)
                 continue
             self.fitting.answered(reply.usage)
+            self._budget.answered(reply.usage)
             return ModelAnswered(reply.turn, reply.finish.reason, reply.usage, self.elapsed)
 
     async def _compress(self) -> None:

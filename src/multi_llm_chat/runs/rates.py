@@ -17,6 +17,8 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
+from msgspec.structs import replace
+
 from multi_llm_chat.agent.effects import CallModel
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.window.run_window import Fitting
@@ -37,6 +39,7 @@ from multi_llm_chat.store.rates import RateLimit, admit, close_rate, settle
 
 if TYPE_CHECKING:
     from multi_llm_chat.runs.journal import Journal
+    from multi_llm_chat.runs.spec import RunSpec
 
 #: Milliseconds to wait after a 429 without ``Retry-After``.
 _LATER_MS: Final = 1_000
@@ -122,36 +125,61 @@ _SCOPES: Final = {
 }
 
 
-async def check_budget(journal: "Journal | None", fitting: Fitting) -> None:
-    """Check that the fitted request of a run may be sent; a run without a journal has no budget.
+class RunBudget:
+    """Checks before each request of a run that it stays within the budgets: its own (``LoopLimits.cost``) and the configured ones.
 
-    Raises:
-        LimitReached: It would exceed a budget.
+    A run without a journal has only its own.
     """
-    budget = None if journal is None else journal.spec.budget
-    if journal is None or budget is None or budget == BudgetSettings():
-        return
-    spec, tokens = journal.spec, fitting.estimate
-    usage = Usage(tokens, cache_read_tokens=min(fitting.known, tokens))
-    cost = None
-    if any(getattr(budget, scope) is not None for scope in _SCOPES):  # prices take time to load
+
+    def __init__(self, spec: "RunSpec", journal: "Journal | None") -> None:
+        self._spec = spec
+        self._journal = journal
+        budget = BudgetSettings() if journal is None or spec.budget is None else spec.budget
+        own = [each for each in (budget.run, spec.limits.cost) if each is not None]
+        self._budget = replace(budget, run=min(own)) if own else budget
+        self._spent = Spent()
+
+    def answered(self, usage: Usage) -> None:
+        """Count what a reply has cost; a journal counts it itself."""
+        if self._journal is None and self._budget.run is not None:
+            tokens = usage.input_tokens + usage.output_tokens
+            cost = self._cost(usage)
+            self._spent = Spent(self._spent.cost + cost, self._spent.tokens + tokens)
+
+    async def refusal(self, fitting: Fitting) -> LimitReached | None:
+        """The error of a request that would exceed a budget; None if it may be sent."""
+        budget = self._budget
+        if budget == BudgetSettings():
+            return None
+        tokens = fitting.estimate
+        cost = Decimal(0)
+        if any(getattr(budget, scope) is not None for scope in _SCOPES):  # prices take time to load
+            cost = self._cost(Usage(tokens, cache_read_tokens=min(fitting.known, tokens)))
+        spent = {"run": self._spent} if self._journal is None else await _read(self._journal)
+        for scope, words in _SCOPES.items():
+            before = spent.get(scope, Spent())
+            money: float | None = getattr(budget, scope)
+            most: int | None = getattr(budget, f"{scope}_tokens")
+            if money is not None and before.cost + cost > Decimal(str(money)):
+                used = f"${before.cost:.4f} of ${money:g} spent, and the next request costs about ${cost:.4f}"
+            elif most is not None and before.tokens + tokens > most:
+                used = f"{before.tokens:,} of {most:,} tokens used, and the next request has about {tokens:,}"
+            else:
+                continue
+            place = (
+                "in LoopLimits"
+                if money == self._spec.limits.cost
+                else "in config.toml, under [budget]"
+            )
+            return LimitReached(
+                f"The budget of {words} is used up: {used}. Raise it {place}.", reason="budget"
+            )
+        return None
+
+    def _cost(self, usage: Usage) -> Decimal:
+        spec = self._spec
         cost = cost_of(usage, spec.provider.priced_as, spec.model, spec.prices)
-    estimate = Spent(Decimal(0) if cost is None else cost.total, tokens)
-    spent = await _read(journal)
-    for scope, words in _SCOPES.items():
-        before = spent.get(scope, Spent())
-        money: float | None = getattr(budget, scope)
-        most: int | None = getattr(budget, f"{scope}_tokens")
-        if money is not None and before.cost + estimate.cost > Decimal(str(money)):
-            used = f"${before.cost:.4f} of ${money:g} spent, and the next request costs about ${estimate.cost:.4f}"
-        elif most is not None and before.tokens + estimate.tokens > most:
-            used = f"{before.tokens:,} of {most:,} tokens used, and the next request has about {tokens:,}"
-        else:
-            continue
-        raise LimitReached(
-            f"The budget of {words} is used up: {used}. Raise it in config.toml, under [budget].",
-            reason="budget",
-        )
+        return Decimal(0) if cost is None else cost.total
 
 
 async def _read(journal: "Journal") -> dict[str, Spent]:
