@@ -120,7 +120,7 @@ def run() -> Result:
             "end to end, p50": f"{p50:.0f} ms",
             "end to end, p99": f"{p99:.0f} ms (limit {LIMIT_MS:.0f})",
             "longest": f"{max(waits):.0f} ms",
-            "read elsewhere": f"p50 {far[499]:.0f} ms, p99 {far[989]:.0f} ms",
+            "read in another process": f"p50 {far[499]:.0f} ms, p99 {far[989]:.0f} ms",
             "writer": f"{share:.3f} core (limit {LIMIT_CORES})",
         },
         {

@@ -336,7 +336,7 @@ def _write_headline(lines: list[str]) -> None:
 
 _HEAD = """# Benchmarks
 
-Everything on this page is made by three commands, which write the figures below `.bench/`, their summaries beside the page and then the page itself:
+Three commands make everything on this page. They write the figures below `.bench/`, their summaries next to the page, and then the page itself:
 
 ```sh
 make bench      # speed: ours, the limit and every peer, each in its own environment below .peers/; then ours alone
@@ -349,7 +349,7 @@ The peers are what a user would pick instead, in the newest versions that instal
 History repair, search and the web stream have no counterpart among the peers and stand under *ours alone*.
 
 What to know when reading: the vendors' SDKs neither repair nor check what they send, and Anthropic's passes long lists of dicts on nearly
-unseen, while ours reads, repairs and writes every turn. litellm and aisuite get `mcp` beside them, for without it they fail when tools are offered.
+unseen, while ours reads, repairs and writes every turn. litellm and aisuite get `mcp` as well: without it they fail when tools are offered.
 pydantic-ai is measured by its direct requests; *pydantic-ai (agent)* is the same history through its agent. Anthropic's tool runner runs without threads
 kept by the server, and agents on Gemini ask a 2.5 model: the simulator is strict about signatures and ids of later ones. Nothing asks the network."""
 

@@ -100,7 +100,7 @@ CASES = (
     Case("a whole tool exchange (control)", (), [ASKS, speaks(wants()), tells(gave()), ANSWERS, MORE]),
     Case("two calls, two results (control)", (), [ASKS, speaks(words("looking-up"), wants("call_a1"), wants("call_b2", arguments={"city": "Kyoto"})), tells(gave("call_a1"), gave("call_b2")), ANSWERS, MORE]),
     # Calls without results.
-    Case("unanswered call, the user goes on", ("OAI-02", "RSP-01", "ANT-02"), [ASKS, speaks(words("looking-up"), wants()), MORE]),
+    Case("unanswered call, the user continues", ("OAI-02", "RSP-01", "ANT-02"), [ASKS, speaks(words("looking-up"), wants()), MORE]),
     Case("unanswered call is the end", ("OAI-02", "RSP-01", "ANT-02", "GEM-09"), [ASKS, speaks(words("looking-up"), wants())]),
     Case("one of two calls is answered", ("OAI-04", "ANT-02", "GEM-03"), [ASKS, speaks(wants("call_a1"), wants("call_b2", arguments={"city": "Kyoto"})), tells(gave("call_b2")), MORE]),
     Case("stopped in the middle of a sentence", ("ANT-08",), [ASKS, says("answer-cut: it is w", "assistant"), MORE]),
@@ -134,7 +134,7 @@ CASES = (
     Case("empty turn of the model", ("ANT-07", "GEM-08"), [ASKS, speaks(), MORE]),
     Case("blank turn of the model", ("ANT-06", "GEM-08"), [ASKS, says(" \n", "assistant"), MORE]),
     Case("empty words of the user", ("ANT-07", "GEM-08"), [ASKS, ANSWERS, says(""), MORE]),
-    Case("blank parts beside words", ("ANT-06",), [speaks(words(""), words("question-one"), words(" "), role="user")]),
+    Case("blank parts next to words", ("ANT-06",), [speaks(words(""), words("question-one"), words(" "), role="user")]),
     Case("nothing but an empty message", ("ANT-07", "GEM-08"), [says("")]),
     Case("empty result", ("ANT-26",), [ASKS, speaks(wants()), tells(gave(content="")), ANSWERS, MORE]),
     Case("result is null", ("OAI-09", "ANT-26"), [ASKS, speaks(wants()), tells(gave(content=None)), ANSWERS, MORE]),

@@ -5,7 +5,7 @@
     ├── ProviderError                theirs: the provider refused or failed
     │   ├── AuthError                the key is missing, wrong or not allowed
     │   │   └── MissingKey           (also a UsageError) no key is set; nothing was sent
-    │   ├── RateLimited              too many requests; ``retry_after`` seconds if told
+    │   ├── RateLimited              too many requests; ``retry_after`` seconds if known
     │   ├── Overloaded               their servers are busy or broken; try again later
     │   ├── ConnectionFailed         the network failed; ``before_first_byte`` of the reply or after
     │   ├── ContextTooLong           the request does not fit the model's window

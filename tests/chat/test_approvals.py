@@ -131,7 +131,7 @@ def test_tools_of_no_conversation_ask_nobody(store: Store):
     registry.tool(name="erase", approval="ask")(str.upper)
     result = asyncio.run(registry.execute(ToolCall("erase", {"self": "x"}, "1"), conversation="c"))
     assert result.is_error
-    assert "nobody can be asked" in result.content
+    assert "there is no user to ask" in result.content
 
 
 @pytest.mark.parametrize("decision", [Allow(), Allow("conversation"), Deny(), Deny("no")])

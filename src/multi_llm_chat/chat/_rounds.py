@@ -110,14 +110,14 @@ def continued(placed: Sequence[Placed], speaker: str | None) -> Round:
     """Let the last speaker, or a named one, continue.
 
     Raises:
-        UsageError: Nobody has spoken yet.
+        UsageError: No speaker has answered yet.
     """
     last = next(
         (name for each in reversed(placed) if (name := _speaker(each.turn)) is not None), None
     )
     name = speaker or last
     if name is None:
-        raise UsageError("Nobody has spoken yet who could go on")
+        raise UsageError("No speaker has answered yet: there is no answer to continue")
     return Round((name,))
 
 

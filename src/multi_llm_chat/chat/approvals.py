@@ -56,7 +56,7 @@ def deciding_in(host: Callable[[], RunHost]) -> ApprovalCallback:
     async def approve(request: ApprovalRequest) -> Decision:
         whose = in_scope(request.conversation)
         if whose is None:
-            return Deny("nobody can be asked")
+            return Deny("there is no user to ask")
         user, conversation = whose
         return await decide_in_store(
             host().store.as_user(user), host().owner, conversation, new_id(), request

@@ -136,7 +136,7 @@ def _speakers(settings: Settings) -> list[Finding]:
         unknown = [each for each in members if each not in names]
         if unknown:
             findings.append(
-                Finding("group", group, "wrong", f"nobody is called {unknown[0]!r}", "Name configured speakers")
+                Finding("group", group, "wrong", f"no speaker is called {unknown[0]!r}", "Name configured speakers")
             )  # fmt: skip
     return findings
 

@@ -1,1 +1,1 @@
-"""What is said to providers and what they answer, without input or output: requests, replies, failures, retries."""
+"""Requests to providers and their replies, failures and retries, without input or output."""

@@ -91,7 +91,7 @@ def review_by_events(
         while again:
             answer = events.request(REVIEW, {"results": _shown(done)}, timeout=timeout)
             if answer.get("cancel"):
-                raise ReviewCancelled("The run was stopped when its results were looked at")
+                raise ReviewCancelled("The reviewer stopped the run")
             again = _apply(done, answer)
 
     return review
