@@ -59,6 +59,8 @@ class ProviderError(MultiLLMChatError):
         self.retry_after = retry_after
         self.repair = repair
         self.partial = partial
+        #: The ``AgenticLoopResult`` of the run that failed, with what it did before.
+        self.result: Any = None
 
 
 class AuthError(ProviderError):
@@ -110,11 +112,12 @@ class Refused(ProviderError):
 
 
 class OutputError(MultiLLMChatError):
-    """An answer does not fit the type or schema that was asked for; ``text`` is the answer."""
+    """An answer does not fit the type or schema that was asked for; ``text`` is the answer, ``turns`` are the turns of its run."""
 
-    def __init__(self, message: str, *, text: str = "") -> None:
+    def __init__(self, message: str, *, text: str = "", turns: tuple[object, ...] = ()) -> None:
         super().__init__(message)
         self.text = text
+        self.turns = turns
 
 
 class LimitReached(MultiLLMChatError):

@@ -13,6 +13,7 @@ from tests.http.test_parity import placeless as without_keys
 from tests.servers import serving, streamed, whole
 
 from multi_llm_chat.agent.providers import LLMProvider, create_provider
+from multi_llm_chat.errors import AuthError, ProviderError
 from multi_llm_chat.events import (
     RunFinished,
     RunPaused,
@@ -22,13 +23,13 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.history.values import Text, ToolResult
-from multi_llm_chat.runs.agent_run import AgentRun, SyncAgentRun
+from multi_llm_chat.runs.agent_run import AgenticLoopResult, AgentRun, SyncAgentRun
 from multi_llm_chat.runs.execute_with_tools import (
     execute_with_tools,
     execute_with_tools_stream,
     execute_with_tools_sync,
 )
-from multi_llm_chat.testing.simulator import Call, ErrorInStream, Gate, Say, Simulator
+from multi_llm_chat.testing.simulator import Call, ErrorInStream, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import ToolRegistry
 
 DIALECTS = ["openai", "openai-chat", "anthropic", "gemini"]
@@ -36,7 +37,7 @@ ASKED = [{"role": "user", "content": "What is the weather in Paris?"}]
 
 
 @contextmanager
-def simulated(provider: str, *replies: Say) -> Generator[tuple[LLMProvider, Simulator]]:
+def simulated(provider: str, *replies: Say | Status) -> Generator[tuple[LLMProvider, Simulator]]:
     with (
         Simulator(list(replies)) as simulator,
         create_provider(provider, api_key="key", base_url=simulator.base_url(provider)) as asked,
@@ -180,11 +181,35 @@ def test_sync_and_async_runs_tell_the_same(provider: str, registry: ToolRegistry
 
 def test_a_failure_in_the_middle_keeps_what_was_said(registry: ToolRegistry):
     broken = Say("It is sun", faults=[ErrorInStream()])
-    with simulated("anthropic", Say(calls=[weather()]), broken, *[broken] * 5) as (asked, _):
-        result = execute_with_tools_sync(asked, ASKED, registry)
-    assert result.stop_reason == "error"
-    assert result.error is not None
+    with (
+        simulated("anthropic", Say(calls=[weather()]), broken, *[broken] * 5) as (asked, _),
+        pytest.raises(ProviderError) as caught,
+    ):
+        execute_with_tools_sync(asked, ASKED, registry)
+    result = caught.value.result
+    assert (result.stop_reason, result.error) == ("error", caught.value)
     assert [turn.role for turn in result.history_delta][:2] == ["claude", "tool"]
+
+
+def test_a_failed_run_raises_and_a_streamed_one_when_asked(registry: ToolRegistry):
+    """A wrong key never looks like an empty answer."""
+
+    async def run(asked: LLMProvider) -> AgenticLoopResult:
+        with pytest.raises(AuthError):
+            await execute_with_tools(asked, ASKED, registry)
+        *_, last = [each async for each in execute_with_tools_stream(asked, ASKED, registry)]
+        assert isinstance(last, AgenticLoopResult)
+        await asked.aclose()
+        return last
+
+    with simulated("anthropic", Say("Sunny."), *[Status(401)] * 3) as (asked, _):
+        answered = execute_with_tools_sync(asked, ASKED, registry)
+        assert answered.raise_for_error() is answered
+        with pytest.raises(AuthError):
+            execute_with_tools_sync(asked, ASKED, registry)
+        result = asyncio.run(run(asked))
+    with pytest.raises(AuthError):
+        result.raise_for_error()
 
 
 def test_step_mode_lets_results_be_edited_and_tools_be_run_again(registry: ToolRegistry):

@@ -400,6 +400,7 @@ class Agent(Generic[Output]):
                 stream.results.append(self._result(total, tuple(notes), name))
             except OutputError as error:
                 if not tries_left:
+                    error.turns = tuple(total.turns)
                     raise
                 complaint = _complaint(error)
                 if service is None:

@@ -59,6 +59,13 @@ class AgenticLoopResult(Struct, frozen=True):
     usage: Usage
     compressions: tuple[CompressionNote, ...] = ()
 
+    def raise_for_error(self) -> "AgenticLoopResult":
+        """Raise the error of a run that failed, with this result as its ``result``; else return the result."""
+        if self.error is not None:
+            self.error.result = self
+            raise self.error
+        return self
+
 
 def chunk_of(event: Event) -> JsonObject | None:
     """The event as a plain dict ``{"type": …}``; None for events that have no such form."""

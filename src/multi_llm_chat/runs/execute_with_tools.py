@@ -53,6 +53,8 @@ async def execute_with_tools_stream(
 ) -> AsyncGenerator[JsonObject | AgenticLoopResult]:
     """Yield texts, calls and results as plain dicts while they arrive, then the ``AgenticLoopResult``.
 
+    A failed run ends with a result, too: call its ``raise_for_error()``.
+
     Args:
         provider: The provider that answers.
         history: The conversation so far, in any form that ``render`` reads; not changed. A string is a message.
@@ -90,7 +92,11 @@ async def execute_with_tools(
     limits: LoopLimits | None = None,
     **settings: Unpack[RunSettings],
 ) -> AgenticLoopResult:
-    """Run a model with tools to its answer; the arguments are those of ``execute_with_tools_stream``."""
+    """Run a model with tools to its answer; the arguments are those of ``execute_with_tools_stream``.
+
+    Raises:
+        ProviderError: The run failed; ``error.result`` has what it did before.
+    """
     run = AgentRun(
         provider,
         history,
@@ -100,7 +106,7 @@ async def execute_with_tools(
         in_step=False,
         **settings,
     )
-    return await run.finish()
+    return (await run.finish()).raise_for_error()
 
 
 def execute_with_tools_sync(
@@ -126,4 +132,4 @@ def execute_with_tools_sync(
     )
     for _ in run:
         pass
-    return run.result
+    return run.result.raise_for_error()
