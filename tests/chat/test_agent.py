@@ -21,7 +21,7 @@ from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.chat.agent import RunContext
 from multi_llm_chat.errors import AuthError, LimitReached, OutputError, ProviderError, UsageError
 from multi_llm_chat.events import TextDelta
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ModelRequest
 from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.testing.simulator import Call, Gate, RecordedRequest, Say, Simulator, Status
@@ -141,6 +141,7 @@ def test_an_answer_that_never_fits_raises():
         with pytest.raises(OutputError) as raised:
             agent.run_sync("The largest city of Japan?")
         assert raised.value.text == "no json"
+        assert [turn.role for turn in raised.value.turns if isinstance(turn, Turn)] == ["claude", "user"] * 2 + ["claude"]  # fmt: skip
         assert len(simulator.requests) == 3
 
 
@@ -373,6 +374,31 @@ def test_headers_and_options_reach_the_request():
         agent.run_sync("Hi")
     assert simulator.requests[0].headers["x-team"] == "blue"
     assert simulator.requests[0].body["max_tokens"] == 7
+
+
+def test_settings_reach_every_speaker_of_one_service():
+    with Simulator([Say("Hi")] * 3) as simulator:
+        models: dict[str, Any] = {"anna": "claude", "bert": "claude:claude-haiku-4-5", "carl": ["anthropic"]}  # fmt: skip
+        settings: dict[str, Any] = {"api_key": "k", "base_url": simulator.base_url("anthropic"), "headers": {"x-team": "blue"}, "options": {"max_tokens": 7}}  # fmt: skip
+        with Agent(models, **settings) as agent:
+            assert set(agent.run_sync("Hi").answers) == {"anna", "bert", "carl"}
+    assert [request.headers["x-team"] for request in simulator.requests] == ["blue"] * 3
+    assert [request.body["max_tokens"] for request in simulator.requests] == [7] * 3
+
+
+@pytest.mark.parametrize("setting", ["api_key", "base_url"])
+@pytest.mark.parametrize("models", [["claude", "gemini"], {"a": "claude", "b": "gemini"}, {"a": ["claude", "gemini"]}])  # fmt: skip
+def test_a_key_or_an_address_does_not_go_to_several_services(models: Any, setting: str):
+    given: dict[str, Any] = {setting: "https://example.com"}
+    with pytest.raises(UsageError, match=f"{setting} would go to all"):
+        Agent(models, **given)
+
+
+def test_settings_of_a_provider_object_are_refused_by_name():
+    several: list[Any] = [[create_provider("claude")], {"a": create_provider("claude")}]
+    for models in several:
+        with pytest.raises(UsageError, match="Give headers to the provider itself"):
+            Agent(models, headers={"x": "y"})
 
 
 MISTAKES: list[tuple[dict[str, Any], str]] = [

@@ -231,21 +231,47 @@ Models: TypeAlias = Model | Sequence[Model] | Mapping[str, Model | Sequence[str]
 
 def model_speakers(model: Models, settings: ProviderSettings) -> dict[str, LLMProvider]:
     """The providers of an agent, by the names under which they speak."""
+    several = model.values() if isinstance(model, Mapping) else [model]
+    members = [each for one in several for each in _members(one)]
+    _check_settings(members, settings)
     if isinstance(model, Mapping):
-        return {name: as_provider(each, name) for name, each in model.items()}
-    if isinstance(model, str) or not isinstance(model, Sequence):
-        provider = _model_provider(model, settings)
-    else:
-        provider = FallbackProvider([_model_provider(each, settings) for each in model])
+        return {name: _model_provider(each, name, settings) for name, each in model.items()}
+    provider = _model_provider(model, None, settings)
     return {provider.speaker: provider}
 
 
-def _model_provider(model: Model, settings: ProviderSettings) -> LLMProvider:
-    if not isinstance(model, str):
-        given = [name for name, value in settings.items() if value is not None]
-        if given:
-            raise UsageError(
-                f"Give {', '.join(given)} to the provider itself: create_provider(…, {given[0]}=…)"
-            )
-        return as_provider(model, "agent")
-    return create_provider(model, **settings)
+def _members(model: Model | Sequence[Model]) -> Sequence[Model]:
+    return model if isinstance(model, Sequence) and not isinstance(model, str) else (model,)
+
+
+def _check_settings(members: Sequence[Model], settings: ProviderSettings) -> None:
+    """A setting reaches every member or is refused; a key and an address go to one service only."""
+    given = [name for name, value in settings.items() if value is not None]
+    objects = [each for each in members if not isinstance(each, str)]
+    if given and objects:
+        raise UsageError(
+            f"Give {', '.join(given)} to the provider itself: create_provider(…, {given[0]}=…)"
+        )
+    of_one = [name for name in given if name in ("api_key", "base_url")]
+    if of_one and len({_service(each) for each in members if isinstance(each, str)}) > 1:
+        raise UsageError(
+            f"These models have several providers, and {' and '.join(of_one)} would go to all: "
+            f"use create_provider(…, {of_one[0]}=…) for each"
+        )
+
+
+def _service(model: str) -> str:
+    known = model.partition(":")[0]
+    return provider_row(known).name if is_known(known) else model
+
+
+def _model_provider(
+    model: Model | Sequence[Model], name: str | None, settings: ProviderSettings
+) -> LLMProvider:
+    if isinstance(model, str):
+        own: ProviderSettings = settings if name is None else {**settings, "speaker": name}
+        return create_provider(model, **own)
+    members = _members(model)
+    if members is not model:
+        return as_provider(model, name or "agent")
+    return FallbackProvider([_model_provider(each, name, settings) for each in members])
