@@ -6,6 +6,7 @@ import gzip
 import shutil
 import ssl
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ from multi_llm_chat.http._connection_pool import ConnectionPool
 from multi_llm_chat.http.async_transport import AsyncTransport
 from multi_llm_chat.http.sync_transport import SyncTransport
 from multi_llm_chat.protocol.exchange import HttpRequest
+from multi_llm_chat.testing.simulator import Say, Simulator
 
 
 @dataclass(frozen=True)
@@ -630,3 +632,29 @@ def test_what_arrives_while_a_reader_rests_is_read_at_once() -> None:
 
     with asyncio.Runner() as runner:
         runner.run(asyncio.wait_for(run(), PATIENCE / 2))
+
+
+PROGRAM = """
+import asyncio, sys, threading
+from multi_llm_chat import Agent, create_provider
+
+agent = Agent("claude", api_key="k", base_url=sys.argv[1])
+print(agent.run_sync("Hi").text)
+provider = create_provider("claude", api_key="k", base_url=sys.argv[1])
+print(asyncio.run(provider.acomplete("Hi")).text)
+loop = asyncio.new_event_loop()  # never closed
+print(loop.run_until_complete(provider.acomplete("Hi")).text)
+"""
+
+
+def test_a_program_that_closes_nothing_ends_quietly():
+    with Simulator([Say("Hello.")] * 3) as simulator:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, simulator.base_url("anthropic")],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert (done.stdout, done.returncode) == ("Hello.\n" * 3, 0)
+    assert "Unclosed" not in done.stderr

@@ -12,8 +12,10 @@ Rules:
 """
 
 import asyncio
+import atexit
 import contextlib
 import ssl
+import weakref
 import zlib
 from collections.abc import AsyncGenerator, Iterator
 from io import BytesIO
@@ -100,6 +102,16 @@ class _Connections:
         with contextlib.suppress(StopIteration):
             self.session.close().send(None)
 
+    def finish(self) -> None:
+        """Close them and wait for it: at the end of the program, while their loop may still run in its thread."""
+        if self._loop.is_running():
+            closing = asyncio.run_coroutine_threadsafe(self.close(), self._loop)
+            with contextlib.suppress(Exception):  # the sockets end with the program in any case
+                closing.result(_AT_EXIT)
+        else:
+            with contextlib.suppress(Exception, StopIteration):
+                self.session.close().send(None)
+
     def _close_soon(self) -> None:
         task = asyncio.ensure_future(self.close())
         _CLOSING.add(task)
@@ -107,6 +119,18 @@ class _Connections:
 
 
 _CLOSING: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly
+
+#: Seconds that the end of the program waits for the connections of one loop.
+_AT_EXIT = 1.0
+
+#: Transports that a program has not closed; without this aiohttp complains about each at the end.
+_OPEN: "weakref.WeakSet[AsyncTransport]" = weakref.WeakSet()
+
+
+@atexit.register
+def _close_open() -> None:
+    for transport in tuple(_OPEN):
+        transport.finish()
 
 
 class AsyncTransport:
@@ -116,6 +140,7 @@ class AsyncTransport:
         self._settings = settings
         self._connections: dict[asyncio.AbstractEventLoop, _Connections] = {}
         self._closed = False
+        _OPEN.add(self)
 
     def __repr__(self) -> str:
         return f"AsyncTransport({self._settings!r})"
@@ -162,6 +187,13 @@ class AsyncTransport:
         all_connections, self._connections = self._connections, {}
         for connections in all_connections.values():
             connections.abandon()
+
+    def finish(self) -> None:
+        """Close all connections at the end of the program."""
+        self._closed = True
+        all_connections, self._connections = self._connections, {}
+        for connections in all_connections.values():
+            connections.finish()
 
     async def aclose(self) -> None:
         """Close all connections; replies that are being read end with ``ConnectionFailed``."""
