@@ -39,8 +39,16 @@ def test_the_path_belongs_behind_the_base_url(provider: str, stream: bool, path:
 
 def test_a_provider_is_known_by_its_speaker_too():
     assert render([HI], "claude").provider == "anthropic"
-    with pytest.raises(UsageError, match="Unknown provider 'nobody'; known are: anthropic, azure"):
-        render([HI], "nobody")
+    with pytest.raises(UsageError, match="Unknown provider 'smoke'; known are: anthropic, azure"):
+        render([HI], "smoke")
+    with pytest.raises(UsageError, match=r"Unknown provider 'Cluade' \(did you mean 'claude'\?\)"):
+        render([HI], "Cluade")
+
+
+@pytest.mark.parametrize("value", [5, None, object(), 1.5])
+def test_what_is_no_history_is_named_by_its_type(value: Any):
+    with pytest.raises(UsageError, match=rf"actual type: {type(value).__name__}"):
+        render(value, "openai")
 
 
 @pytest.mark.parametrize("provider", sorted(ROWS))

@@ -54,7 +54,9 @@ _PLAIN_ROLES = ("user", "assistant", "chatgpt", "claude", "gemini", "model")
 def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
     """Read serialised turns (or ``Turn`` values); every call in the result has an id."""
     # A list or tuple, as a rule; to ask whether it is a mapping costs more than to read a turn.
-    if not isinstance(turns, (list, tuple)) and isinstance(turns, (str, bytes, Mapping)):
+    if not isinstance(turns, (list, tuple)) and (
+        isinstance(turns, (str, bytes, Mapping)) or not hasattr(turns, "__iter__")
+    ):
         found = type(cast(object, turns)).__name__
         raise UsageError(f"A history is a list of turns (actual type: {found}).")
     read = [

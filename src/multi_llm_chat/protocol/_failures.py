@@ -253,7 +253,9 @@ def _wording(
     said = words_of(fault)
     number = f" ({status})" if status else ""
     sentences = [f"{provider or 'The provider'} {what}{number}"]
-    sentences[0] += f": {said}" if said else "."
+    sentences[0] += f": {said}" if said else ""
+    if not sentences[0].endswith((".", "!", "?", "…", "。")):
+        sentences[0] += "."
     if advice:
         sentences.append(advice)
     return " ".join(sentences)

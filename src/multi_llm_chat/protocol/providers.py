@@ -4,6 +4,7 @@ A server that speaks a known dialect is a row here and nothing else. The ids in 
 of the rule catalogue that the value next to them obeys.
 """
 
+import difflib
 import re
 from collections.abc import Mapping
 from typing import Literal
@@ -561,7 +562,12 @@ def provider_row(name: object) -> ProviderRow:
     row = _find(name)
     if row is None:
         value = getattr(name, "value", name)
-        raise UsageError(f"Unknown provider {value!r}; known are: {', '.join(sorted(ROWS))}")
+        names = {*ROWS, *_ALIASES}
+        similar = difflib.get_close_matches(str(value).lower(), sorted(names), n=1)
+        advice = f" (did you mean {similar[0]!r}?)" if similar else ""
+        raise UsageError(
+            f"Unknown provider {value!r}{advice}; known are: {', '.join(sorted(names))}"
+        )
     return row
 
 
