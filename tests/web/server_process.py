@@ -104,11 +104,13 @@ def run_server(
     shows_components: bool = False,
     prepare: Callable[[Hub], object] = lambda _hub: None,
     simulator: Mapping[str, Any] | None = None,
+    keep_alive: int = 5,
     **limits: Any,
 ) -> Generator[RunningServer]:
     """Run a server in a thread; its files are below the folder.
 
-    ``prepare`` is called before it serves, ``simulator`` are settings of the simulator, ``limits`` further options.
+    ``prepare`` is called before it serves, ``simulator`` are settings of the simulator, ``keep_alive`` the seconds that
+    a connection may be silent between two requests, ``limits`` further options.
     """
     folders = Folders(folder / "config", folder / "data", folder / "state")
     folders.config.mkdir(parents=True, exist_ok=True)
@@ -135,6 +137,7 @@ def run_server(
             port=listening.getsockname()[1], shows_components=shows_components, **limits
         )
         server = make_server(hub, access, options)
+        server.config.timeout_keep_alive = keep_alive
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
         thread.start()
         try:

@@ -66,7 +66,10 @@ def test_a_head_that_does_not_come_closes_the_connection(tmp_path: Path, sent: b
 
 
 def test_a_second_head_has_the_same_limit(tmp_path: Path):
-    with run_server(tmp_path, head_seconds=0.2) as server, connections(server, 1) as (slow,):
+    with (
+        run_server(tmp_path, head_seconds=0.2, keep_alive=3600) as server,
+        connections(server, 1) as (slow,),
+    ):
         host = server.url.removeprefix("http://").encode()
         slow.sendall(b"GET /healthz HTTP/1.1\r\nHost: %s\r\n\r\nGET /heal" % host)
         received = b""

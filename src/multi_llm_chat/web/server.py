@@ -285,6 +285,13 @@ class BoundedProtocol(H11Protocol):
         elif self._head is None and not self.transport.is_closing():
             self._wait_for_head()
 
+    def on_response_complete(self) -> None:
+        """Go to the next request; a part of its head may be there already, and has the same time limit."""
+        super().on_response_complete()
+        is_free = not self.is_answering and not self.transport.is_closing()
+        if self._head is None and is_free and self.conn.trailing_data[0]:
+            self._wait_for_head()
+
     def _wait_for_head(self) -> None:
         self._head = self.loop.call_later(self._head_seconds, self._close_slow)
 
