@@ -9,7 +9,17 @@ def send(page: Page, text: str) -> None:
     page.locator("#text").press("Enter")
 
 
-def answers(page: Page) -> list[str]:
-    """The finished answers, once none is being given."""
+def expect_answers(page: Page, *texts: str) -> None:
+    """Wait until these are the answers and none is being given.
+
+    A page that is not busy may not have begun yet: only the texts show that it is done.
+    """
+    bodies = page.locator(".answer .body")
+    expect(bodies).to_have_text(list(texts))
+    expect_idle(page)
+    expect(bodies).to_have_text(list(texts))
+
+
+def expect_idle(page: Page) -> None:
+    """Wait until no answer is being given; a message that was just sent may not have begun one."""
     expect(page.locator("body")).to_have_attribute("data-busy", "false")
-    return page.locator(".answer .body").all_inner_texts()

@@ -6,15 +6,15 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from tests.web.conftest import Visitor
-from tests.web.page_actions import answers, send
+from tests.web.page_actions import expect_answers, expect_idle, send
 from tests.web.server_process import RunningServer
 
 from multi_llm_chat.testing.simulator import Gate, Say
 
 
-def chosen(page: Page) -> list[str]:
-    """The speakers that are addressed."""
-    return page.locator(".people .chip[aria-pressed=true]").all_inner_texts()
+def expect_chosen(page: Page, *names: str) -> None:
+    """Wait until these are the speakers that are addressed."""
+    expect(page.locator(".people .chip[aria-pressed=true]")).to_have_text(list(names))
 
 
 def test_a_plain_message_goes_to_the_addressees_that_the_chat_remembers(
@@ -22,31 +22,31 @@ def test_a_plain_message_goes_to_the_addressees_that_the_chat_remembers(
 ):
     visitor = new_visitor()
     page = visitor.open("/")
-    assert chosen(page) == ["gemini"]
+    expect_chosen(page, "gemini")
     page.get_by_role("button", name="claude", exact=True).click()
     server.add_replies("gemini", Say("Hello."), Say("Again."))
     server.add_replies("claude", Say("Good day."), Say("Once more."))
     send(page, "hello")
     expect(page.locator(".answer:not(.live)")).to_have_count(2)
-    assert answers(page) == ["Hello.", "Good day."]
+    expect_answers(page, "Hello.", "Good day.")
     other = visitor.open(page.url.removeprefix(server.url))
-    assert chosen(other) == ["gemini", "claude"]
+    expect_chosen(other, "gemini", "claude")
     send(other, "hello again")
     expect(other.locator(".answer:not(.live)")).to_have_count(4)
-    assert answers(other)[2:] == ["Again.", "Once more."]
+    expect_answers(other, "Hello.", "Good day.", "Again.", "Once more.")
     # A new chat begins with the addressees of the last one.
-    assert chosen(visitor.open("/")) == ["gemini", "claude"]
+    expect_chosen(visitor.open("/"), "gemini", "claude")
 
 
 def test_a_mention_sets_the_chips_and_at_least_one_stays(server: RunningServer, page: Page):
     page.locator("#text").press_sequentially("@chatgpt ")
-    assert chosen(page) == ["chatgpt"]
+    expect_chosen(page, "chatgpt")
     expect(page.locator("#text")).to_have_attribute("placeholder", "Ask chatgpt…")
     page.locator(".chip", has_text="chatgpt").click()
     expect(page.locator("#notices")).to_contain_text("At least one speaker")
-    assert chosen(page) == ["chatgpt"]
+    expect_chosen(page, "chatgpt")
     page.locator("#text").fill("@all hi")
-    assert chosen(page) == ["gemini", "chatgpt", "claude"]
+    expect_chosen(page, "gemini", "chatgpt", "claude")
 
 
 def test_a_memo_is_saved_without_an_answer(server: RunningServer, page: Page):
@@ -54,9 +54,9 @@ def test_a_memo_is_saved_without_an_answer(server: RunningServer, page: Page):
     page.get_by_role("menuitemcheckbox", name="Memo").click()
     send(page, "remember the milk")
     expect(page.locator(".message .badge")).to_have_text("memo")
-    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    expect_idle(page)
     # It was for one message.
-    assert chosen(page) == ["gemini"]
+    expect_chosen(page, "gemini")
     expect(page.locator(".chip.memo")).to_be_hidden()
     assert len(server.simulator.requests) == 0
 
@@ -193,7 +193,7 @@ def test_settings_changed_during_an_answer_apply_to_the_next_message(
     page.locator("#composer").wait_for()
     page.locator("body[data-ready]").wait_for()
     gate.open()
-    assert answers(page) == ["One two three four."]
+    expect_answers(page, "One two three four.")
     # A chat that remembers no addressees begins with the default speaker.
     page.locator(".entry.current").hover()
     page.locator(".entry.current").get_by_role("button").click()
@@ -215,7 +215,7 @@ def test_a_message_sent_during_an_answer_waits(server: RunningServer, page: Page
     expect(page.locator(".message")).to_have_count(1)
     gate.open()
     expect(page.locator(".answer .body").last).to_have_text("Two.")
-    assert answers(page) == ["One.", "Two."]
+    expect_answers(page, "One.", "Two.")
     expect(page.locator(".queued")).to_have_count(0)
 
 

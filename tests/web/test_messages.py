@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import Visitor
-from tests.web.page_actions import answers, send
+from tests.web.page_actions import expect_answers, expect_idle, send
 from tests.web.server_process import RunningServer
 
 from multi_llm_chat.testing.simulator import Gate, Say, Status
@@ -25,10 +25,10 @@ def test_a_message_is_deleted_with_its_answers_and_comes_back(
     page.locator(".message").nth(1).get_by_role("button", name="Delete with its answers").click()
     for each in (page, other):
         expect(each.locator(".answer")).to_have_count(2)
-    assert answers(page) == ["One.", "Three."]
+    expect_answers(page, "One.", "Three.")
     page.get_by_role("button", name="Undo").click()
     expect(page.locator(".answer")).to_have_count(3)
-    assert answers(other) == ["One.", "Two.", "Three."]
+    expect_answers(other, "One.", "Two.", "Three.")
     page.locator(".message").nth(2).hover()
     page.locator(".message").nth(2).get_by_role("button", name="Delete with its answers").click()
     expect(page.locator(".answer")).to_have_count(2)
@@ -46,7 +46,7 @@ def test_one_answer_is_deleted_and_the_others_stay(server: RunningServer, page: 
     page.get_by_role("button", name="More: gemini").click()
     page.get_by_role("menuitem", name="Delete this answer").click()
     expect(page.locator(".answer")).to_have_count(1)
-    assert answers(page) == ["From claude."]
+    expect_answers(page, "From claude.")
     send(page, "@claude and now?")
     expect(page.locator(".answer:not(.live)")).to_have_count(2)
     assert "From gemini." not in str(server.simulator.requests[-1].body)
@@ -131,7 +131,7 @@ def test_a_wait_for_the_provider_counts_down_and_can_be_stopped(server: RunningS
     page.reload()  # a page that is opened later shows it too
     expect(wait).to_have_text(re.compile(r"tries again in \d+ s"))
     page.get_by_role("button", name="Stop claude").click()
-    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    expect_idle(page)
 
 
 def test_the_note_of_a_wait_goes_when_the_answer_comes(server: RunningServer, page: Page):
