@@ -434,7 +434,7 @@ def test_a_tool_with_too_large_a_schema_is_left_out(manner: str, name: str) -> N
 
 
 #: Behaviours in groups, each beside one good server.
-GROUPS = [list(hostile_mcp_server.BEHAVIOURS)[start::6] for start in range(6)]
+GROUPS = [list(hostile_mcp_server.BEHAVIOURS)[start::3] for start in range(3)]
 
 
 @pytest.mark.parametrize("behaviours", GROUPS, ids=lambda group: "-".join(group)[:60])

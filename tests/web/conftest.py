@@ -118,6 +118,7 @@ class Visitor:
             self.errors.append(message.text)
 
     def open(self, path: str | None = None) -> Page:
+        """Open a page in front of the others: the browser draws a page behind it once a second (``bring_to_front``)."""
         page = self._context.new_page()
         page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.errors.append(str(error)))

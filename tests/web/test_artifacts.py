@@ -172,24 +172,27 @@ def reported(error: str) -> bool:
     return any(word in error for word in words)
 
 
-@pytest.mark.parametrize("at", range(0, len(PAYLOADS), 8))
+@pytest.mark.parametrize("half", range(2))
 def test_payloads_in_an_artifact_change_nothing_on_the_page(
-    server: RunningServer, new_visitor: Callable[..., Visitor], at: int
+    server: RunningServer, new_visitor: Callable[..., Visitor], half: int
 ):
     visitor = new_visitor()
     page = visitor.open("/")
-    code = "<title>&lt;img src=x onerror=1&gt; Payload</title>" + "\n".join(PAYLOADS[at : at + 8]) + "x" * SHORTEST  # fmt: skip
-    server.add_replies("claude", Say(answer_with(code)))
-    send(page, "@claude go")
-    page.locator(".artifact button").click()
-    expect(page.locator("#pane-title")).to_contain_text("Payload")
-    page.get_by_role("button", name="Source").click()
     harmful = ":is(#pane header, #pane-source, .artifact) :is(script, iframe, img, object, [style], [onerror])"  # fmt: skip
-    page.frames[-1].wait_for_load_state()
-    assert page.locator(harmful).count() == 0
-    assert page.evaluate("window.hacked") is None
-    assert all(reported(error) for error in visitor.errors), visitor.errors
-    visitor.errors.clear()
+    for at in range(8 * half, len(PAYLOADS), 16):
+        name = f"Payload {at}"
+        code = f"<title>&lt;img src=x onerror=1&gt; {name}</title>" + "\n".join(PAYLOADS[at : at + 8]) + "x" * SHORTEST  # fmt: skip
+        server.add_replies("claude", Say(answer_with(code)))
+        send(page, "@claude go")
+        page.locator(".artifact", has_text=name).get_by_role("button").click()
+        expect(page.locator("#pane-title")).to_contain_text(name)
+        page.get_by_role("button", name="Source").click()
+        expect(page.locator("#pane-source")).to_contain_text(name)
+        page.frames[-1].wait_for_load_state()
+        assert page.locator(harmful).count() == 0
+        assert page.evaluate("window.hacked") is None
+        assert all(reported(error) for error in visitor.errors), visitor.errors
+        visitor.errors.clear()
 
 
 def test_the_document_has_a_policy_of_its_own_and_opens_in_its_frame_only(server: RunningServer):

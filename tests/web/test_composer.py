@@ -233,6 +233,7 @@ def test_a_waiting_message_is_edited_withdrawn_and_sent_now(
     expect(page.locator(".queued")).to_have_count(2)
     other = visitor.open(page.url.removeprefix(server.url))
     expect(other.locator(".queued")).to_have_count(2)
+    page.bring_to_front()
     page.locator(".queued").nth(0).get_by_role("button", name="Withdraw").click()
     expect(other.locator(".queued .words")).to_have_text(["@gemini third"])
     expect(page.locator(".queued")).to_have_count(1)

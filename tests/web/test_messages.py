@@ -21,6 +21,7 @@ def test_a_message_is_deleted_with_its_answers_and_comes_back(
         send(page, f"@gemini {text}")
         expect(page.locator(".answer:not(.live)")).to_have_count(number)
     other = visitor.open(page.url.removeprefix(server.url))
+    page.bring_to_front()
     page.locator(".message").nth(1).hover()
     page.locator(".message").nth(1).get_by_role("button", name="Delete with its answers").click()
     for each in (page, other):

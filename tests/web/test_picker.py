@@ -129,6 +129,7 @@ def test_a_chat_has_instructions_and_parameters_of_its_own(
     page.reload()
     expect(page.locator("#parameters-set")).to_have_text("Instructions · Low · T 0.3 · ≤ 2,000")
     expect(visitor.open("/").locator("#parameters-set")).to_have_text("")
+    page.bring_to_front()
     page.get_by_role("button", name="Instructions and parameters").click()
     page.locator("[name=system_prompt]").fill("")
     page.get_by_role("radio", name="Default").check()

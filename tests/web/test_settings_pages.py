@@ -275,14 +275,14 @@ def test_another_browser_is_signed_out(server: RunningServer, new_visitor: Calla
 PAGES = ("general", "appearance", "models", "personas?new", "tools", "data", "account")
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_nothing_is_wider_than_a_phone(
-    server: RunningServer, new_visitor: Callable[..., Visitor], path: str
-):
-    page = new_visitor().open(f"/settings/{path}")
+def test_nothing_is_wider_than_a_phone(server: RunningServer, new_visitor: Callable[..., Visitor]):
+    page = new_visitor().open()
     page.set_viewport_size({"width": 360, "height": 780})
-    widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
-    assert widths[0] <= widths[1]
+    for path in PAGES:
+        page.goto(f"{server.url}/settings/{path}")
+        page.locator("body[data-ready]").wait_for()
+        widths = page.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        assert widths[0] <= widths[1], path
 
 
 ADMIN_ACTIONS = (

@@ -19,7 +19,7 @@ from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFin
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.hub import MOST_OPEN, Hub
+from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
 from multi_llm_chat.web.templating import HtmlRenderer, Translations
 from multi_llm_chat.web.views import PageAnswer, ToolSegment
@@ -400,10 +400,13 @@ def test_a_council_is_offered_asked_and_shown_as_a_table(tmp_path: Path):
     assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it comes either
 
 
-def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(server: RunningServer):
+def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(
+    server: RunningServer, monkeypatch: pytest.MonkeyPatch
+):
     """A page has no reader between its loading and its stream; others that are opened meanwhile do not close it."""
+    monkeypatch.setattr("multi_llm_chat.web.hub.MOST_OPEN", 5)
     with server.signed_in_client() as visitor:
-        pages = [new_conversation(visitor) for _ in range(MOST_OPEN + 20)]
+        pages = [new_conversation(visitor) for _ in range(25)]
         server.add_replies("claude", Say("Done."))
         identifier, position = pages[0]
         visitor.post(f"/c/{identifier}/messages", data={"text": "@claude go"})
