@@ -13,6 +13,7 @@ import pydantic
 import pytest
 from msgspec import Struct
 from msgspec.structs import replace
+from tests.tools.conftest import everyday
 
 from multi_llm_chat import Agent, AgentResult, ToolRegistry, create_provider
 from multi_llm_chat.agent.limits import LoopLimits
@@ -27,8 +28,6 @@ from multi_llm_chat.runs.hooks import RunHooks
 from multi_llm_chat.testing.simulator import Call, Gate, RecordedRequest, Say, Simulator, Status
 from multi_llm_chat.tools import Allow, ApprovalRequest, Decision
 from multi_llm_chat.tools.tool import ToolContext
-
-EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 
 
 @dataclass
@@ -209,7 +208,7 @@ def test_an_agent_is_a_tool_of_another():
 def test_registries_servers_and_functions_are_mixed():
     registry = ToolRegistry()
     registry.tool(get_weather)
-    server = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)], "name": "daily"}
+    server = everyday(name="daily")
 
     def shout(text: str) -> str:
         """In capitals."""
@@ -470,7 +469,7 @@ agent.close()
 
 
 def test_runs_that_begin_together_wait_for_the_same_servers():
-    server = {"command": sys.executable, "args": [str(EVERYDAY)], "name": "daily", "trusted": True}
+    server = everyday(name="daily")
 
     def answer(request: RecordedRequest) -> Say:
         last = str(request.body["messages"][-1])

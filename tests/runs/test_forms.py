@@ -1,8 +1,8 @@
 """A tool server that asks the user in the middle of a call: the run reports the form, with the call it belongs to."""
 
 import asyncio
-import sys
-from pathlib import Path
+
+from tests.tools.conftest import everyday
 
 from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.chat.chat_service import ChatService
@@ -15,7 +15,6 @@ from multi_llm_chat.tools.mcp._server_requests import Answers, Callbacks, holdin
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 from multi_llm_chat.tools.tool import FORM_OBSERVER, ToolContext
 
-EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 PATIENCE = 60.0
 
 
@@ -26,17 +25,11 @@ def test_a_run_reports_the_form_of_its_tool_server():
         asked.append(question)
         return ElicitationAnswer("accept", {"colour": "red"})
 
-    entry = {
-        "command": sys.executable,
-        "trusted": True,
-        "args": [str(EVERYDAY)],
-        "startupTimeout": PATIENCE,
-    }
     registry = ToolRegistry(timeout=PATIENCE)
     replies = [Say(calls=[Call("paint", {})]), Say("It is red.")]
     with (
         Simulator(replies) as simulator,
-        McpServers({"mcpServers": {"e": entry}}, registry, elicit=elicit, patience=PATIENCE),
+        McpServers({"mcpServers": {"e": everyday()}}, registry, elicit=elicit, patience=PATIENCE),
         create_provider("openai", api_key="k", base_url=simulator.base_url("openai")) as provider,
         ChatService([provider], tools=registry) as service,
     ):

@@ -1,11 +1,15 @@
 """Servers for the tests, started for real."""
 
+import atexit
 import queue
+import shutil
 import socket
 import subprocess
 import sys
 from collections.abc import Callable, Generator
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any
 
 import pytest
@@ -98,12 +102,35 @@ class Scene:
         return [tool.name for tool in self.registry.definitions()]
 
 
-def everyday(*arguments: str, **settings: Any) -> dict[str, Any]:
+@cache
+def forking() -> str:
+    """The address of the process that forks everyday servers; it ends with this one."""
+    folder = mkdtemp(prefix="everyday-")
+    address = f"{folder}/socket"
+    process = subprocess.Popen(
+        [sys.executable, str(SERVERS / "forked.py"), "serve", address],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+
+    def end() -> None:
+        process.communicate()
+        shutil.rmtree(folder)
+
+    atexit.register(end)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    return address
+
+
+def everyday(**settings: Any) -> dict[str, Any]:
     """The entry of the well-behaved server."""
-    script = str(SERVERS / "everyday.py")
+    script = [str(SERVERS / "everyday.py")]
+    if sys.platform == "linux":
+        script = ["-I", "-S", str(SERVERS / "forked.py"), "start", forking()]
     entry = {
         "command": sys.executable,
-        "args": [script, *arguments],
+        "args": script,
         "startupTimeout": PATIENCE,
         "trusted": True,
     }

@@ -443,7 +443,7 @@ def test_whatever_servers_do_every_call_ends_and_the_good_one_answers(
 ) -> None:
     registry = ToolRegistry(timeout=3.0)
     entries = {name: acting(name, startupTimeout=6.0) for name in behaviours}
-    entries["neighbour"] = acting("good")
+    entries["neighbour"] = acting("good", timeout=PATIENCE)
 
     async def run() -> dict[str, ToolResult]:
         async with McpServers({"mcpServers": entries}, registry, backoff=(), patience=PATIENCE):

@@ -3,7 +3,6 @@
 import json
 import re
 import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.runs.worker_processes import new_engine
 from tests.store.conftest import postgres, postgres_server
+from tests.tools.conftest import everyday
 from tests.web.conftest import Visitor
 from tests.web.page_actions import send
 from tests.web.server_process import (
@@ -27,7 +27,6 @@ from multi_llm_chat.web.hub import Hub
 
 __all__ = ["postgres", "postgres_server"]
 
-EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 pytestmark = pytest.mark.judge  # each starts servers and a browser
 
 WORDS = " ".join(f"word{number}" for number in range(120))
@@ -116,7 +115,7 @@ def test_an_approval_of_a_resumed_run_waits_for_an_open_page(browser: Browser, t
 
 def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_path: Path):
     script = [Say(calls=[Call("erase", {"path": "/old"})]), Say("It is gone.")]
-    entry = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)]}
+    entry = everyday()
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
         write_config(tmp_path, simulator)
         servers = json.dumps({"mcpServers": {"daily": entry}})
@@ -195,7 +194,7 @@ ERASING = [Say(calls=[Call("erase", {"path": "/old"})])]
 
 def offer_erasing(folder: Path) -> None:
     """Configure a tool server with a tool that needs approval."""
-    entry = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)]}
+    entry = everyday()
     (folder / "config").mkdir(parents=True, exist_ok=True)
     servers = json.dumps({"mcpServers": {"daily": entry}})
     (folder / "config" / "mcp.json").write_text(servers, encoding="utf-8")

@@ -2,16 +2,13 @@
 
 import json
 import re
-import sys
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Page, expect
+from tests.tools.conftest import everyday
 from tests.web.server_process import RunningServer
 
 from multi_llm_chat.testing.simulator import Call, Say
-
-EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 
 
 def paste(page: Page, text: str) -> None:
@@ -22,7 +19,7 @@ def paste(page: Page, text: str) -> None:
 
 
 def test_a_pasted_server_is_started_saved_and_shows_its_form(server: RunningServer, page: Page):
-    entry = {"command": sys.executable, "trusted": True, "args": [str(EVERYDAY)]}
+    entry = everyday()
     paste(page, json.dumps({"mcpServers": {"daily": entry}}))
     expect(page.locator("#tools .server", has_text="daily")).to_contain_text("paint")
     kept = json.loads(server.hub.workspace.folders.servers_file.read_text(encoding="utf-8"))

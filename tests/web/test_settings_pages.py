@@ -1,13 +1,13 @@
 """The settings as pages: keys, speakers, personas, groups, servers and rules, in a real browser."""
 
 import json
-import sys
 from collections.abc import Callable, Generator
 from pathlib import Path
 
 import httpx2
 import pytest
 from playwright.sync_api import Page, expect
+from tests.tools.conftest import everyday
 from tests.web.conftest import Visitor
 from tests.web.page_actions import send
 from tests.web.server_process import TEST_KEY, RunningServer, form_token, run_server
@@ -17,7 +17,6 @@ from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.web.access import Proxy
 
-EVERYDAY = Path(__file__).parents[1] / "tools" / "servers" / "everyday.py"
 CONFIG = '[personas.sceptic]\nspeaker = "claude"\nsystem_prompt = "Doubt."\n\n'
 
 
@@ -190,7 +189,7 @@ def press_and_wait(page: Page, name: str) -> None:
 def test_a_server_is_added_edited_tested_and_removed(
     server: RunningServer, new_visitor: Callable[..., Visitor]
 ):
-    entry = {"command": sys.executable, "args": [str(EVERYDAY)], "env": {"TOKEN": "a-secret-token"}}
+    entry = everyday(env={"TOKEN": "a-secret-token"})
     page = new_visitor().open("/settings/tools")
     page.locator("#server-json").fill(json.dumps({"mcpServers": {"daily": entry}}))
     page.get_by_role("button", name="Add and start").click()
