@@ -82,6 +82,12 @@ class Together(LoadScopeScheduling):
             del given[scope]
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers on two cores: for a third of the time a test waits for a process, a browser or a time limit."""
+    cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
+    return cores + cores // 2
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:
     """Who decides which worker runs what."""
     return Together(config, log)
