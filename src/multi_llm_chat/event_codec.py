@@ -2,7 +2,8 @@
 
 Rules:
 1. An event is an object whose ``type`` is its tag; its other keys are its fields. A journal row leaves out fields that
-   equal their default; a stream writes every field, except an empty ``run``, ``speaker`` or ``purpose``.
+   equal their default; a stream writes every field, except an empty ``run``, ``speaker`` or ``purpose`` and ``arguments`` that
+   no person changed.
 2. Turns, calls and results have the form they have in a history. Money is text, so that it stays exact.
 3. A journal row names a turn by its id and role: the turn itself is in the store.
 4. ``read_row`` returns None for a row of an unknown kind, and followers skip it: a journal may hold rows of a newer
@@ -85,8 +86,12 @@ _LEFT_OUT: Final = (*_IDENTITY, "purpose")
 
 
 def _named(values: JsonObject) -> JsonObject:
-    """The fields, without an empty run, speaker or purpose."""
-    return {name: value for name, value in values.items() if value or name not in _LEFT_OUT}
+    """The fields, without an empty run, speaker or purpose, and without arguments that are None."""
+    return {
+        name: value
+        for name, value in values.items()
+        if (value or name not in _LEFT_OUT) and not (value is None and name == "arguments")
+    }
 
 
 def _cost(cost: Decimal) -> JsonObject:

@@ -318,11 +318,12 @@ class ApprovalRequested(_Event, frozen=True):
 
 
 class ApprovalDecided(_Event, frozen=True):
-    """A person decided about a call, or nobody could be asked."""
+    """A person decided about a call; ``arguments`` run in place of those that the model wrote, if the person changed them."""
 
     call: ToolCall
     allowed: bool
     reason: str = ""
+    arguments: JsonObject | None = None
 
 
 class FormRequested(_Event, frozen=True):

@@ -91,6 +91,8 @@ def test_a_call_waits_until_somebody_who_looks_decides(store: Store):
         assert denied.is_error
         assert "not today" in denied.content
         assert (await decided(store, tools, Allow())).content == "erased /古い"
+        changed = await decided(store, tools, Allow(arguments={"path": "/新"}))
+        assert changed.content.endswith("erased /新")
         assert (await decided(store, tools, Allow("conversation"))).content == "erased /古い"
         assert (await tools.execute(ERASE)).content == "erased /古い"  # not asked again
         await no_question(store)
@@ -134,7 +136,10 @@ def test_tools_of_no_conversation_ask_nobody(store: Store):
     assert "there is no user to ask" in result.content
 
 
-@pytest.mark.parametrize("decision", [Allow(), Allow("conversation"), Deny(), Deny("no")])
+@pytest.mark.parametrize(
+    "decision",
+    [Allow(), Allow("conversation"), Allow("once", {"path": "/新"}), Deny(), Deny("no")],
+)
 def test_a_decision_is_read_as_it_was_written(decision: Decision):
     assert read_decision(write_decision(decision)) == decision
 

@@ -24,8 +24,9 @@ from multi_llm_chat.events import (
     TextDelta,
     TurnFinished,
 )
+from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
-from multi_llm_chat.store import open_store, path, read_events, runs, totals
+from multi_llm_chat.store import calls, open_store, path, read_events, runs, totals
 from multi_llm_chat.testing.simulator import Call, Disconnect, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
@@ -439,3 +440,36 @@ def test_what_a_person_is_asked_and_decides_is_part_of_the_run(
     assert all(event.run == info.id and event.speaker == "claude" for event in asked)
     kinds = [json.loads(text)["type"] for _, text in rows]
     assert kinds.index("approval_requested") < kinds.index("approval_decided")
+
+
+def test_changed_arguments_are_recorded_beside_the_call_that_the_model_wrote(read: Read) -> None:
+    edited = {"path": "b"}
+    tools = ToolRegistry(approve=lambda _request: Allow(arguments=edited))
+    ran: list[str] = []
+
+    @tools.tool(approval="ask")
+    def erase(path: str) -> str:
+        """Erase a file."""
+        ran.append(path)
+        return f"erased {path}"
+
+    says = [Say(calls=[Call("erase", {"path": "a"})]), "Done."]
+    with stage(tools=tools, claude=says) as scene:
+        events = read(scene.service.process_message("Erase it."))
+        (info,) = scene.service.answers()
+        rows = scene.service.store.run(read_events, info.id).events
+        (call,) = [each for each in scene.service.store.run(calls, info.id) if each.kind == "tool"]
+        (_, calling, results, _) = scene.service.turns
+        sent = json.dumps(scene.body("claude"))
+    assert ran == ["b"]
+    (decided,) = [event for event in events if isinstance(event, ApprovalDecided)]
+    assert (decided.allowed, decided.arguments) == (True, edited)
+    assert [
+        json.loads(text).get("arguments") for _, text in rows if "approval_decided" in text
+    ] == [edited]
+    assert (as_object(call.result) or {})["arguments"] == edited
+    assert isinstance(calling.parts[0], ToolCall)
+    assert calling.parts[0].arguments == {"path": "a"}
+    assert results.meta["arguments"] == {calling.parts[0].tool_call_id: edited}
+    assert "The user changed the arguments" in sent
+    assert "erased b" in sent

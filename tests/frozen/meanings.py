@@ -153,6 +153,7 @@ JOURNAL: Final[list[Event]] = [
     RunPaused((SUNNY, UNKNOWN)),
     ApprovalRequested(WEATHER, "weather", "Look at the sky.", interrupted=True),
     ApprovalDecided(WEATHER, allowed=False, reason="Not today."),
+    ApprovalDecided(WEATHER, allowed=True, arguments={"city": "大阪", "days": 3}),
     FormRequested(WEATHER, "weather", "Which station?", schema={"type": "object"}),
     NativeItem(SEARCHED),
     TurnFinished(Turn("claude", id=f"{RUN}.4"), COUNTED),

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import signal
 import sys
 import threading
@@ -26,7 +27,8 @@ from multi_llm_chat.chat.tool_scope import SomeTools
 from multi_llm_chat.cli.repl import DeferredApprovals
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.events import RunFinished
-from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.runs._replay import UNKNOWN
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.runs.recovery import resume_runs
@@ -35,7 +37,7 @@ from multi_llm_chat.testing.simulator import Call as Asked
 from multi_llm_chat.testing.simulator import Say
 from multi_llm_chat.tools import ToolContext, ToolRegistry
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
-from multi_llm_chat.tools.tool import Approval
+from multi_llm_chat.tools.tool import Approval, Resume
 
 pytestmark = pytest.mark.fault
 
@@ -224,6 +226,76 @@ def test_a_question_that_comes_while_nothing_is_shown_waits_for_the_users_next_l
     asking.join()
     assert not later
     assert (person.asked, decided.get()) == ([request], Allow())
+
+
+# Arguments that a person changed.
+
+EDITED = {"number": 41}
+
+
+def die_with_changed_arguments(scene: Scene, policy: Resume) -> None:
+    """Resume the run, allow its first tool with other arguments, and die in that tool."""
+    tools = ToolRegistry(approve=lambda _request: Allow(arguments=EDITED))
+
+    @tools.tool(resume=policy, approval="ask")
+    def look(number: int) -> str:
+        assert number == EDITED["number"]
+        os.kill(os.getpid(), signal.SIGKILL)
+        return ""
+
+    with open_store(scene.place) as store:
+        asyncio.run(driven(scene, store, only(store).id, tools, dead=only(store).owner))
+
+
+@pytest.mark.parametrize("policy", ["retry", "ask"])
+@pytest.mark.parametrize("approval", ["always", "ask"])
+def test_a_killed_call_runs_again_with_the_arguments_that_a_person_gave_it(
+    new_scene: NewScene, policy: Resume, approval: Approval
+):
+    scene, person = new_scene(), Person(Allow())
+    tools, ran = ToolRegistry(approve=person), list[int]()
+
+    @tools.tool(resume=policy, approval=approval)
+    def look(number: int) -> str:
+        ran.append(number)
+        return f"looked at {number}"
+
+    with open_store(scene.place) as store:
+        run_id = begun(store)
+        assert run_process(die_with_changed_arguments, scene, policy) == -signal.SIGKILL
+        goes_on(scene, store, tools)
+        first, _ = looks(store, run_id)
+        (_, calling, kept, *_) = store.run(path, "talk")
+    assert ran == [41, 1]
+    assert (as_object(first.result) or {})["arguments"] == EDITED
+    written = next(part for part in calling.parts if isinstance(part, ToolCall))
+    assert written.arguments == {"number": 0}
+    assert kept.meta["arguments"] == {written.tool_call_id: EDITED}
+    assert isinstance(kept.parts[0], ToolResult)
+    assert kept.parts[0].content.startswith("[The user changed the arguments")
+    assert kept.parts[0].content.endswith("looked at 41")
+    if person.asked and person.asked[0].call.tool_call_id == written.tool_call_id:
+        assert person.asked[0].call.arguments == EDITED
+        assert person.asked[0].written == {"number": 0}
+    assert bool(person.asked) == (policy == "ask" or approval == "ask")
+
+
+def test_a_call_with_changed_arguments_that_is_given_up_says_with_which_ones_it_ran(
+    new_scene: NewScene,
+):
+    scene = new_scene()
+    tools, keys = asking(Person(Deny("I do not know")))
+    with open_store(scene.place) as store:
+        begun(store)
+        assert run_process(die_with_changed_arguments, scene, "ask") == -signal.SIGKILL
+        goes_on(scene, store, tools)
+        (_, calling, kept, *_) = store.run(path, "talk")
+        content = results(store)[0].content
+    assert len(keys) == 1
+    assert content.endswith(UNKNOWN)
+    assert '{"number":41}' in content
+    assert list(kept.meta["arguments"].values()) == [EDITED]
+    assert calling.parts
 
 
 SERVER = Path(__file__).with_name("keyed_server.py")

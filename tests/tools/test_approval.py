@@ -2,15 +2,20 @@
 
 import asyncio
 import fnmatch
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies.schemas import values
 
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.errors import ToolError, UsageError
+from multi_llm_chat.history.json_values import clean_json
+from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.tools import Allow, ApprovalRequest, Deny, Tool, ToolContext, ToolRegistry
+from multi_llm_chat.tools.approval import LONGEST_EDIT, edit_text, read_edit, visible_text
 
 
 def saying(answer: Any) -> Callable[[ApprovalRequest], Any]:
@@ -52,7 +57,9 @@ def test_the_question_says_what_would_run() -> None:
         return Allow()
 
     assert execute(erase_with(approve), "c").content == "erased"
-    assert asked == [ApprovalRequest(ToolCall("erase", {}, "1"), "erase", "", "Erases.", "c", "r")]
+    schema: Any = {"type": "object", "properties": {}, "additionalProperties": False}
+    call = ToolCall("erase", {}, "1")
+    assert asked == [ApprovalRequest(call, "erase", "", "Erases.", "c", "r", schema=schema)]
 
 
 def test_a_denial_tells_the_model_why() -> None:
@@ -222,3 +229,139 @@ def test_the_rule_with_a_tools_exact_name_decides_before_patterns() -> None:
     registry.set_approval("delete_file", "always")
     registry.set_rules({"files/*": "ask"})
     assert registry.approval("read_file") == registry.approval("delete_file") == "ask"
+
+
+# Changed arguments.
+
+_JSON = st.dictionaries(
+    st.text(max_size=4),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | values,
+    max_size=4,
+).filter(lambda each: clean_json(each) is each)
+
+
+def noting(approve: Any, schema: dict[str, Any] | None = None) -> tuple[ToolRegistry, list[Any]]:
+    """A registry with a tool that is asked about, and the arguments with which it ran."""
+    ran: list[Any] = []
+
+    async def note(arguments: dict[str, Any], context: ToolContext[Any]) -> Any:
+        ran.append((arguments, context.call.arguments))
+        return "done"
+
+    registry = ToolRegistry(approve=approve)
+    registry.add(Tool("note", note, schema=schema or {"type": "object"}, approval="ask"))
+    return registry, ran
+
+
+@given(_JSON, _JSON)
+def test_what_runs_is_what_was_approved_and_the_model_reads_of_the_change(
+    written: dict[str, Any], edited: dict[str, Any]
+) -> None:
+    registry, ran = noting(saying(Allow(arguments=edited)))
+    result = registry.execute_sync(ToolCall("note", written, "1"))
+    (arguments, seen) = ran[0]
+    assert exactly(arguments) == exactly(seen) == exactly(edited)
+    assert not result.is_error
+    if exactly(written) == exactly(edited):
+        assert result.content == "done"
+    else:
+        note, _, rest = result.content.partition("\n\n")
+        assert note.startswith("[The user changed the arguments of this call before allowing it.")
+        assert rest == "done"
+
+
+def exactly(value: Any) -> str:
+    """The value as text: in Python, True and 1 are equal."""
+    return json.dumps(value, sort_keys=True)
+
+
+@given(_JSON, _JSON)
+def test_the_text_to_edit_is_read_as_it_was_written_and_hides_nothing(
+    arguments: dict[str, Any], other: dict[str, Any]
+) -> None:
+    text = edit_text(arguments)
+    assert visible_text(text) == text
+    request = ApprovalRequest(ToolCall("note", other, "1"), "note")
+    read = read_edit(request, text)
+    if exactly(arguments) == exactly(other):
+        assert read is None
+    else:
+        assert exactly(read) == exactly(arguments)
+
+
+_COUNT = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[1]",
+        "7",
+        '{"count": "many"}',
+        "{}",
+        '{"count": 1, "count": 2}',
+        '{"count": NaN}',
+        '{"count": 1e999}',
+        '{"count": 1, "more": "\\u0000"}',
+        "[" * 100_000,
+        '{"count": 1, "more": ' + "[" * 80 + "]" * 80 + "}",
+        " " * (LONGEST_EDIT + 1),
+    ],
+    ids=range(13),
+)
+def test_text_that_is_not_json_or_does_not_fit_is_refused(text: str) -> None:
+    request = ApprovalRequest(ToolCall("note", {"count": 1}, "1"), "note", schema=_COUNT)
+    with pytest.raises(UsageError) as refused:
+        read_edit(request, text)
+    assert len(str(refused.value)) < 3_000
+
+
+@pytest.mark.parametrize("edited", [{"count": "many"}, {}, {"count": float("nan")}, "text", [1]])
+def test_nothing_runs_with_changed_arguments_that_do_not_fit(edited: Any) -> None:
+    registry, ran = noting(saying(Allow(arguments=edited)), _COUNT)
+    result = registry.execute_sync(ToolCall("note", {"count": 1}, "1"))
+    assert ran == []
+    assert result.is_error
+    assert "the user changed its arguments" in result.content
+
+
+def test_changed_arguments_are_for_one_call_and_the_permission_for_the_conversation() -> None:
+    registry, ran = noting(saying(Allow("conversation", {"count": 2})), _COUNT)
+    call = ToolCall("note", {"count": 1}, "1")
+    for _ in range(2):
+        registry.execute_sync(call, conversation="talk")
+    assert [arguments for arguments, _ in ran] == [{"count": 2}, {"count": 1}]
+
+
+def test_who_repeats_an_interrupted_call_may_change_it() -> None:
+    registry, ran = noting(saying(Allow(arguments={"count": 2})), _COUNT)
+    call = ToolCall("note", {"count": 1}, "1")
+
+    async def repeat() -> ToolResult:
+        assert await registry.may_repeat(call, conversation="talk")
+        return await registry.execute(call, conversation="talk")
+
+    assert "changed the arguments" in asyncio.run(repeat()).content
+    assert [arguments for arguments, _ in ran] == [{"count": 2}]
+
+
+def test_the_note_stands_before_pictures_failures_and_json() -> None:
+    async def run(arguments: dict[str, Any], context: ToolContext[Any]) -> Any:
+        if arguments["as"] == "failure":
+            raise ToolError("no")
+        return {"picture": [Media("image/png", "QUJD")], "json": {"a": [1]}}[arguments["as"]]
+
+    def result(kind: str) -> ToolResult:
+        registry = ToolRegistry(approve=saying(Allow(arguments={"as": kind})))
+        registry.add(Tool("note", run, approval="ask"))
+        return registry.execute_sync(ToolCall("note", {}, "1"))
+
+    picture, plain, failure = result("picture"), result("json"), result("failure")
+    assert "changed the arguments" in picture.content[0]["content"]
+    assert picture.content[1]["type"] == "media"
+    assert plain.content.endswith('\n\n{"a":[1]}')
+    assert failure.is_error
+    assert failure.content.endswith("failed: no")
+    assert "changed the arguments" in failure.content

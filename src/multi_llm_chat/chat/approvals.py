@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from multi_llm_chat.chat.branch import new_id
 from multi_llm_chat.chat.tool_scope import in_scope
 from multi_llm_chat.errors import StoreError
+from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.runs.leases import RunHost
 from multi_llm_chat.store import Store
@@ -72,11 +73,15 @@ def read_request(question: Question) -> ApprovalRequest:
 
 def write_decision(decision: Decision) -> JsonObject:
     """The decision as the store keeps it."""
-    return {"deny": decision.reason} if isinstance(decision, Deny) else {"allow": decision.scope}
+    if isinstance(decision, Deny):
+        return {"deny": decision.reason}
+    edited = {} if decision.arguments is None else {"arguments": decision.arguments}
+    return {"allow": decision.scope, **edited}
 
 
 def read_decision(answer: JsonObject) -> Decision:
     """The decision that the store keeps."""
     if "allow" not in answer:
         return Deny(str(answer.get("deny", "")))
-    return Allow("conversation" if answer["allow"] == "conversation" else "once")
+    scope = "conversation" if answer["allow"] == "conversation" else "once"
+    return Allow(scope, as_object(answer.get("arguments")))

@@ -5,6 +5,7 @@ Rules:
 2. A round of tools is replayed as a whole when every call of it has a result. Otherwise the loop runs the round again,
    and the driver uses the recorded results for the calls that have one.
 3. A tool that was started and has no result was interrupted: its outcome is unknown.
+4. Arguments that a person gave a call in an earlier attempt are the call's arguments in the next one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,8 @@ from msgspec import Struct
 
 from multi_llm_chat.agent.effects import ModelAnswered, Outcome, ToolsRan
 from multi_llm_chat.events import Usage
-from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.history.json_values import as_object
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.store import RecordedCall, Transaction, calls, reading
 from multi_llm_chat.store.turn_rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run
@@ -31,8 +33,8 @@ _OVER: Final = frozenset({"done", "unknown"})
 class Replay(Struct, frozen=True):
     """What the journal of a run holds.
 
-    ``outcomes`` are sent to the loop in order. ``results`` and ``interrupted`` go by the numbers of calls, ``turns`` by
-    their ids. ``next_model`` is the number of the next request to the model, ``asks_model`` whether the run makes one.
+    ``outcomes`` are sent to the loop in order. ``results``, ``interrupted`` and ``edits`` (the arguments that a person
+    gave a call) go by the numbers of calls, ``turns`` by their ids. ``next_model`` is the number of the next request to the model, ``asks_model`` whether the run makes one.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -41,6 +43,7 @@ class Replay(Struct, frozen=True):
     interrupted: frozenset[int] = frozenset()
     next_model: int = 0
     asks_model: bool = True
+    edits: Mapping[int, JsonObject] = {}
 
 
 NOTHING: Final = Replay()
@@ -79,7 +82,8 @@ def _replay(journal: Sequence[RecordedCall], turns: Mapping[str, Turn]) -> Repla
             break
         outcomes.append(_ran([by_number[each] for each in numbers]))
         number += count + 1
-    return Replay(tuple(outcomes), turns, results, interrupted, number, asks_model)
+    edits = {call.number: edit for call in tools if (edit := _edit(call)) is not None}
+    return Replay(tuple(outcomes), turns, results, interrupted, number, asks_model, edits)
 
 
 def _answered(call: RecordedCall, turn: Turn) -> ModelAnswered:
@@ -91,6 +95,11 @@ def _answered(call: RecordedCall, turn: Turn) -> ModelAnswered:
 def _ran(rounds: Sequence[RecordedCall]) -> ToolsRan:
     elapsed = max(cast("dict[str, Any]", call.result)["elapsed"] for call in rounds)
     return ToolsRan(tuple(map(_result, rounds)), elapsed)
+
+
+def _edit(call: RecordedCall) -> JsonObject | None:
+    """The arguments that a person gave the call; the journal keeps them with its result, or in its place."""
+    return as_object((as_object(call.result) or {}).get("arguments"))
 
 
 def _result(call: RecordedCall) -> ToolResult:

@@ -18,6 +18,7 @@ Rules:
 import asyncio
 import time
 from collections.abc import Awaitable, Iterable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import msgspec
@@ -60,6 +61,7 @@ from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_
 from multi_llm_chat.runs.transcripts import Transcripts
 from multi_llm_chat.tools.approval import (
     APPROVAL_OBSERVER,
+    EDITED_CALL,
     ApprovalRequest,
     Decision,
     approval_event,
@@ -568,7 +570,8 @@ class RunDriver:
     async def _execute(self, call: ToolCall) -> ToolResult:
         """Run a call, unless the journal has its result or has marked its outcome as unknown."""
         journal, tools, conversation = self._journal, self.spec.tools, self.spec.conversation
-        APPROVAL_OBSERVER.set(self._observe_approval)  # in this call's own task, as all below
+        APPROVAL_OBSERVER.set(partial(self._observe_approval, call))  # in the call's own task
+        EDITED_CALL.set(None if journal is None else journal.edited(call))
         FORM_OBSERVER.set(lambda form: self._record([form]))
         if journal is not None:
             if journal.is_doubtful(call):
@@ -581,13 +584,17 @@ class RunDriver:
         with observed_tool(call) as ended:
             return ended(await tools.execute(call, conversation=conversation))
 
-    def _observe_approval(self, request: ApprovalRequest, decision: Decision | None) -> None:
-        """Emit that a person is asked about a call, and what was decided."""
-        self._record([approval_event(request, decision)])
+    async def _observe_approval(
+        self, call: ToolCall, request: ApprovalRequest, decision: Decision | None
+    ) -> None:
+        """Emit that a person is asked about a call, and what was decided; changed arguments are committed first."""
+        event, journal = approval_event(request, decision), self._journal
+        writes = [] if journal is None else journal.edit(call, event)
+        await self._commit_decision(writes)
+        (self._put if writes else self._record)([event])
 
     async def _commit_decision(self, writes: Sequence[Write]) -> None:
-        """Record the decision about a doubtful call, in the call's own task; ``cancel`` cancels it with the round."""
-        assert self._journal is not None
-        self._journal.pending.extend(writes)
-        if self._journal.pending:
+        """Record the decision about a call, in the call's own task; ``cancel`` cancels it with the round."""
+        if self._journal is not None and writes:
+            self._journal.pending.extend(writes)
             await self._write_pending(self._journal)

@@ -8,7 +8,7 @@ Rules:
 3. A call is recorded before it is made: the first request to the model with the run itself, tools with the turn that
    calls them, each further request with the tools' turn that leads to it.
 4. A tool that was interrupted runs again, gets the result "outcome unknown", or waits for a person's decision: its
-   ``resume`` policy says which.
+   ``resume`` policy says which. It keeps the arguments that a person gave it.
 5. Methods return ``Write`` values; ``commit`` makes them, in order, one transaction each. A write that the store
    refuses stays in ``pending``.
 6. A journal is used by one task of one event loop; a lock keeps concurrent commits in order.
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from multi_llm_chat.events import (
+    ApprovalDecided,
     ErrorRecord,
     Event,
     Finish,
@@ -38,7 +39,7 @@ from multi_llm_chat.events import (
     TurnFinished,
     Usage,
 )
-from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.prices import Cost, cost_of
 from multi_llm_chat.runs._replay import NOTHING, UNKNOWN, Replay
 from multi_llm_chat.runs.leases import Lease, RunHost
@@ -47,6 +48,7 @@ from multi_llm_chat.runs.records import (
     NumberedRows,
     Place,
     Write,
+    record_edit,
     record_end,
     record_outcome,
     record_turn,
@@ -57,6 +59,7 @@ from multi_llm_chat.store.records import RunStatus
 from multi_llm_chat.store.runs import SentRow
 from multi_llm_chat.store.turn_rows import write_part_row
 from multi_llm_chat.tools.threads import in_loop
+from multi_llm_chat.tools.tool_output import note_edit
 from multi_llm_chat.tools.tool_runner import resume_policy
 
 if TYPE_CHECKING:
@@ -108,6 +111,9 @@ class Journal:
         self._took: dict[str, float] = {}
         self._doubtful: set[int] = set()
         self._given_up: set[int] = set()
+        #: The arguments that a person gave calls: by the calls' numbers, and those of this round by the calls' ids.
+        self._edits = dict(replay.edits)
+        self._edited: dict[str, JsonObject] = {}
         self._after = spec.base
         self._finish: FinishReason = "stop"
         self._is_half = False
@@ -218,7 +224,9 @@ class Journal:
         is_known = self.answer(event.call) is None
         if is_known:
             self._took[event.call.tool_call_id] = round(event.seconds, 3)
-        result = {"result": write_part_row(event.result).body, "elapsed": self.seconds}
+        result: JsonObject = {"result": write_part_row(event.result).body, "elapsed": self.seconds}
+        if number in self._edits:
+            result["arguments"] = self._edits[number]
         outcome = CallOutcome(number, "done" if is_known else "unknown", result)
         rows = self.lease.bind(event)
         return [self._with_rows(record_outcome, (self.fence, outcome, rows), rows)]
@@ -253,8 +261,25 @@ class Journal:
         number = self._numbers[id(call)]
         found = self.replay.results.get(number)
         if found is None and number in self._given_up:
-            return ToolResult(call.name, UNKNOWN, call.tool_call_id, is_error=True, synthetic=True)
+            found = ToolResult(call.name, UNKNOWN, call.tool_call_id, is_error=True, synthetic=True)
+            found = note_edit(found, self._edits[number]) if number in self._edits else found
         return found
+
+    def edited(self, call: ToolCall) -> ToolCall | None:
+        """The call with the arguments that a person gave it; None if it has those that the model wrote."""
+        arguments = self._edits.get(self._numbers[id(call)])
+        return None if arguments is None else replace(call, arguments=arguments, raw_arguments=None)
+
+    def edit(self, call: ToolCall, event: Event) -> list[Write]:
+        """A person decided about a call: the write that comes before it runs with other arguments; none if it does not."""
+        number, arguments = self._numbers[id(call)], None
+        if isinstance(event, ApprovalDecided) and event.call.tool_call_id == call.tool_call_id:
+            arguments = event.arguments
+        if arguments is None:
+            return []
+        self._edits[number] = self._edited[call.tool_call_id] = arguments
+        rows = self.lease.bind(event)
+        return [self._with_rows(record_edit, (self.fence, number, arguments, rows), rows)]
 
     def is_doubtful(self, call: ToolCall) -> bool:
         """Whether the call was interrupted and a person decides whether it runs again."""
@@ -275,6 +300,8 @@ class Journal:
         number = self._next_tool
         self._next_tool += 1
         self._numbers[id(call)] = number
+        if number in self._edits:
+            self._edited[call.tool_call_id] = self._edits[number]
         if number in self.replay.results:
             return None
         if number in self.replay.interrupted:
@@ -301,6 +328,8 @@ class Journal:
             meta["partial"] = True
         if event.turn.role == "tool" and self._took:
             meta["seconds"], self._took = self._took, {}
+        if event.turn.role == "tool" and self._edited:
+            meta["arguments"], self._edited = self._edited, {}
         suffix = "" if event.turn.role != "tool" else ".tools"
         # A partial turn has an id of its own, so that the whole turn of a later attempt does not clash with it.
         self._is_half = self._is_half or not event.is_whole

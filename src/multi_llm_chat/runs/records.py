@@ -30,7 +30,7 @@ from multi_llm_chat.store import (
     record_spending,
     take_run,
 )
-from multi_llm_chat.store.journal import write_events
+from multi_llm_chat.store.journal import edit_call, write_events
 from multi_llm_chat.store.records import CallState, RunStatus
 from multi_llm_chat.store.runs import SentRow, save_sent
 from multi_llm_chat.store.turns import follows
@@ -107,6 +107,14 @@ def record_outcome(
 ) -> None:
     """Record the result of a tool."""
     end_call(transaction, fence, outcome.number, outcome.state, result=outcome.result)
+    write_events(transaction, fence, rows)
+
+
+def record_edit(
+    transaction: Transaction, fence: Fence, number: int, arguments: JsonObject, rows: NumberedRows
+) -> None:
+    """Record that a person allowed a call with other arguments."""
+    edit_call(transaction, fence, number, arguments)
     write_events(transaction, fence, rows)
 
 

@@ -229,6 +229,15 @@ def end_call(
     transaction.rows("UPDATE runs SET attempts = 0 WHERE id = ? AND attempts > 0", fence.run_id)
 
 
+def edit_call(transaction: Transaction, fence: Fence, number: int, arguments: JsonObject) -> None:
+    """Record the arguments that a person gave a call that has started, in the place of its result."""
+    guard(transaction, fence)
+    transaction.rows(
+        "UPDATE calls SET result = ? WHERE run_id = ? AND number = ? AND state = 'started'",
+        write_json({"arguments": arguments}), fence.run_id, number,
+    )  # fmt: skip
+
+
 @reading
 def calls(transaction: Transaction, run_id: str) -> tuple[RecordedCall, ...]:
     """The calls of a run, in order."""

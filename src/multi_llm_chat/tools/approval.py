@@ -8,19 +8,26 @@ Rules:
 4. Who allows an interrupted call to be made again is not asked a second time whether it may run.
 5. A refusal says to the model who refused and why, so that it does not try the same again.
 6. What is approved is what runs: a card or a terminal shows all of its arguments, through ``visible_text``.
+7. A person may change the arguments of the call: ``Allow(arguments=…)``. They fit the tool's schema or nothing runs, they are for
+   this one call, and they are observed (a run records them) before the tool starts. The model reads that they were changed.
 """
 
 import inspect
+import json
 import logging
 import re
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
-from typing import Final, Literal, TypeAlias, cast
+from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
-from msgspec import Struct
+from msgspec import Struct, field
+from msgspec.structs import replace
 
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import ApprovalDecided, ApprovalRequested, Event
-from multi_llm_chat.history.values import ToolCall
+from multi_llm_chat.history.json_values import as_object, clean_json
+from multi_llm_chat.history.values import JsonObject, ToolCall
+from multi_llm_chat.tools.schema_validation import SchemaCheck
 from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, NotRun
 
@@ -47,9 +54,13 @@ def visible_text(text: str) -> str:
 
 
 class Allow(Struct, frozen=True):
-    """Run it: this once, or from now on in this conversation."""
+    """Run it: this once, or from now on in this conversation.
+
+    ``arguments`` run in place of those of the call, this once; None runs the call as it is.
+    """
 
     scope: Literal["once", "conversation"] = "once"
+    arguments: JsonObject | None = None
 
 
 class Deny(Struct, frozen=True):
@@ -65,6 +76,8 @@ class ApprovalRequest(Struct, frozen=True):
     """What the user is asked: ``call`` with the name the model used, ``tool`` and ``source`` its own.
 
     ``interrupted`` means that the call was begun before, and may have done its work: is it to be made again?
+    ``schema`` is that of the arguments. ``written`` are the arguments that the model wrote, if ``call`` has others because a
+    person changed them in an earlier attempt.
     """
 
     call: ToolCall
@@ -74,6 +87,8 @@ class ApprovalRequest(Struct, frozen=True):
     conversation: str | None = None
     request_id: str | None = None
     interrupted: bool = False
+    schema: JsonObject = field(default_factory=dict)
+    written: JsonObject | None = None
 
 
 #: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.
@@ -82,10 +97,15 @@ ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], Decision | Awaitable[D
 #: The callback of the agent whose run this is, for registries that have none of their own.
 AGENT_APPROVAL: ContextVar[ApprovalCallback | None] = ContextVar("AGENT_APPROVAL", default=None)
 
-#: Observes what is asked and decided about the calls of a run: the request, then the request with its decision.
-APPROVAL_OBSERVER: ContextVar[Callable[[ApprovalRequest, Decision | None], None] | None] = (
-    ContextVar("APPROVAL_OBSERVER", default=None)
+#: Observes what is asked and decided about the calls of a run: the request, then the request with its decision. The tool runs
+#: after that.
+ApprovalObserver: TypeAlias = Callable[[ApprovalRequest, Decision | None], Awaitable[None]]
+APPROVAL_OBSERVER: ContextVar[ApprovalObserver | None] = ContextVar(
+    "APPROVAL_OBSERVER", default=None
 )
+
+#: The call that is being made here, with the arguments that a person gave it in an earlier attempt.
+EDITED_CALL: ContextVar[ToolCall | None] = ContextVar("EDITED_CALL", default=None)
 
 
 class Approvals:
@@ -94,24 +114,24 @@ class Approvals:
     def __init__(self, callback: ApprovalCallback | None = None) -> None:
         self.callback = callback
         self._allowed: set[tuple[str, str]] = set()
-        self._repeated: set[tuple[str | None, str]] = set()
+        self._repeated: dict[tuple[str | None, str], JsonObject] = {}
 
-    async def require(self, policy: Approval, request: ApprovalRequest) -> None:
-        """Return when the call may run.
+    async def require(self, policy: Approval, request: ApprovalRequest) -> JsonObject:
+        """Return the arguments to run, when the call may run.
 
         Raises:
             NotRun: It may not; the text is for the model.
         """
-        name = request.call.name
-        call = (request.conversation, request.call.tool_call_id)
-        is_allowed = call in self._repeated or (request.conversation, name) in self._allowed
-        self._repeated.discard(call)  # it was for this one time
-        if policy == "always":
-            return
+        call, name = request.call, request.call.name
+        # The permission to repeat a call was for this one time.
+        repeated = self._repeated.pop((request.conversation, call.tool_call_id), None)
         if policy == "never":
             raise NotRun(f"The tool {name!r} is not allowed to run here. Do without it.")
-        if not is_allowed:
-            await self._decide(request)
+        if repeated is not None:
+            return repeated
+        if policy == "always" or (request.conversation, name) in self._allowed:
+            return call.arguments
+        return await self._decide(request)
 
     async def require_again(self, request: ApprovalRequest) -> None:
         """Return when the call, which was interrupted, may be made again.
@@ -119,8 +139,8 @@ class Approvals:
         Raises:
             NotRun: It may not, or no user can be asked.
         """
-        await self._decide(request)
-        self._repeated.add((request.conversation, request.call.tool_call_id))
+        arguments = await self._decide(request)
+        self._repeated[request.conversation, request.call.tool_call_id] = arguments
 
     def forget(self, conversation: str | None = None) -> None:
         """Take back what was allowed in this conversation, or in all."""
@@ -134,7 +154,7 @@ class Approvals:
         """Take back what was allowed for this tool: it is no longer the one that was allowed."""
         self._allowed = {allowed for allowed in self._allowed if allowed[1] != name}
 
-    async def _decide(self, request: ApprovalRequest) -> None:
+    async def _decide(self, request: ApprovalRequest) -> JsonObject:
         name = request.call.name
         decision = await self._ask(request)
         if isinstance(decision, Deny):
@@ -142,6 +162,7 @@ class Approvals:
             raise NotRun(f"The user denied this call of {name!r}{reason}")
         if decision.scope == "conversation" and request.conversation is not None:
             self._allowed.add((request.conversation, name))
+        return request.call.arguments if decision.arguments is None else decision.arguments
 
     async def _ask(self, request: ApprovalRequest) -> Decision:
         callback = self.callback or AGENT_APPROVAL.get()
@@ -152,7 +173,7 @@ class Approvals:
                 "it was not run."
             )
         observe = APPROVAL_OBSERVER.get() or _nothing
-        observe(request, None)
+        await observe(request, None)
         try:
             decision = await _call(callback, request)
         except Exception as error:
@@ -163,11 +184,13 @@ class Approvals:
         if not isinstance(decision, Allow | Deny):
             _LOGGER.warning("the approval callback gave %s, not Allow or Deny", type(decision))
             raise NotRun(f"The tool {name!r} was not run: there was no clear approval.")
-        observe(request, decision)
+        if isinstance(decision, Allow) and decision.arguments is not None:
+            decision = _checked(request, decision)
+        await observe(request, decision)
         return decision
 
 
-def _nothing(_request: ApprovalRequest, _decision: Decision | None) -> None:
+async def _nothing(_request: ApprovalRequest, _decision: Decision | None) -> None:
     """Observe nothing."""
 
 
@@ -183,5 +206,80 @@ def approval_event(request: ApprovalRequest, decision: Decision | None) -> Event
     call = request.call
     if decision is None:
         return ApprovalRequested(call, request.source, request.description, request.interrupted)
-    reason = decision.reason if isinstance(decision, Deny) else ""
-    return ApprovalDecided(call, isinstance(decision, Allow), reason)
+    if isinstance(decision, Deny):
+        return ApprovalDecided(call, allowed=False, reason=decision.reason)
+    unchanged = None if request.written is None else call.arguments
+    edited = unchanged if decision.arguments is None else decision.arguments
+    return ApprovalDecided(call, allowed=True, arguments=edited)
+
+
+# Changed arguments.
+
+#: Characters of arguments that a person may type.
+LONGEST_EDIT: Final = 1_000_000
+
+
+def edit_text(arguments: JsonObject, indent: int | None = 2) -> str:
+    """The arguments as JSON to edit; what shows nothing is escaped, so that the text is all there is."""
+    text = json.dumps(arguments, ensure_ascii=False, indent=indent)
+    if text.replace("\n", "").isprintable() and not _SHOWS_NOTHING.search(text):
+        return text
+    return "".join(
+        each
+        if each == "\n" or (each.isprintable() and not _SHOWS_NOTHING.match(each))
+        else json.dumps(each)[1:-1]
+        for each in text
+    )
+
+
+def read_edit(request: ApprovalRequest, text: str) -> JsonObject | None:
+    """The arguments that a person typed; None if they are those of the call.
+
+    Raises:
+        UsageError: They are not one JSON object that fits the tool's schema; nothing may run with them.
+    """
+    if len(text) > LONGEST_EDIT:
+        raise UsageError(f"The arguments are longer than {LONGEST_EDIT:,} characters.")
+    try:
+        value: object = json.loads(text, object_pairs_hook=_distinct, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"This is not JSON: {error}") from None
+    arguments = as_object(value)
+    if arguments is None:
+        raise UsageError("The arguments are one JSON object: { … }")
+    _require_fit(request, arguments)
+    return None if _same(arguments, request.call.arguments) else arguments
+
+
+def _checked(request: ApprovalRequest, decision: Allow) -> Decision:
+    """The decision with arguments that the tool accepts, without them if they are those of the call; else a denial."""
+    try:
+        _require_fit(request, decision.arguments)
+    except UsageError as error:
+        return Deny(f"the user changed its arguments, and the changed ones cannot be used. {error}")
+    same = _same(decision.arguments, request.call.arguments)
+    return replace(decision, arguments=None) if same else decision
+
+
+def _require_fit(request: ApprovalRequest, arguments: object) -> None:
+    if as_object(arguments) is None or clean_json(arguments) is not arguments:
+        raise UsageError("The arguments hold values that are not plain JSON, or are nested too deeply.")  # fmt: skip
+    complaints = SchemaCheck(request.schema).complaints(arguments)
+    if complaints:
+        raise UsageError("The arguments do not fit the schema of the tool:\n" + "\n".join(complaints))  # fmt: skip
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether they are the same JSON; in Python, 1, 1.0 and True are equal."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
+
+
+def _distinct(pairs: list[tuple[str, Any]]) -> JsonObject:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("two values have the same name")
+    return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")

@@ -25,13 +25,18 @@ from msgspec import Struct, structs
 
 from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.values import ToolCall, ToolResult
+from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.tools._execution import run_tool
 from multi_llm_chat.tools._signatures import function_tool
 from multi_llm_chat.tools._tool_names import Names, suggest
-from multi_llm_chat.tools.approval import ApprovalCallback, ApprovalRequest, Approvals
+from multi_llm_chat.tools.approval import (
+    EDITED_CALL,
+    ApprovalCallback,
+    ApprovalRequest,
+    Approvals,
+)
 from multi_llm_chat.tools.background_loop import submit, wait_for
 from multi_llm_chat.tools.schema_validation import SchemaCheck
 from multi_llm_chat.tools.tool import (
@@ -43,6 +48,7 @@ from multi_llm_chat.tools.tool import (
     ToolContext,
     ToolOutput,
 )
+from multi_llm_chat.tools.tool_output import note_edit
 from multi_llm_chat.tools.tool_runner import ToolRunner, is_runner
 
 #: Seconds a tool may take.
@@ -312,14 +318,11 @@ class ToolRegistry:
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
         """Ask the user whether a call that was interrupted is to be made again; no where no user can be asked."""
         try:
-            tool = self._admitted(call).tool
+            entry = self._admitted(call)
             if self.approval(call.name) == "never":
                 return False
-            await self.approvals.require_again(
-                ApprovalRequest(
-                    call, tool.name, tool.source, tool.description, conversation, interrupted=True
-                )
-            )
+            request = _request(call, entry, conversation)
+            await self.approvals.require_again(structs.replace(request, interrupted=True))
         except NotRun:
             return False
         return True
@@ -352,14 +355,17 @@ class ToolRegistry:
         )
         try:
             output = await self._answer(call, context)
+            result = ToolResult(call.name, output.content, call.tool_call_id, output.is_error)
         except NotRun as refusal:
-            return _in_its_place(call, str(refusal))
+            result = _in_its_place(call, str(refusal))
         except Exception:
             _LOGGER.exception("running the tool %r failed", call.name)
-            return _in_its_place(call, f"The tool {call.name!r} could not be run: internal error.")
+            text = f"The tool {call.name!r} could not be run: internal error."
+            result = _in_its_place(call, text)
         finally:
             context.close()
-        return ToolResult(call.name, output.content, call.tool_call_id, output.is_error)
+        is_edited = context.call is not call
+        return note_edit(result, context.call.arguments) if is_edited else result
 
     def submit(
         self,
@@ -414,18 +420,13 @@ class ToolRegistry:
         entry = self._admitted(call)
         entry.check.require(call.name, call.arguments)
         tool = entry.tool
-        request = ApprovalRequest(
-            call,
-            tool.name,
-            tool.source,
-            tool.description,
-            context.conversation,
-            context.request_id,
-        )
-        await self.approvals.require(self.approval(call.name), request)
+        request = _request(call, entry, context.conversation, context.request_id)
+        arguments = await self.approvals.require(self.approval(call.name), request)
+        if arguments is not call.arguments:
+            context.call = _with_arguments(call, arguments)
         timeout = self.timeout if tool.timeout is None else tool.timeout
         limit = self.max_output if tool.max_output is None else tool.max_output
-        return await run_tool(tool, call.arguments, context, timeout, limit)
+        return await run_tool(tool, arguments, context, timeout, limit)
 
     def _admitted(self, call: ToolCall) -> _Entry:
         entry = self._entries.get(call.name)
@@ -491,6 +492,29 @@ def _matches(name: str, patterns: Iterable[str]) -> bool:
 def _entry(name: str, tool: Tool) -> _Entry:
     schema = clean_schema(tool.schema)
     return _Entry(tool, ToolDefinition(name, tool.description, schema), SchemaCheck(schema))
+
+
+def _request(
+    call: ToolCall, entry: _Entry, conversation: str | None, request_id: str | None = None
+) -> ApprovalRequest:
+    """The question about a call, with the arguments that a person gave it in an earlier attempt."""
+    tool, edited, written = entry.tool, EDITED_CALL.get(), None
+    if edited is not None and edited.tool_call_id == call.tool_call_id:
+        call, written = _with_arguments(call, edited.arguments), call.arguments
+    return ApprovalRequest(
+        call,
+        tool.name,
+        tool.source,
+        tool.description,
+        conversation,
+        request_id,
+        schema=entry.definition.schema,
+        written=written,
+    )
+
+
+def _with_arguments(call: ToolCall, arguments: JsonObject) -> ToolCall:
+    return structs.replace(call, arguments=arguments, raw_arguments=None)
 
 
 def _in_its_place(call: ToolCall, text: str) -> ToolResult:

@@ -6,6 +6,7 @@ Rules:
 2. Text is at most ``limit`` characters, whatever the tool gave; beginning and end are kept, and a mark
    between them says how much is missing.
 3. Media that are too large are replaced by a line that says so.
+4. The result of a call whose arguments a person changed begins with a note that says with which ones it ran.
 """
 
 import base64
@@ -13,13 +14,17 @@ from collections.abc import Iterable
 from typing import Any, Final, cast
 
 import msgspec
+from msgspec.structs import replace
 
 from multi_llm_chat.history.json_values import clean_json, clean_text, compact_json
-from multi_llm_chat.history.values import Media, Text
+from multi_llm_chat.history.reader import split_result
+from multi_llm_chat.history.values import JsonObject, Media, Text, ToolResult
 from multi_llm_chat.history.writer import write_part
 
 #: Characters of base64 in one result: providers take about five megabytes a picture.
 MEDIA_LIMIT: Final = 20_000_000
+#: Characters of the arguments in the note about a change.
+_LONGEST_NOTE: Final = 4_000
 NOTHING: Final = "[the tool finished and returned nothing]"
 
 #: First bytes of what a model can look at.
@@ -44,6 +49,16 @@ def content_of(value: object, limit: int) -> Any:
     plain = _plain(value)
     text = compact_json(plain)
     return plain if len(text) <= limit else cut(text, limit)
+
+
+def note_edit(result: ToolResult, arguments: JsonObject) -> ToolResult:
+    """The result of a call that ran with other arguments than the model wrote, with a note for the model."""
+    ran = cut(compact_json(arguments), _LONGEST_NOTE)
+    note = f"[The user changed the arguments of this call before allowing it. It ran with: {ran}]"
+    text, media = split_result(result.content)
+    if media:
+        return replace(result, content=[write_part(Text(note)), *result.content])
+    return replace(result, content=f"{note}\n\n{text}")
 
 
 def cut(text: str, limit: int) -> str:

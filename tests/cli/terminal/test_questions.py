@@ -15,8 +15,11 @@ def ask(terminal: Terminal, number: int, *words: str) -> None:
 
 
 KEYS = {
-    "y": ("write_file is allowed once", "Allow(scope='once')"),
-    "A": ("write_file is allowed in this conversation", "Allow(scope='conversation')"),
+    "y": ("write_file is allowed once", "Allow(scope='once', arguments=None)"),
+    "A": (
+        "write_file is allowed in this conversation",
+        "Allow(scope='conversation', arguments=None)",
+    ),
     "n": ("write_file is denied", "Deny(reason='')"),
     "\x03": ("write_file is denied", "Deny(reason='')"),
     "\r\x1b": ("write_file is denied", "Deny(reason='')"),
