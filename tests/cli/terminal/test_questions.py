@@ -81,3 +81,29 @@ def test_an_address_is_shown_in_full_with_its_true_host():
             terminal.wait_for("It leads to shоp.example (xn--shp-ted.example)")
             terminal.send(key)
             terminal.wait_for(f"answer {number}: ElicitationAnswer(action='{action}'")
+
+
+def test_the_arguments_can_be_changed_and_are_shown_before_they_are_allowed():
+    with Terminal("asking", "approve", "approve", columns=100, rows=40) as terminal:
+        ask(terminal, 0, ASKED, "[e] edit")
+        terminal.send("e")
+        terminal.wait_for("Arguments: {", "in $EDITOR")
+        terminal.send('\x05\x15{"path": 7\r')
+        terminal.wait_for("This is not JSON")
+        terminal.send("}\r")
+        terminal.wait_for("path: 7", "[y] once")
+        terminal.send("e")
+        terminal.wait_for('Arguments: {"path": 7}')
+        terminal.send("\x03")
+        terminal.wait_until(lambda text: text.count(ASKED) == 3 and "[y] once" in text)
+        terminal.send("y")
+        terminal.wait_for(
+            "write_file is allowed once", "Allow(scope='once', arguments={'path': 7})"
+        )
+        ask(terminal, 1, ASKED, "path: 傘.txt", "[e] edit")
+        terminal.send("e")
+        terminal.wait_for('Arguments: {"path": "傘.txt"')
+        terminal.send("\r")  # unchanged
+        terminal.wait_until(lambda text: text.count(ASKED) == 5 and "[y] once" in text)
+        terminal.send("y")
+        terminal.wait_for("answer 1: Allow(scope='once', arguments=None)")

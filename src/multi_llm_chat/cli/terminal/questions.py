@@ -4,6 +4,7 @@ Rules:
 1. While one is asked, the answers stand still (``Board.suspended``); questions come one at a time.
 2. All of what will be done can be read before it is allowed: what is cut says so, and a key shows it.
 3. Ctrl-C, Ctrl-D and Escape mean no. The decision stays on the screen, in one line.
+   Changed arguments are shown as a whole before they are allowed; Ctrl-C and Ctrl-D keep those there were.
 
 Rules of forms, which are filled in field by field:
 4. A field takes only what its schema allows; what is wrong is shown while it is typed, and how many choices there are.
@@ -24,6 +25,7 @@ from urllib.parse import urlsplit
 
 import jsonschema_rs
 from msgspec import Struct
+from msgspec.structs import replace
 from prompt_toolkit.application import Application
 from prompt_toolkit.completion import WordCompleter
 from prompt_toolkit.document import Document
@@ -40,9 +42,18 @@ from prompt_toolkit.validation import ValidationError, Validator
 from multi_llm_chat.cli.messages import one_line, sanitize, tr
 from multi_llm_chat.cli.terminal.boards import Board
 from multi_llm_chat.cli.terminal.words import argument_lines
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny, visible_text
+from multi_llm_chat.tools.approval import (
+    Allow,
+    ApprovalRequest,
+    Decision,
+    Deny,
+    edit_text,
+    read_edit,
+    visible_text,
+)
 from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAnswer
 
 if sys.platform != "win32":
@@ -349,28 +360,64 @@ def _elicited(answer: ElicitationAnswer, source: str) -> str:
 
 
 def _approve(teletype: Teletype, request: ApprovalRequest) -> Decision:
-    name = one_line(request.tool)
-    lines = argument_lines(request.call)
-    teletype.show([("", ""), *_question_lines(request), *_indented(lines[:_MOST_LINES])])
-    options = {
-        "y": tr("once"),
-        "a": tr("in this conversation"),
-        "n": tr("no"),
-        "r": tr("no, because …"),
-    }
-    if request.conversation is None:
-        del options["a"]
-    hidden = len(lines) - _MOST_LINES
-    if hidden > 0:
-        options["v"] = tr("{count} more lines", count=f"{hidden:,}")
-    key = teletype.choose(options, back="n")
-    if key == "v":
-        teletype.show(_indented(lines[_MOST_LINES:]))
-        del options["v"]
+    edited, key = None, "e"
+    while key == "e":
+        call = request.call if edited is None else replace(request.call, arguments=edited)
+        lines = argument_lines(call)
+        teletype.show([("", ""), *_question_lines(request), *_indented(lines[:_MOST_LINES])])
+        options = {
+            "y": tr("once"),
+            "a": tr("in this conversation"),
+            "n": tr("no"),
+            "r": tr("no, because …"),
+            "e": tr("edit"),
+        }
+        if request.conversation is None:
+            del options["a"]
+        hidden = len(lines) - _MOST_LINES
+        if hidden > 0:
+            options["v"] = tr("{count} more lines", count=f"{hidden:,}")
         key = teletype.choose(options, back="n")
-    decision = _decided(teletype, key)
-    teletype.show([_outcome(decision, name), ("", "")])
+        if key == "v":
+            teletype.show(_indented(lines[_MOST_LINES:]))
+            del options["v"]
+            key = teletype.choose(options, back="n")
+        if key == "e":
+            edited = _edit(teletype, request, edited)
+    decision = _decided(teletype, key, edited)
+    teletype.show([_outcome(decision, one_line(request.tool)), ("", "")])
     return decision
+
+
+class _Edited(Validator):
+    def __init__(self, request: ApprovalRequest) -> None:
+        self._request = request
+
+    def validate(self, document: Document) -> None:
+        """Report why nothing may run with these arguments."""
+        try:
+            read_edit(self._request, document.text)
+        except UsageError as error:
+            raise ValidationError(len(document.text), one_line(str(error))) from None
+
+
+def _edit(
+    teletype: Teletype, request: ApprovalRequest, before: JsonObject | None
+) -> JsonObject | None:
+    """The arguments as the user changes them; None if they are those of the call."""
+    try:
+        text = teletype.session().prompt(
+            f"  {tr('Arguments')}: ",
+            default=edit_text(before or request.call.arguments, indent=None),
+            validator=_Edited(request),
+            validate_while_typing=False,
+            enable_open_in_editor=True,
+            tempfile_suffix=".json",
+            bottom_toolbar=tr("Enter: look at them, then decide · Ctrl-X Ctrl-E: in $EDITOR"),
+        )
+    except (KeyboardInterrupt, EOFError):
+        return before
+    return read_edit(request, text)
 
 
 def _question_lines(request: ApprovalRequest) -> list[Line]:
@@ -394,12 +441,12 @@ def _indented(lines: list[str]) -> list[Line]:
     return [("", f"  {line}") for line in lines]
 
 
-def _decided(teletype: Teletype, key: str) -> Decision:
+def _decided(teletype: Teletype, key: str, edited: JsonObject | None) -> Decision:
     match key:
         case "y":
-            return Allow("once")
+            return Allow("once", edited)
         case "a":
-            return Allow("conversation")
+            return Allow("conversation", edited)
         case "r":
             try:
                 return Deny(teletype.session().prompt(f"  {tr('Why not?')} ").strip())
