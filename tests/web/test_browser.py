@@ -170,6 +170,55 @@ def test_a_tool_runs_when_it_is_allowed(server: RunningServer, page: Page):
     assert asked == ["Paris"]
 
 
+def test_changed_arguments_run_and_the_card_shows_the_change(server: RunningServer, page: Page):
+    asked = offer_weather(server)
+    call = Call("get_weather", {"city": "Paris", "days": 3})
+    server.add_replies("gemini", Say("Let me see.", calls=[call]), Say("It is sunny."))
+    send(page, "@gemini weather?")
+    card = page.locator(".tool.waiting")
+    field = card.get_by_role("textbox", name="Arguments as JSON")
+    allow = card.get_by_role("button", name="Allow once")
+    card.get_by_role("button", name="Edit").click()
+    expect(field).to_be_focused()
+    expect(field).to_have_value('{\n  "city": "Paris",\n  "days": 3\n}')
+    expect(card.locator(".values")).to_be_hidden()
+    # What is not JSON, or does not fit the schema, is said in the card, and nothing runs.
+    for wrong, problem in (
+        ("{", "not JSON"),
+        ('{"city": 7}', "7 is not of type"),
+        ("[]", "object"),
+    ):
+        field.fill(wrong)
+        allow.click()
+        expect(card.locator(".problem")).to_contain_text(problem)
+        expect(field).to_have_attribute("aria-invalid", "true")
+        expect(field).to_be_focused()
+        expect(allow).to_be_enabled()
+    assert asked == []
+    # Closing the editor forgets the change.
+    card.get_by_role("button", name="Cancel").click()
+    expect(field).to_be_hidden()
+    expect(card.locator(".problem")).to_be_hidden()
+    expect(card.locator(".values > div").nth(0)).to_have_text("cityParis")
+    card.get_by_role("button", name="Edit").click()
+    field.fill('{"city": "Rome", "days": 5}')
+    allow.click()
+    for is_reloaded in (False, True):
+        if is_reloaded:
+            page.reload()
+        done = page.locator(".tool.done")
+        expect(done.locator("summary").first).to_contain_text("Changed by you")
+        done.locator("summary").first.click()
+        expect(done.locator(".changed del")).to_have_text(["Before: Paris", "Before: 3"])
+        expect(done.locator(".changed ins")).to_have_text(["After: Rome", "After: 5"])
+        expect(done.locator(".result pre")).to_have_text("sunny for 5 days")
+        assert "It is sunny." in answers(page)[0]
+    assert asked == ["Rome"]
+    sent = json.dumps(server.simulator.requests[-1].body)
+    assert "The user changed the arguments of this call" in sent
+    assert "Paris" in sent  # the call in the history is what the model wrote
+
+
 @pytest.mark.judge
 def test_a_tool_that_is_denied_does_not_run(server: RunningServer, page: Page):
     asked = offer_weather(server)

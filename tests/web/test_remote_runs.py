@@ -206,8 +206,11 @@ def test_an_approval_is_decided_in_the_page_of_another_server(
     offer_erasing(tmp_path)
     with run_server(tmp_path, config=place) as server, serve_process(tmp_path) as (_, link):
         server.add_replies(
-            "claude", *ERASING, Say("It is gone."), *ERASING, Say("It is still there.")
-        )
+            "claude",
+            *ERASING, Say("It is gone."),
+            *ERASING, Say("It is still there."),
+            *ERASING, Say("Another one is gone."),
+        )  # fmt: skip
         visitor = Visitor(server, browser)
         context: BrowserContext = browser.new_context()
         there = ready(context.new_page(), link)
@@ -227,6 +230,20 @@ def test_an_approval_is_decided_in_the_page_of_another_server(
             expect(page.locator(".answer .body").last).to_contain_text("It is still there.")
             expect(page.get_by_role("button", name="Deny")).to_have_count(0)
             expect(page.locator(".tool.failed")).to_have_count(1)
+        expect_idle(here, there)
+        # Arguments that are changed here run there.
+        send(there, "@claude another one")
+        card = here.locator(".tool.waiting")
+        card.get_by_role("button", name="Edit").click()
+        card.get_by_role("textbox", name="Arguments as JSON").fill('{"path": 7}')
+        card.get_by_role("button", name="Allow once").click()
+        expect(card.locator(".problem")).to_contain_text("7 is not of type")
+        card.get_by_role("textbox", name="Arguments as JSON").fill('{"path": "/older"}')
+        card.get_by_role("button", name="Allow once").click()
+        for page in (here, there):
+            expect(page.locator(".answer .body").last).to_contain_text("Another one is gone.")
+            expect(page.locator(".tool.done").last).to_contain_text("erased /older")
+            expect(page.locator(".tool.done").last.locator("del")).to_contain_text("/old")
         expect_idle(here, there)
         assert visitor.errors == []
         visitor.close()

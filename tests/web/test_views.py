@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from tests.strategies.schemas import values
 from tests.web.payloads import PAYLOADS
 
-from multi_llm_chat.events import NativeItem, ToolStarted
+from multi_llm_chat.events import ApprovalDecided, NativeItem, ToolFinished, ToolStarted
 from multi_llm_chat.history.values import (
     Extras,
     JsonObject,
@@ -21,10 +22,12 @@ from multi_llm_chat.history.values import (
     Part,
     Text,
     ToolCall,
+    ToolResult,
     Turn,
 )
 from multi_llm_chat.store import Placed
-from multi_llm_chat.tools.approval import ApprovalRequest
+from multi_llm_chat.tools.approval import ApprovalRequest, visible_text
+from multi_llm_chat.tools.tool_output import note_edit
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.exchange_groups import (
     EXCHANGES_PER_PAGE,
@@ -35,12 +38,14 @@ from multi_llm_chat.web.exchange_groups import (
 from multi_llm_chat.web.history_view import HistoryDetails, HistoryRenderer, in_order
 from multi_llm_chat.web.templating import HtmlRenderer, Translations
 from multi_llm_chat.web.views import (
+    ArgumentChange,
     PageAnswer,
     Segment,
     SourcesSegment,
     StepSegment,
     TextSegment,
     ToolSegment,
+    changed_arguments,
     format_arguments,
     hue_of,
     read_table,
@@ -237,6 +242,49 @@ def test_what_is_approved_is_shown_whole():
     (card,) = answer.view.segments
     assert isinstance(card, ToolSegment)
     assert len(card.rows[0][1]) < 21_000
+
+
+_OBJECTS = st.dictionaries(st.text(max_size=3), st.text(max_size=9) | values, max_size=4)
+
+
+@given(_OBJECTS, _OBJECTS)
+def test_changed_arguments_look_the_same_while_the_call_runs_and_afterwards(
+    written: JsonObject, ran: JsonObject
+):
+    call = ToolCall("run", written, "1")
+    result = note_edit(ToolResult("run", "name,price\nTea,2\nCake,4", "1"), ran)
+    live = LiveAnswer(PageAnswer("run", "claude", 2))
+    live.apply(ToolStarted(call))
+    live.ask_approval(ApprovalRequest(call, "run"), "key")
+    live.apply(ApprovalDecided(call, allowed=True, arguments=ran))
+    live.end_approval("key")
+    live.apply(ToolFinished(call, result, 1.0))
+    turns = [
+        Turn("claude", (call,), id="a"),
+        Turn("tool", (result,), id="b", meta={"arguments": {"1": ran}, "seconds": {"1": 1.0}}),
+    ]
+    (later,) = HistoryRenderer("c", ["claude"], HistoryDetails()).answer("run", turns).segments
+    (card,) = live.view.segments
+    assert isinstance(card, ToolSegment)
+    assert isinstance(later, ToolSegment)
+    assert later.changes == card.changes
+    assert later.rows == card.rows
+    if card.changes:
+        assert later.table == card.table
+        assert card.table is not None
+    changed = {each.name for each in card.changes}
+    assert {visible_text(name) for name in written.keys() ^ ran.keys()} <= changed
+    for name in written.keys() & ran.keys():
+        same = json.dumps(written[name]) == json.dumps(ran[name])
+        assert same or visible_text(name) in changed
+    assert HtmlRenderer(Translations("en")).html(card)
+
+
+def test_changed_lines_of_a_text_are_a_diff():
+    (change,) = changed_arguments({"body": "a\nb\nc", "to": "x"}, {"body": "a\nB\nc", "to": "x"})
+    assert "-b\n+B" in change.diff
+    assert ArgumentChange("n", "1", "2").diff == ""
+    assert ArgumentChange("n", "1\n" * 10_000, "2\n" * 10_000).diff == ""
 
 
 def test_a_number_that_falls_into_a_formula_is_no_part_of_it():

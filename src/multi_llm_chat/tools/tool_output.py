@@ -25,6 +25,7 @@ from multi_llm_chat.history.writer import write_part
 MEDIA_LIMIT: Final = 20_000_000
 #: Characters of the arguments in the note about a change.
 _LONGEST_NOTE: Final = 4_000
+_NOTE: Final = "[The user changed the arguments of this call before allowing it."
 NOTHING: Final = "[the tool finished and returned nothing]"
 
 #: First bytes of what a model can look at.
@@ -53,12 +54,20 @@ def content_of(value: object, limit: int) -> Any:
 
 def note_edit(result: ToolResult, arguments: JsonObject) -> ToolResult:
     """The result of a call that ran with other arguments than the model wrote, with a note for the model."""
-    ran = cut(compact_json(arguments), _LONGEST_NOTE)
-    note = f"[The user changed the arguments of this call before allowing it. It ran with: {ran}]"
+    ran = compact_json(arguments)  # in one line: ``without_note`` finds its end
+    if len(ran) > _LONGEST_NOTE:
+        ran = f"{ran[:_LONGEST_NOTE]} … ({len(ran):,} characters in all)"
+    note = f"{_NOTE} It ran with: {ran}]"
     text, media = split_result(result.content)
     if media:
         return replace(result, content=[write_part(Text(note)), *result.content])
     return replace(result, content=f"{note}\n\n{text}")
+
+
+def without_note(text: str) -> str:
+    """The text of a result without the note about changed arguments."""
+    note, _, rest = text.partition("\n\n")
+    return rest if note.startswith(_NOTE) else text
 
 
 def cut(text: str, limit: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from multi_llm_chat.events import (
+    ApprovalDecided,
     Event,
     HistoryCompressed,
     NativeItem,
@@ -24,7 +25,8 @@ from multi_llm_chat.events import (
     ToolStarted,
 )
 from multi_llm_chat.history.values import ToolCall
-from multi_llm_chat.tools.approval import ApprovalRequest, visible_text
+from multi_llm_chat.tools.approval import ApprovalRequest, edit_text, visible_text
+from multi_llm_chat.tools.tool_output import without_note
 from multi_llm_chat.web.history_view import ToolOrigin, step_view, tool_view
 from multi_llm_chat.web.markdown import IncrementalMarkdown
 from multi_llm_chat.web.oplog import Change
@@ -36,6 +38,7 @@ from multi_llm_chat.web.views import (
     TextSegment,
     ThinkingSegment,
     ToolSegment,
+    changed_arguments,
     format_arguments,
     truncate,
 )
@@ -66,6 +69,7 @@ class LiveAnswer:
             HistoryCompressed: self._on_compressed,
             RunWaiting: self._on_waiting,
             NativeItem: self._on_native,
+            ApprovalDecided: self._on_decided,
         }
 
     @property
@@ -133,11 +137,15 @@ class LiveAnswer:
         at = self._position_of(request.call)
         if at is None:
             return []
+        call, written = request.call, request.written
+        wrote = call if written is None else replace(call, arguments=written)
         details = {
             "source": request.source,
             "description": visible_text(request.description),
             "interrupted": request.interrupted,
-            "rows": format_arguments(request.call, whole=True),
+            "rows": format_arguments(wrote, whole=True),
+            "changes": changed_arguments(wrote.arguments, call.arguments, whole=True),
+            "editable": edit_text(call.arguments),
         }
         return [self._update(at, state="waiting", question=question, **details)]
 
@@ -146,7 +154,8 @@ class LiveAnswer:
         for at, segment in enumerate(self._segments):
             if isinstance(segment, ToolSegment) and segment.question == question:
                 rows = tuple((name, truncate(value)) for name, value in segment.rows)
-                return [self._update(at, state="running", question="", rows=rows)]
+                closed = {"state": "running", "question": "", "editable": "", "rows": rows}
+                return [self._update(at, **closed)]
         return []
 
     @property
@@ -291,6 +300,14 @@ class LiveAnswer:
         self._running.append((call, at))
         return changes
 
+    def _on_decided(self, event: ApprovalDecided) -> list[Change]:
+        at = self._position_of(event.call)
+        if at is None or event.arguments is None:
+            return []
+        written = next(call for call, position in self._running if position == at)
+        changes = changed_arguments(written.arguments, event.arguments)
+        return [self._update(at, changes=changes)]
+
     def _on_tool_finished(self, event: ToolFinished) -> list[Change]:
         at = self._position_of(event.call)
         if at is None:  # an interrupted call has a result, although it did not run again
@@ -298,12 +315,14 @@ class LiveAnswer:
         if at is None:
             return []
         self._running = [entry for entry in self._running if entry[1] != at]
-        card = tool_view(self._segments[at].id, event.call, event.result, event.seconds)
+        before = self._segments[at]
+        card = tool_view(before.id, event.call, event.result, event.seconds)
+        is_edited = isinstance(before, ToolSegment) and before.changes
         return [
             self._update(
                 at,
                 state=card.state,
-                result=card.result,
+                result=without_note(card.result) if is_edited else card.result,
                 seconds=event.seconds,
                 question="",
                 form=None,

@@ -12,11 +12,13 @@ from typing import Final
 
 from multi_llm_chat.events import Usage
 from multi_llm_chat.store import ErrorRecord
+from multi_llm_chat.tools.approval import edit_text
 from multi_llm_chat.tools.mcp import Elicitation
 from multi_llm_chat.web.cited_text import mark_citations, render_cited
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.templating import HtmlRenderer, Translations, read_template
 from multi_llm_chat.web.views import (
+    ArgumentChange,
     ArtifactSegment,
     Footer,
     NoteSegment,
@@ -176,6 +178,7 @@ def _usual(text: str) -> tuple[PageAnswer, ...]:
                 (("repo", "acme/ledger"), ("title", text), ("body", "\n".join([text] * 12))),
                 question="question",
                 interrupted=True,
+                editable=edit_text({"repo": "acme/ledger", "title": text}),
             ),
             is_live=True,
         ),
@@ -215,6 +218,21 @@ def _with_tools(text: str) -> tuple[PageAnswer, ...]:
             ToolSegment("c1-2", "read_file", "done", "files", "", (("path", text),), result=long),
             ToolSegment("c1-3", "fetch", "failed", "web", "", (("url", text),), result=text),
             ToolSegment("c1-4", "write_file", "writing", "files"),
+            ToolSegment(
+                "c1-5",
+                "create_issue",
+                "failed",
+                "github",
+                "",
+                (("repo", "acme/ledger"), ("title", text), ("body", text)),
+                result=text,
+                changes=(
+                    ArgumentChange("title", text, f"{text}!"),
+                    ArgumentChange("body", f"{text}\nnow", f"{text}\nlater"),
+                    ArgumentChange("label", None, text),
+                    ArgumentChange("repo", "acme/ledger", None),
+                ),
+            ),
         ),
         _answer(
             "c2",

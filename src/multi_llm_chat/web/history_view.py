@@ -21,6 +21,7 @@ from multi_llm_chat.chat.council import readable_turn
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import (
+    JsonObject,
     Media,
     Native,
     Text,
@@ -43,6 +44,7 @@ from multi_llm_chat.store import (
     totals,
 )
 from multi_llm_chat.tools.approval import visible_text
+from multi_llm_chat.tools.tool_output import without_note
 from multi_llm_chat.web.artifacts import (
     Artifact,
     CodeBlock,
@@ -69,6 +71,7 @@ from multi_llm_chat.web.views import (
     ToolSegment,
     address_of,
     attachment,
+    changed_arguments,
     format_arguments,
     hue_of,
     result_text,
@@ -271,6 +274,7 @@ class HistoryRenderer:
         seconds_by_call = {
             name: seconds for turn in turns for name, seconds in _call_seconds(turn).items()
         }
+        edits = {name: ran for turn in turns for name, ran in _edits(turn).items()}
         turns = [readable_turn(turn) for turn in turns]
         sources = read_sources(turns)
         segments: list[Segment] = []
@@ -293,7 +297,7 @@ class HistoryRenderer:
                         html = render_text(turn, position, sources)
                         found = TextSegment(identifier, html) if html else None
                     case ToolCall():
-                        found = self._tool(identifier, part, results, seconds_by_call)
+                        found = self._tool(identifier, part, results, seconds_by_call, edits)
                     case _:
                         found = self._other_segment(identifier, turn, position)
                 segments += [found] if found else []
@@ -331,6 +335,7 @@ class HistoryRenderer:
         call: ToolCall,
         results: list[PlacedResult],
         seconds_by_call: Mapping[str, float],
+        edits: Mapping[str, JsonObject],
     ) -> ToolSegment:
         found = next((each for each in results if each[2].tool_call_id == call.tool_call_id), None)
         seconds = seconds_by_call.get(call.tool_call_id)
@@ -343,7 +348,8 @@ class HistoryRenderer:
             attachment(media, f"{identifier}-{number}", f"{source}/{number}")
             for number, media in enumerate(result_text(result)[1])
         )
-        view = tool_view(identifier, call, result, seconds, self._origin)
+        ran = edits.get(call.tool_call_id)
+        view = tool_view(identifier, call, result, seconds, self._origin, ran)
         return replace(view, attachments=files)
 
     def _footer(self, run: str, turns: Sequence[Turn]) -> Footer:
@@ -428,8 +434,9 @@ def tool_view(
     result: ToolResult | None,
     seconds: float | None = None,
     origin: ToolOrigin = lambda name: ("", name),
+    ran: JsonObject | None = None,
 ) -> ToolSegment:
-    """A call and its result, if it has one."""
+    """A call and its result, if it has one; ``ran`` are the arguments that a person gave it."""
     text = result_text(result)[0] if result else ""
     state = "running" if result is None else "failed" if result.is_error else "done"
     source, name = origin(call.name)
@@ -440,8 +447,9 @@ def tool_view(
         source,
         rows=format_arguments(call),
         raw=visible_text(call.raw_arguments or "") if call.error else "",
-        result=text,
+        result=text if ran is None else without_note(text),
         seconds=seconds,
+        changes=() if ran is None else changed_arguments(call.arguments, ran),
     )
 
 
@@ -462,6 +470,12 @@ def _call_seconds(turn: Turn) -> dict[str, float]:
     """The duration of each call, noted with its result; values of other programs are ignored."""
     noted = as_object(turn.meta.get("seconds")) or {}
     return {name: value for name, value in noted.items() if isinstance(value, int | float)}
+
+
+def _edits(turn: Turn) -> dict[str, JsonObject]:
+    """The arguments that a person gave each call, noted with its result; values of other programs are ignored."""
+    noted = as_object(turn.meta.get("arguments")) or {}
+    return {name: ran for name, value in noted.items() if (ran := as_object(value)) is not None}
 
 
 def _seconds(run: Run) -> float | None:

@@ -6,6 +6,7 @@ Rules:
 2. What a tool server wants to know is asked in a form in the card of the call that it answers, or below the messages if it
    answers none; on every page, and after a reload.
 3. A question is shown as long as a call or a server waits for it. A later answer is refused.
+   Changed arguments are checked before the decision counts: the card says what is wrong with them, and the call keeps waiting.
 4. The answers in a form are checked against its schema here too, whatever the page has checked.
 """
 
@@ -54,12 +55,11 @@ class ToolApprovals:
         self._publish = publish
         self._local: dict[str, asyncio.Future[Decision]] = {}
         self._remote: set[str] = set()
-        self._tools: dict[str, str] = {}
+        self._requests: dict[str, ApprovalRequest] = {}
 
-    @property
-    def tools(self) -> dict[str, str]:
-        """The tools of the open requests, by the keys of the requests."""
-        return dict(self._tools)
+    def find(self, key: str) -> ApprovalRequest | None:
+        """The open request with this key."""
+        return self._requests.get(key)
 
     async def ask(self, answer: LiveAnswer, request: ApprovalRequest) -> Decision:
         """Ask about a call of this process, and wait for the decision."""
@@ -108,11 +108,11 @@ class ToolApprovals:
         return is_first
 
     def _show(self, answer: LiveAnswer, request: ApprovalRequest, key: str) -> None:
-        self._tools[key] = request.call.name
+        self._requests[key] = request
         self._publish([*answer.ask_approval(request, key), {"op": "list"}])
 
     def _end_question(self, key: str) -> None:
-        self._tools.pop(key, None)
+        self._requests.pop(key, None)
         for answer in self._answers():
             self._publish(answer.end_approval(key))
         self._publish([{"op": "list"}])

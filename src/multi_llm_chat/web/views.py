@@ -11,6 +11,8 @@ Rules:
 import base64
 import binascii
 import csv
+import difflib
+import json
 import re
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
@@ -22,7 +24,7 @@ from msgspec import Struct, field
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import compact_json
 from multi_llm_chat.history.reader import split_result
-from multi_llm_chat.history.values import Media, ToolCall, ToolResult
+from multi_llm_chat.history.values import JsonObject, Media, ToolCall, ToolResult
 from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.tools.approval import visible_text
 from multi_llm_chat.tools.mcp import Elicitation
@@ -55,6 +57,9 @@ def id_of(segment: str) -> str:
 
 #: Longer results and arguments are truncated in the page; the history has them whole, and an approval request shows them whole.
 MOST_CHARACTERS: Final = 20_000
+
+#: Longer values are shown old and new, not line by line.
+_MOST_DIFF_LINES: Final = 1_000
 
 #: How a diff begins.
 _DIFF: Final = re.compile(r"diff --git |--- [^\n]*\n\+\+\+ |Index: ")
@@ -153,10 +158,28 @@ class ServerForm(Struct, frozen=True):
     question: Elicitation
 
 
+class ArgumentChange(Struct, frozen=True):
+    """An argument that a person changed: what the model wrote, and what ran; None for an argument that was not there."""
+
+    name: str
+    before: str | None
+    after: str | None
+
+    @property
+    def diff(self) -> str:
+        """The changed lines of a text with several lines; empty for other values, and for very long ones."""
+        before, after = (self.before or "").splitlines(), (self.after or "").splitlines()
+        if not 2 < len(before) + len(after) <= _MOST_DIFF_LINES:
+            return ""
+        lines = list(difflib.unified_diff(before, after, lineterm="", n=2))[3:]
+        return "\n".join("…" if line.startswith("@@") else line for line in lines)
+
+
 class ToolSegment(Struct, frozen=True):
     """A tool call and its outcome.
 
-    ``name`` is the tool's own name and ``source`` its server; ``question`` is the id of an open approval request;
+    ``name`` is the tool's own name and ``source`` its server; ``rows`` are the arguments that the model wrote, ``changes`` those
+    that a person changed. ``question`` is the id of an open approval request, ``editable`` the arguments as JSON to edit;
     ``interrupted`` says that the call was started before and may have done its work. ``form`` is what the server asks
     while the call runs.
     """
@@ -174,7 +197,14 @@ class ToolSegment(Struct, frozen=True):
     question: str = ""
     interrupted: bool = False
     form: ServerForm | None = None
+    changes: tuple[ArgumentChange, ...] = ()
+    editable: str = ""
     kind: Literal["tool"] = "tool"
+
+    @property
+    def changed(self) -> dict[str, ArgumentChange]:
+        """The changes by the names of the arguments."""
+        return {each.name: each for each in self.changes}
 
     @property
     def lines(self) -> list[str]:
@@ -332,6 +362,30 @@ def format_arguments(call: ToolCall, *, whole: bool = False) -> tuple[tuple[str,
         (visible_text(name), visible_text(value if whole else truncate(value)))
         for name, value in written
     )
+
+
+def changed_arguments(
+    written: JsonObject, ran: JsonObject, *, whole: bool = False
+) -> tuple[ArgumentChange, ...]:
+    """The arguments that ran with another value than the model wrote."""
+
+    def shown(arguments: JsonObject, name: str) -> str | None:
+        if name not in arguments:
+            return None
+        value = arguments[name]
+        text = value if isinstance(value, str) else compact_json(value)
+        return visible_text(text if whole else truncate(text))
+
+    return tuple(
+        ArgumentChange(visible_text(name), shown(written, name), shown(ran, name))
+        for name in dict.fromkeys((*written, *ran))
+        # As JSON: in Python, 1 and True are equal.
+        if (name in written) != (name in ran) or _json(written[name]) != _json(ran[name])
+    )
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def result_text(result: ToolResult) -> tuple[str, tuple[Media, ...]]:

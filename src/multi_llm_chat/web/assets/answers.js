@@ -104,6 +104,45 @@ document.addEventListener("submit", (/** @type {any} */ event) => {
   void attempt(() => postAction("answer", { question, decision, content: decision === "accept" ? content : {} }));
 });
 
+// Arguments of a call that waits for approval.
+
+/** Open or close the editor of a call's arguments; closing it forgets what was changed. @param {HTMLElement} at */
+export function editArguments(at) {
+  const sends = /** @type {HTMLElement} */ (at.closest(".sends"));
+  const [editor, now, field] = [".editor", ".now", "textarea"].map((each) => /** @type {any} */ (sends.querySelector(each)));
+  const open = editor.hidden;
+  [editor.hidden, now.hidden] = [!open, open];
+  at.setAttribute("aria-expanded", String(open));
+  /** @type {HTMLElement} */ (at.querySelector("span")).textContent = word(open ? "cancel" : "edit");
+  field.value = field.defaultValue;
+  problem(sends, "");
+  if (open) { field.focus(); field.setSelectionRange(0, 0); }
+}
+/** @param {HTMLElement} sends @param {string} text */
+function problem(sends, text) {
+  const place = /** @type {HTMLElement} */ (sends.querySelector(".problem"));
+  place.textContent = text;
+  place.hidden = !text;
+  sends.querySelector("textarea")?.setAttribute("aria-invalid", String(!!text));
+}
+/** Decide about a call; what is wrong with changed arguments is said in the card. @param {HTMLButtonElement} at */
+export function decide(at) {
+  const sends = /** @type {HTMLElement} */ (at.closest(".sends"));
+  const buttons = /** @type {HTMLButtonElement[]} */ ([...(at.parentElement?.children ?? [])]);
+  const editor = /** @type {HTMLElement} */ (sends.querySelector(".editor"));
+  const text = editor.hidden ? null : /** @type {any} */ (editor.firstElementChild).value;
+  for (const each of buttons) each.disabled = true;
+  return attempt(async () => {
+    try { await postAction("decide", { question: at.dataset.question, decision: at.dataset.decision, arguments: text }); }
+    catch (error) {
+      for (const each of buttons) each.disabled = false;
+      if (text === null || at.dataset.decision === "deny" || !(error instanceof Error)) throw error;
+      problem(sends, error.message);
+      /** @type {any} */ (editor.firstElementChild).focus();
+    }
+  });
+}
+
 // Moving between answers and regions.
 
 /** Focus the answer before or after. @param {number} by */

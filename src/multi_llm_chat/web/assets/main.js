@@ -124,13 +124,8 @@ const ACTIONS = {
   step: answers.step,
   select: menus.select,
   stop: (at) => attempt(() => postAction("stop", at.dataset.speaker ? { speaker: at.dataset.speaker } : {})),
-  decide: (at) => {
-    for (const each of at.parentElement.children) each.disabled = true;
-    return attempt(async () => {
-      try { await postAction("decide", { question: at.dataset.question, decision: at.dataset.decision }); }
-      catch (error) { for (const each of at.parentElement.children) each.disabled = false; throw error; }
-    });
-  },
+  decide: answers.decide,
+  "edit-arguments": answers.editArguments,
   "edit-queued": editQueued,
   "send-now": (at) => attempt(() => postAction("send-now", { question: queuedId(at) })),
   withdraw: (at) => attempt(async () => {

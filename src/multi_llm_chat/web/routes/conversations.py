@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
@@ -23,6 +24,7 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import JsonObject, Media, ToolResult
 from multi_llm_chat.store import archive, delete, get_turn, rename, undelete
+from multi_llm_chat.tools.approval import Allow, read_edit
 from multi_llm_chat.web.artifacts import DOCUMENT_POLICY, artifacts_of, as_code, compare
 from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.markdown import render_markdown
@@ -130,6 +132,7 @@ class ActionBody(Struct):
     speaker: str | None = None
     question: str = ""
     decision: str = ""
+    arguments: str | None = None
     content: JsonObject = field(default_factory=dict)
 
 
@@ -180,13 +183,15 @@ async def _stop(context: RequestContext, body: ActionBody) -> None:
 async def _decide(context: RequestContext, body: ActionBody) -> None:
     live = context.hub.find_open(context.user, context.conversation)
     decision = DECISIONS.get(body.decision)
-    tool = live.approvals.tools.get(body.question) if live else None
+    asked = live.approvals.find(body.question) if live else None
     if body.decision == "always":
         context.require_admin()
+    if asked is not None and body.arguments is not None and isinstance(decision, Allow):
+        decision = replace(decision, arguments=read_edit(asked, body.arguments))
     if live is None or decision is None or not await live.approvals.decide(body.question, decision):
         raise UsageError(context.translations.text("too_late"))
-    if body.decision == "always" and tool is not None:
-        _always_allow(context, tool)
+    if body.decision == "always" and asked is not None:
+        _always_allow(context, asked.call.name)
 
 
 def _always_allow(context: RequestContext, tool: str) -> None:
