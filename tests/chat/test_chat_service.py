@@ -16,6 +16,7 @@ from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.events import (
     ApprovalDecided,
     ApprovalRequested,
+    Event,
     MessageFinished,
     MessageSaved,
     RunFailed,
@@ -26,6 +27,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
+from multi_llm_chat.runs.event_stream import EventStream
 from multi_llm_chat.store import calls, open_store, path, read_events, runs, totals
 from multi_llm_chat.testing.simulator import Call, Disconnect, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
@@ -473,3 +475,43 @@ def test_changed_arguments_are_recorded_beside_the_call_that_the_model_wrote(rea
     assert results.meta["arguments"] == {calling.parts[0].tool_call_id: edited}
     assert "The user changed the arguments" in sent
     assert "erased b" in sent
+
+
+def test_actions_know_the_whole_branch_although_only_its_end_was_read(tmp_path: Path) -> None:
+    place = tmp_path / "c.db"
+    with stage(store=place, claude=[f"Answer {number}." for number in range(6)]) as scene:
+        for number in range(6):
+            list(scene.service.process_message(f"Question {number}"))
+        conversation, whole = scene.service.conversation, scene.service.turns
+
+    def reopened(*says: str) -> Any:
+        return stage(store=place, conversation=conversation, claude=says)
+
+    with reopened("Again.") as scene:
+        service = scene.service
+        assert LOOP.run(service.arefresh(3))
+        assert service.turns == whole[-4:]  # from a message on
+        assert not service.is_whole
+        assert service.tokens_before > 0
+        LOOP.run(read_all(service.process_message("More")))
+        assert "Question 0" in json.dumps(scene.body("claude"))
+        assert service.is_whole
+        assert service.turns[: len(whole)] == whole
+        assert LOOP.run(service.arefresh(3))
+        assert service.is_whole  # what was read stays
+    with reopened("Edited.") as scene:
+        assert LOOP.run(scene.service.arefresh(3))
+        LOOP.run(read_all(scene.service.edit(whole[0].id or "", "Another beginning")))
+        assert scene.words() == [("user", "Another beginning"), ("claude", "Edited.")]
+    with reopened() as scene:
+        LOOP.run(scene.service.aswitch(whole[-1].id or ""))
+    with reopened() as scene:
+        assert LOOP.run(scene.service.arefresh(3))
+        before = LOOP.run(scene.service.aremove(whole[0].id or ""))
+        assert scene.words()[0] == ("user", "Question 1")
+        LOOP.run(scene.service.aswitch(before))
+        assert scene.service.turns[: len(whole)] == whole
+
+
+async def read_all(stream: EventStream) -> list[Event]:
+    return [event async for event in stream]

@@ -20,6 +20,7 @@ from multi_llm_chat.store import (
     run_totals,
     total,
     totals,
+    turn_totals,
 )
 
 
@@ -36,6 +37,11 @@ def test_sums_are_exact_and_unknown_costs_are_counted(store: Store):
     ]
     for spending in spendings:
         store.run(record_spending, conversation, spending)
+    by_turn = store.run(totals, conversation, "turn")
+    assert store.run(turn_totals, conversation, ["t1", "missing"]) == {"t1": by_turn["t1"]}
+    assert store.run(turn_totals, conversation, ["t2", "t1"]) == {
+        name: by_turn[name] for name in ("t1", "t2")
+    }
     claude = Total(2, Usage(101, 22, 10, 5, 3), {"USD": Decimal("0.100000001")}, estimates=1)
     gemini = Total(2, Usage(7, 7), {"EUR": Decimal("0.2")}, unknown_tokens=1, unknown_costs=1)
     assert store.run(totals, conversation, "speaker") == {"claude": claude, "gemini": gemini}

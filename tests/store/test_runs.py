@@ -12,6 +12,7 @@ from multi_llm_chat.store import (
     end_run,
     path,
     runs,
+    runs_at,
 )
 from multi_llm_chat.store.runs import SentRow, read_sent, save_sent
 
@@ -44,3 +45,20 @@ def test_what_was_sent_is_appended_and_old_series_are_removed(store: Store):
     store.run(save_sent, conversation, SentRow("gemini", "other", 0, b"x"))
     assert store.run(read_sent, conversation, "claude") == rows[-6:]
     assert store.run(read_sent, conversation, "another") == []
+
+
+def test_the_runs_of_some_turns_are_those_that_answer_them_or_have_these_ids(store: Store):
+    conversation, other = talk(store, *"abcd"), talk(store, *"ab")
+    made = [
+        store.run(begin_run, conversation, speaker, base=base)
+        for base in ("0", "1", "2")
+        for speaker in ("gemini", "claude")
+    ]
+    foreign = store.run(begin_run, other, "gemini", base="0")
+    everything = store.run(runs, conversation)
+    assert store.run(runs_at, conversation, [*made, foreign], ["0", "1", "missing"]) == everything
+    found = store.run(runs_at, conversation, [made[5], foreign, "missing"], ["0"])
+    assert [run.id for run in found] == [
+        run.id for run in everything if run.id in (*made[:2], made[5])
+    ]
+    assert store.run(runs_at, conversation, [], []) == ()

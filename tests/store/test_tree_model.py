@@ -23,6 +23,7 @@ from multi_llm_chat.store import (
     create,
     delete,
     drop_head,
+    end_of_branch,
     heads,
     list_conversations,
     move_head,
@@ -76,7 +77,12 @@ class Tree(RuleBasedStateMachine):
     def new_turns(self, number: int) -> list[Turn]:
         self.count += number
         names = [f"t{self.count - number + offset}" for offset in range(number)]
-        return [Turn("user", (Text(f"words {name}"),), id=name) for name in names]
+        # Every third one is a message of the user.
+        roles = ["user" if int(name[1:]) % 3 == 0 else "robot" for name in names]
+        return [
+            Turn(role, (Text(f"words {name}"),), id=name)
+            for role, name in zip(roles, names, strict=True)
+        ]
 
     @rule(target=conversations)
     def make(self) -> str:
@@ -198,6 +204,18 @@ class Tree(RuleBasedStateMachine):
                 for branch, end in model.heads.items():
                     line = [turn.id for turn in self.store.run(path, conversation, head=branch)]
                     assert line == model.line(end)
+                    for least in (1, 4):
+                        self.is_an_end(conversation, branch, least, model.line(end))
+
+    def is_an_end(self, conversation: str, branch: str, least: int, line: list[str]) -> None:
+        found = self.store.run(end_of_branch, conversation, least, head=branch)
+        read = [placed.turn.id for placed in found.turns]
+        assert read == line[len(line) - len(read) :]
+        assert found.more == (len(read) < len(line)) == (found.tokens_before > 0)
+        if found.more:
+            assert len(read) >= least
+            assert found.turns[0].turn.role == "user"
+            assert all(each.turn.role != "user" for each in found.turns[1 : len(read) - least + 1])
 
     @invariant()
     def the_same_conversations_are_listed(self):

@@ -30,7 +30,7 @@ from multi_llm_chat.tools.approval import ApprovalRequest, visible_text
 from multi_llm_chat.tools.tool_output import note_edit
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.exchange_groups import (
-    EXCHANGES_PER_PAGE,
+    TURNS_PER_PAGE,
     answer_source,
     choose_window,
     group_exchanges,
@@ -101,18 +101,33 @@ def branch(exchanges: int) -> list[Placed]:
     return [Placed(turn, None, None, 0) for turn in turns]
 
 
-@given(count=st.integers(0, 200), data=st.data())
-def test_a_window_is_at_most_one_page_and_contains_its_turn(count: int, data: st.DataObject):
-    groups = group_exchanges(branch(count))
+@given(sizes=st.lists(st.integers(1, 70), max_size=90), data=st.data())
+def test_a_window_is_at_most_one_page_or_one_exchange_and_contains_its_turn(
+    sizes: list[int], data: st.DataObject
+):
+    turns = [
+        Turn("gemini" if at else "user", id=f"{'gemini' if at else 'user'}-{number}")
+        for number, size in enumerate(sizes)
+        for at in range(size + 1)
+    ]
+    groups = group_exchanges(Placed(turn, None, None, 0) for turn in turns)
+    count = len(sizes)
     assert len(groups) == count
+
+    def fits(first: int, last: int) -> bool:
+        shown = sum(len(group) for group in groups[first:last])
+        return 0 <= first <= last and (shown <= TURNS_PER_PAGE or last == first + 1)
+
     first, last = choose_window(groups, None, None, None)
     assert last == count
-    assert 0 <= first <= last <= first + EXCHANGES_PER_PAGE
+    assert fits(first, last)
     if count == 0:
         return
+    assert first < last
     number = data.draw(st.integers(0, count - 1))
     first, last = choose_window(groups, None, None, f"gemini-{number}")
-    assert first <= number < last <= first + EXCHANGES_PER_PAGE
+    assert first <= number < last
+    assert fits(first, last)
     first, last = choose_window(groups, f"user-{number}", None, None)
     assert last == number
     first, last = choose_window(groups, None, f"user-{number}", None)

@@ -1,7 +1,7 @@
 """The conversation that a service has open: its id, its own settings and its shown branch, as last read.
 
 Rules:
-1. Turns are read only if the branch has another end than this process knows.
+1. Turns are read only if the branch has another end than this process knows, or if only its end was read so far.
 2. Switching to a branch switches to its newest end.
 3. The note of a compressed history stays with its speaker until the conversation moves to another branch.
 """
@@ -14,7 +14,15 @@ from msgspec import Struct
 from multi_llm_chat.chat.branch import Branch, new_id
 from multi_llm_chat.events import Cut
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.store import Placed, get, move_head, newest_leaf, page, read_conversation_state
+from multi_llm_chat.store import (
+    Placed,
+    end_of_branch,
+    get,
+    move_head,
+    newest_leaf,
+    page,
+    read_conversation_state,
+)
 from multi_llm_chat.store.transaction import Transaction, reading
 
 #: Stands for a conversation that is not in the store yet.
@@ -25,11 +33,16 @@ _ALL: Final = 2**31 - 1
 
 
 class StoredBranch(Struct, frozen=True):
-    """A conversation's own settings, its shown branch, and how many turns it has on all branches."""
+    """A conversation's own settings, its shown branch or the end of it, and how many turns it has on all branches.
+
+    ``tokens_before`` is about how many tokens the turns before the end have.
+    """
 
     own: JsonObject
     placed: tuple[Placed, ...]
     total: int
+    is_whole: bool = True
+    tokens_before: int = 0
 
 
 class OpenConversation:
@@ -47,8 +60,8 @@ class OpenConversation:
 
     @property
     def known(self) -> str | None:
-        """The last turn that this process has; ``NEW`` for a conversation that is not in the store yet."""
-        return NEW if self.is_new else self.branch.last
+        """The last turn, if this process has the whole branch; ``NEW`` for a conversation that is not in the store yet."""
+        return NEW if self.is_new else self.branch.last if self.branch.is_whole else None
 
     def take(self, found: StoredBranch | None, added: Sequence[Placed] = ()) -> None:
         """Take what the store has, and after it the turns that the store does not have yet."""
@@ -56,6 +69,7 @@ class OpenConversation:
             self.is_new = False
             self.own = found.own
             self.branch.take((*found.placed, *added), found.total + len(added))
+            self.branch.is_whole, self.branch.tokens_before = found.is_whole, found.tokens_before
 
     def change(self, changes: JsonObject) -> None:
         """Change settings; None removes one."""
@@ -65,9 +79,9 @@ class OpenConversation:
 
 @reading
 def read_shown(
-    transaction: Transaction, conversation: str, known: str | None
+    transaction: Transaction, conversation: str, known: str | None, least: int | None = None
 ) -> StoredBranch | None:
-    """The shown branch; None if its end is the one that the caller knows."""
+    """The shown branch, or its last turns, at least so many; None if its end is the one that the caller knows."""
     if known == NEW:
         return None
     own = get(transaction, conversation).settings
@@ -75,6 +89,9 @@ def read_shown(
     assert standing is not None
     if known is not None and standing.head == known:
         return None
+    if least is not None:
+        end = end_of_branch(transaction, conversation, least)
+        return StoredBranch(own, end.turns, standing.turns, not end.more, end.tokens_before)
     return StoredBranch(own, page(transaction, conversation, limit=_ALL).turns, standing.turns)
 
 

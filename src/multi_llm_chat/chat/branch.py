@@ -1,7 +1,7 @@
 """The shown branch of a conversation, in memory.
 
 Rules:
-1. It holds the turns that the store has on the branch, and the turns that were added since.
+1. It holds the turns that the store has on the branch, or the last of them (``is_whole``), and the turns that were added since.
 2. The turns of one run stand together, also where the store has another speaker's turns between them.
 """
 
@@ -25,6 +25,9 @@ class Branch:
         self.version = 0
         #: How many turns the conversation has on all branches, as far as this process knows.
         self.total = 0
+        #: Whether it holds all turns of the branch; if not, about how many tokens those before have.
+        self.is_whole = True
+        self.tokens_before = 0
         self._placed: list[Placed] = []
 
     @property

@@ -184,6 +184,16 @@ class ChatService:
         return self._open.branch.total
 
     @property
+    def is_whole(self) -> bool:
+        """Whether ``turns`` is the whole shown branch, and not only its end (``arefresh``)."""
+        return self._open.branch.is_whole
+
+    @property
+    def tokens_before(self) -> int:
+        """About how many tokens the turns before ``turns`` have, if that is only the end of the shown branch."""
+        return self._open.branch.tokens_before
+
+    @property
     def is_saved(self) -> bool:
         """Whether the store has accepted every write of the runs that have ended."""
         return not self.host.unsaved
@@ -373,10 +383,17 @@ class ChatService:
         """Like ``load``, to be awaited."""
         await self._runner.load()
 
-    async def arefresh(self) -> bool:
-        """Read the shown branch again, also while runs are active; False if the branch changed in the meantime."""
+    async def arefresh(self, least: int | None = None) -> bool:
+        """Read the shown branch again, also while runs are active; False if the branch changed in the meantime.
+
+        Args:
+            least: Read only the end of the branch, at least so many turns, unless all of it was read before. The next
+                action reads the rest.
+        """
         before = self.mark
-        found = await self.store.arun(read_shown, self.conversation, None)
+        if before and self._open.branch.is_whole:
+            least = None
+        found = await self.store.arun(read_shown, self.conversation, None, least)
         if found is None or self.mark != before:
             return False
         stored = {each.turn.id for each in found.placed}
@@ -437,6 +454,7 @@ class ChatService:
     async def aremove(self, turn: str) -> str:
         """Like ``remove``, to be awaited."""
         self.stop()
+        await self.aload()
         round_, before = removed(self.placed, turn), self._open.branch.last or ""
         await self.store.arun(
             save_message, self.conversation, round_.stays, round_.back, self._open.own

@@ -19,6 +19,7 @@ from multi_llm_chat.store._costs import (
     run_totals,
     total,
     totals,
+    turn_totals,
 )
 from multi_llm_chat.store._database import LOCAL_USER, Store, open_store
 from multi_llm_chat.store._documents import (
@@ -88,6 +89,7 @@ from multi_llm_chat.store.runs import (
     reopen_run,
     run_info,
     runs,
+    runs_at,
     stop_run,
 )
 from multi_llm_chat.store.search import search
@@ -97,6 +99,7 @@ from multi_llm_chat.store.turns import (
     append,
     children,
     drop_head,
+    end_of_branch,
     get_turn,
     heads,
     move_head,
@@ -149,6 +152,7 @@ __all__ = [
     "drop_head",
     "edit_queued",
     "end_call",
+    "end_of_branch",
     "end_run",
     "find",
     "finish_document",
@@ -181,6 +185,7 @@ __all__ = [
     "run_info",
     "run_totals",
     "runs",
+    "runs_at",
     "search",
     "set_settings",
     "siblings",
@@ -189,6 +194,7 @@ __all__ = [
     "take_run",
     "total",
     "totals",
+    "turn_totals",
     "undelete",
     "waiting_conversations",
     "write_document",

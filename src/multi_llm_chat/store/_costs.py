@@ -6,7 +6,7 @@ Rules:
 3. All branches count: discarded turns were paid for.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Literal, TypeAlias
 
@@ -16,8 +16,8 @@ from multi_llm_chat.events import TOKEN_COUNTS, Usage
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.store.conversations import checked_id, key_of
 from multi_llm_chat.store.records import Spending, Total
-from multi_llm_chat.store.transaction import Row, Transaction, reading
-from multi_llm_chat.store.turns import turn_key
+from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
+from multi_llm_chat.store.turns import keys_of, turn_key
 
 _NANO = 9
 _TOKENS = TOKEN_COUNTS
@@ -68,7 +68,8 @@ def total(transaction: Transaction, conversation: str) -> Total:
 @reading
 def run_totals(transaction: Transaction, conversation: str, run: str) -> dict[str, Total]:
     """What one run has cost, by model."""
-    return _totals(_sums(transaction, conversation, "usage.model", run))
+    test = "usage.run_id = ? AND usage.conversation"
+    return _totals(_sums(transaction, conversation, "usage.model", test, [run]))
 
 
 @reading
@@ -98,22 +99,40 @@ def read_spent(transaction: Transaction, conversation: str, since_ms: int) -> di
 
 
 @reading
+def turn_totals(
+    transaction: Transaction, conversation: str, turns: Sequence[str]
+) -> dict[str, Total]:
+    """What each of these turns has cost."""
+    found: dict[str, Total] = {}
+    keys = keys_of(transaction, key_of(transaction, conversation), turns)
+    for marks, chunk in chunks(list(keys.values())):
+        # The plus keeps SQLite from reading all rows of the conversation by its index.
+        test = f"usage.turn IN ({marks}) AND +usage.conversation"
+        found |= _totals(_sums(transaction, conversation, _GROUPS["turn"], test, chunk))
+    return found
+
+
+@reading
 def totals(transaction: Transaction, conversation: str, by: Grouping) -> dict[str, Total]:
     """What each turn, speaker or model has cost; under ``""`` what belongs to no turn."""
     return _totals(_sums(transaction, conversation, _GROUPS[by]))
 
 
 def _sums(
-    transaction: Transaction, conversation: str, group: str, run: str | None = None
+    transaction: Transaction,
+    conversation: str,
+    group: str,
+    test: str = "usage.conversation",
+    values: Sequence[object] = (),
 ) -> list[Row]:
     sums = ", ".join(f"CAST(COALESCE(sum({name}), 0) AS BIGINT)" for name in _TOKENS)
+    joined = " LEFT JOIN turns ON turns.key = turn" if group == _GROUPS["turn"] else ""
     return transaction.rows(
         f"SELECT {group}, currency, count(*), count(*) - count(input_tokens), count(*) - count(cost_nano),"  # noqa: S608 names of our own columns
         f" CAST(sum(estimate) AS BIGINT), CAST(sum(cost_nano) AS BIGINT), {sums}"
-        " FROM usage LEFT JOIN turns ON turns.key = turn WHERE usage.conversation = ?"
-        + (" AND usage.run_id = ?" if run is not None else "")
-        + " GROUP BY 1, 2 ORDER BY 1, 2",
-        key_of(transaction, conversation), *([] if run is None else [run]),
+        f" FROM usage{joined} WHERE {test} = ?"
+        " GROUP BY 1, 2 ORDER BY 1, 2",
+        *values, key_of(transaction, conversation),
     )  # fmt: skip
 
 

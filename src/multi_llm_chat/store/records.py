@@ -44,6 +44,14 @@ class Page(Struct, frozen=True):
     more: bool
 
 
+class BranchEnd(Struct, frozen=True):
+    """The last turns of a branch; whether there are earlier ones, and about how many tokens those have."""
+
+    turns: tuple[Placed, ...]
+    more: bool
+    tokens_before: int = 0
+
+
 class Appended(Struct, frozen=True):
     """The turns are saved; each has an id and a time now. ``head`` is where the branch ends."""
 

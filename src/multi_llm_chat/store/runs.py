@@ -12,6 +12,7 @@ Rules for operators:
 6. Nothing changes a run that has ended, except ``reopen_run``.
 """
 
+from collections.abc import Sequence
 from typing import Final, Literal, TypeAlias
 
 import msgspec
@@ -25,12 +26,13 @@ from multi_llm_chat.store.records import ErrorRecord, Run, RunStatus
 from multi_llm_chat.store.transaction import (
     Row,
     Transaction,
+    chunks,
     read_json,
     read_record,
     reading,
     write_json,
 )
-from multi_llm_chat.store.turns import turn_key
+from multi_llm_chat.store.turns import keys_of, turn_key
 
 # One run.
 
@@ -90,6 +92,29 @@ def runs(transaction: Transaction, conversation: str) -> tuple[Run, ...]:
         key_of(transaction, conversation),
     )
     return tuple(map(_read_run, rows))
+
+
+@reading
+def runs_at(
+    transaction: Transaction, conversation: str, identifiers: Sequence[str], bases: Sequence[str]
+) -> tuple[Run, ...]:
+    """The runs with these ids and those that answer these turns, in the order in which they began."""
+    key = key_of(transaction, conversation)
+    found: dict[str, Run] = {}
+    wanted: tuple[tuple[str, Sequence[object]], ...] = (
+        ("runs.id", [clean_text(identifier) for identifier in identifiers]),
+        ("base_turn", list(keys_of(transaction, key, bases).values())),
+    )
+    for column, values in wanted:
+        for marks, chunk in chunks(values):
+            rows = transaction.rows(
+                # The plus keeps SQLite from reading all runs of the conversation by its index.
+                f"{_RUN} WHERE {column} IN ({marks}) AND +runs.conversation = ?",
+                *chunk,
+                key,
+            )
+            found.update((row[0], _read_run(row)) for row in rows)
+    return tuple(sorted(found.values(), key=lambda run: (run.began_ms, run.id)))
 
 
 def own_run(transaction: Transaction, run_id: str) -> int:

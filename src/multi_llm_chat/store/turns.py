@@ -20,7 +20,7 @@ from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import Part, Turn
 from multi_llm_chat.store.conversations import checked_id, key_of, touch
-from multi_llm_chat.store.records import Appended, Conflict, Page, Placed
+from multi_llm_chat.store.records import Appended, BranchEnd, Conflict, Page, Placed
 from multi_llm_chat.store.search import add_turn
 from multi_llm_chat.store.transaction import Row, Transaction, chunks, reading
 from multi_llm_chat.store.turn_rows import (
@@ -172,6 +172,52 @@ def page(
 
 
 @reading
+def end_of_branch(
+    transaction: Transaction, conversation: str, least: int, *, head: str = MAIN
+) -> BranchEnd:
+    """The last turns of a branch: at least so many, from a message of the user on; and the tokens of those before them."""
+    key = key_of(transaction, conversation)
+    end = _head(transaction, key, head)
+    placed = [] if end is None else _walk(transaction, end[0], None, least)
+    if not placed or placed[0].parent is None:
+        return BranchEnd(tuple(placed), more=False)
+    keys = keys_of(transaction, key, [each.turn.id or "" for each in placed])
+    tokens = _tokens_before(transaction, list(keys.values()), keys[placed[0].turn.id or ""])
+    return BranchEnd(tuple(placed), more=True, tokens_before=tokens)
+
+
+#: A token of English has about four characters, one of Japanese a little more than one, of three bytes.
+_BYTES_OF_A_TOKEN: Final = 4
+
+
+def _tokens_before(transaction: Transaction, keys: Sequence[int], first: int) -> int:
+    """About how many tokens stand before these turns: as the provider counted them for the last answer, else by their bytes."""
+    size = "octet_length(body)" if transaction.database == "postgres" else "length(CAST(body AS BLOB))"  # fmt: skip
+    counted, own = 0, 0
+    for marks, chunk in chunks(keys):
+        row = transaction.row(
+            f"SELECT input_tokens FROM usage WHERE turn IN ({marks}) AND input_tokens > 0 ORDER BY turn DESC LIMIT 1",  # noqa: S608 only question marks
+            *chunk,
+        )
+        counted = row[0] if row else counted
+        ((found,),) = transaction.rows(
+            f"SELECT CAST(COALESCE(sum({size}), 0) AS BIGINT) FROM parts WHERE turn IN ({marks})",  # noqa: S608 only question marks
+            *chunk,
+        )
+        own += found
+    if counted:
+        return max(0, counted - own // _BYTES_OF_A_TOKEN)
+    ((before,),) = transaction.rows(
+        "WITH RECURSIVE walk(key, parent) AS (SELECT key, parent FROM turns"  # noqa: S608 our own words
+        " WHERE key = (SELECT parent FROM turns WHERE key = ?)"
+        " UNION ALL SELECT turns.key, turns.parent FROM walk JOIN turns ON turns.key = walk.parent)"
+        f" SELECT CAST(COALESCE(sum({size}), 0) AS BIGINT) FROM walk JOIN parts ON parts.turn = walk.key",
+        first,
+    )  # fmt: skip
+    return before // _BYTES_OF_A_TOKEN
+
+
+@reading
 def get_turn(transaction: Transaction, conversation: str, turn: str) -> Placed:
     """One turn."""
     key = key_of(transaction, conversation)
@@ -267,17 +313,20 @@ def read_placed(transaction: Transaction, rows: Sequence[Row]) -> list[Placed]:
     ]
 
 
-def _walk(transaction: Transaction, start: int, limit: int | None) -> list[Placed]:
-    """From a turn towards its root, as many as wanted; given oldest first."""
+def _walk(
+    transaction: Transaction, start: int, limit: int | None, least: int | None = None
+) -> list[Placed]:
+    """From a turn towards its root, as many as wanted, or to the first message after ``least`` turns; given oldest first."""
     rows = transaction.rows(
-        "WITH RECURSIVE walk(key, parent, depth) AS ("
-        " SELECT key, parent, 1 FROM turns WHERE key = ?"
-        " UNION ALL SELECT turns.key, turns.parent, depth + 1 FROM walk"
-        " JOIN turns ON turns.key = walk.parent WHERE depth < ?)"
+        "WITH RECURSIVE walk(key, parent, depth, author) AS ("
+        " SELECT key, parent, 1, author FROM turns WHERE key = ?"
+        " UNION ALL SELECT turns.key, turns.parent, depth + 1, turns.author FROM walk"
+        " JOIN turns ON turns.key = walk.parent"
+        " WHERE depth < ? AND NOT (depth >= ? AND walk.author = 'user'))"
         " SELECT turns.key, turns.id, above.id, turns.run_id, turns.author, turns.model,"
         " turns.created_ms, turns.fields FROM walk JOIN turns ON turns.key = walk.key"
         " LEFT JOIN turns AS above ON above.key = walk.parent ORDER BY depth DESC",
-        start, 2**31 if limit is None else limit,
+        start, 2**31 if limit is None else limit, 2**31 if least is None else least,
     )  # fmt: skip
     return read_placed(transaction, rows)
 

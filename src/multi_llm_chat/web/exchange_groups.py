@@ -2,18 +2,20 @@
 
 Rules:
 1. An exchange is a message and the answers to it. Turns before the first message are an exchange of their own.
-2. A page shows a window of exchanges: the last ones, those before or after one, or those around a turn.
+2. A page shows a window of exchanges: the last ones, those before or after one, or those around a turn. It has about as many turns
+   in every conversation, so that a long one opens as quickly as a short one.
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import accumulate
 from typing import Final
 
 from multi_llm_chat.chat.branch import by_run, typed
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import Placed
 
-#: How many exchanges a page shows at first.
-EXCHANGES_PER_PAGE: Final = 60
+#: How many turns a page shows at first; an exchange that has more is shown as a whole.
+TURNS_PER_PAGE: Final = 60
 
 
 def group_exchanges(placed: Iterable[Placed]) -> list[list[Placed]]:
@@ -76,16 +78,24 @@ def choose_window(
 ) -> tuple[int, int]:
     """The first exchange that a page shows, and the one after the last."""
     ids = [group[0].turn.id or "" for group in groups]
+    sizes = [len(group) for group in groups]
     if before is not None:
         last = ids.index(before) if before in ids else 0
-        return max(0, last - EXCHANGES_PER_PAGE), last
+        return last - _fitting(sizes[:last][::-1], TURNS_PER_PAGE), last
     if after is not None:
         first = ids.index(after) + 1 if after in ids else len(ids)
-        return first, min(len(ids), first + EXCHANGES_PER_PAGE)
+        return first, first + _fitting(sizes[first:], TURNS_PER_PAGE)
     last = len(ids)
     if around is not None:
         found = (
             at for at, group in enumerate(groups) if any(each.turn.id == around for each in group)
         )
-        last = min(last, next(found, last) + EXCHANGES_PER_PAGE // 2)
-    return max(0, last - EXCHANGES_PER_PAGE), last
+        at = next(found, last)
+        last = at + _fitting(sizes[at:], TURNS_PER_PAGE // 2)
+    return last - _fitting(sizes[:last][::-1], TURNS_PER_PAGE), last
+
+
+def _fitting(sizes: Sequence[int], limit: int) -> int:
+    """How many of these exchanges fit, at least one."""
+    fitting = sum(total <= limit for total in accumulate(sizes))
+    return max(fitting, min(1, len(sizes)))

@@ -39,9 +39,9 @@ from multi_llm_chat.store import (
     children,
     get_turn,
     reading,
-    runs,
+    runs_at,
     siblings,
-    totals,
+    turn_totals,
 )
 from multi_llm_chat.tools.approval import visible_text
 from multi_llm_chat.tools.tool_output import without_note
@@ -109,17 +109,22 @@ class HistoryDetails(Struct, frozen=True):
 
 @reading
 def read_history_details(
-    transaction: Transaction, conversation: str, exchanges: Sequence[Sequence[Placed]]
+    transaction: Transaction,
+    conversation: str,
+    exchanges: Sequence[Sequence[Placed]],
+    live: Sequence[str] = (),
 ) -> HistoryDetails:
-    """Read runs and costs, and the branches at these exchanges."""
+    """Read the runs and costs of these exchanges and of running answers, and the branches at them."""
+    shown = [each for group in exchanges for each in group]
+    answering = {each.run_id for each in shown if each.run_id is not None}
     messages = [group[0].turn.id or "" for group in exchanges if group]
     answers = {
         group[1].turn.id or "": group[0].turn.id or "" for group in exchanges if len(group) > 1
     }
     found = siblings(transaction, conversation, [*messages, *answers])
     return HistoryDetails(
-        runs(transaction, conversation),
-        totals(transaction, conversation, "turn"),
+        runs_at(transaction, conversation, [*answering, *live], messages),
+        turn_totals(transaction, conversation, [each.turn.id or "" for each in shown]),
         found,
         {
             message: tuple(

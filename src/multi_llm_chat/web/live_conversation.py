@@ -40,7 +40,7 @@ from multi_llm_chat.store import Placed, QueuedMessage
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.artifacts import Artifact, ArtifactIndex
+from multi_llm_chat.web.artifacts import Artifact, ArtifactIndex, may_have_artifacts
 from multi_llm_chat.web.exchange_groups import (
     answer_source,
     choose_window,
@@ -149,6 +149,11 @@ class LiveConversation:
         await self.outbox.refresh()
         groups = self._groups()
         first, last = choose_window(groups, before, after, around)
+        wanted = before or after or around
+        if self._is_beyond(groups, first, wanted) or _has_artifacts(groups[first:last]):
+            await self.read_all()
+            groups = self._groups()
+            first, last = choose_window(groups, before, after, around)
         details = await self._read_details(groups[first:last])
         # Rendered texts are cached: what a thread renders here takes no time of the event loop below.
         await asyncio.to_thread(_render_all, texts_of(groups[first:last]))
@@ -159,13 +164,23 @@ class LiveConversation:
         is_end = last == len(groups)
         return PageSnapshot(
             tuple(self._renderer(details).exchanges(groups[first:last], is_end=is_end)),
-            first > 0,
+            first > 0 or not self.service.is_whole,
             not is_end,
             self.log.position,
             self.is_busy,
             self.forms.outside_cards,
             self.outbox.view,
         )
+
+    async def read_all(self) -> None:
+        """Read the whole shown branch, if only its end was read so far."""
+        while not self.service.is_whole:
+            await self.service.arefresh()
+
+    def _is_beyond(self, groups: Sequence[Sequence[Placed]], first: int, turn: str | None) -> bool:
+        """Whether a window may reach beyond the turns that were read; the first exchange may have runs that began before it."""
+        has_turn = turn is None or any(each.turn.id == turn for group in groups for each in group)
+        return not self.service.is_whole and (first == 0 or not has_turn)
 
     def _groups(self) -> list[list[Placed]]:
         """The exchanges of the shown branch, grouped once for each change of it."""
@@ -177,8 +192,10 @@ class LiveConversation:
         """Whether the shown branch has a turn."""
         return any(each.turn.id == turn for each in self.service.placed)
 
-    def source(self, turn: str) -> str | None:
+    async def source(self, turn: str) -> str | None:
         """The Markdown of the answer or message that a turn belongs to."""
+        if not self.has_turn(turn):
+            await self.read_all()
         return answer_source(self.service.placed, turn)
 
     @property
@@ -191,7 +208,7 @@ class LiveConversation:
         if not groups:
             return HistoryDetails()
         return await self.service.store.arun(
-            read_history_details, self.service.conversation, groups
+            read_history_details, self.service.conversation, groups, list(self._answers)
         )
 
     def _renderer(self, details: HistoryDetails) -> HistoryRenderer:
@@ -206,7 +223,7 @@ class LiveConversation:
         )
 
     def artifacts(self) -> Mapping[tuple[str, int], Artifact]:
-        """The artifacts of the shown branch, by turn and number."""
+        """The artifacts of the shown branch, by turn and number; all of it must have been read (``read_all``)."""
         turns = (each.turn for each in self.service.placed)
         return self._artifact_index.of(turns, self.service.mark)
 
@@ -502,6 +519,11 @@ class LiveConversation:
             with contextlib.suppress(MultiLLMChatError, TimeoutError):
                 await self.remote.sync()
                 await asyncio.wait_for(tool_started.wait(), POLL_SECONDS)
+
+
+def _has_artifacts(groups: Sequence[Sequence[Placed]]) -> bool:
+    """Whether a text may have an artifact, whose number depends on all earlier ones."""
+    return any(map(may_have_artifacts, texts_of(groups)))
 
 
 def _render_all(texts: Sequence[str]) -> None:

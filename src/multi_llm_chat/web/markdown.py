@@ -41,9 +41,15 @@ def highlight(code: str, language: str) -> str:
     if lexer is None:
         return escape(code, quote=False)
     from pygments import highlight as colour  # noqa: PLC0415  slow to load, and needed only for code
-    from pygments.formatters.html import HtmlFormatter  # noqa: PLC0415  as above
 
-    return colour(code, lexer, HtmlFormatter(nowrap=True))
+    return colour(code, lexer, _formatter())
+
+
+@lru_cache(maxsize=1)
+def _formatter() -> Any:
+    """The formatter, made once: it makes a style sheet of its own, which takes longer than a few lines of code."""
+    formatters: Any = import_module("pygments.formatters.html")
+    return formatters.HtmlFormatter(nowrap=True)
 
 
 @lru_cache(maxsize=64)

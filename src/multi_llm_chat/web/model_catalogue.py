@@ -263,11 +263,20 @@ def estimate_cost(
     turns: Sequence[Turn],
     names: Sequence[str],
     models: Mapping[str, str] | None = None,
+    *,
+    tokens_before: int = 0,
 ) -> CostEstimate:
-    """What the answers of these speakers to the next message cost; ``models`` are those that the chat has chosen."""
-    usage = Usage(
-        input_tokens=MESSAGE_TOKENS + sum(map(_COUNTER.turn, turns)), output_tokens=ANSWER_TOKENS
-    )
+    """What the answers of these speakers to the next message cost.
+
+    Args:
+        workspace: The speakers and prices.
+        turns: The history, or the end of it.
+        names: The speakers.
+        models: The models that the chat has chosen.
+        tokens_before: The tokens of the turns before the end.
+    """
+    tokens = sum(map(_COUNTER.turn, turns)) + tokens_before
+    usage = Usage(input_tokens=MESSAGE_TOKENS + tokens, output_tokens=ANSWER_TOKENS)
     prices = configured_prices(workspace.settings)
     costs = [_cost_of(workspace, name, usage, prices, (models or {}).get(name)) for name in names]
     known = [cost for cost in costs if cost is not None]

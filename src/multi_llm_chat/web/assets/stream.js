@@ -16,7 +16,13 @@ const scroll = byId("scroll");
 let pinned = true;
 /** Whether the reader is at the end and wants to stay there. */
 const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
-scroll.addEventListener("scroll", () => { pinned = atEnd() && !state.later; byId("latest").hidden = pinned; }, { passive: true });
+scroll.addEventListener("scroll", () => {
+  pinned = atEnd() && !state.later;
+  byId("latest").hidden = pinned;
+  // Who comes near the first message that is shown gets the earlier ones.
+  const first = /** @type {HTMLButtonElement | null} */ (document.querySelector("#messages > .earlier[data-first]"));
+  if (first && scroll.scrollTop < 600) void earlier(first);
+}, { passive: true });
 export function toEnd() {
   if (state.later) { state.later = false; pinned = true; void load(); return; }
   pinned = true;
@@ -269,10 +275,12 @@ export const later = (button) => attempt(async () => {
   refreshTabs();
 });
 
-/** @param {HTMLElement} button */
+/** @param {HTMLButtonElement} button */
 export const earlier = (button) => attempt(async () => {
+  if (button.disabled) return; // they are on their way
+  button.disabled = true;
   const path = `${state.path}/earlier?before=${encodeURIComponent(button.dataset.first ?? "")}`;
-  const { html } = await (await get(path)).json();
+  const { html } = await (await get(path)).json().finally(() => { button.disabled = false; });
   const height = scroll.scrollHeight;
   button.outerHTML = trusted(html);
   label(byId("messages"));

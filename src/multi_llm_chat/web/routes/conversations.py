@@ -370,6 +370,7 @@ async def artifact(request: Request) -> Response:
     context = RequestContext(request)
     live = await context.open_conversation()
     await live.remote.sync()
+    await live.read_all()
     place = id_of(request.path_params["turn"]), request.path_params["number"]
     shown = live.artifacts()
     if place not in shown:

@@ -194,7 +194,8 @@ def _messages(
 async def source(request: Request) -> Response:
     """The Markdown of an answer or a message."""
     context = RequestContext(request)
-    text = (await context.open_conversation()).source(request.query_params.get("turn", ""))
+    live = await context.open_conversation()
+    text = await live.source(request.query_params.get("turn", ""))
     if text is None:
         return JSONResponse({"error": context.translations.text("on_another_branch")}, 404)
     return JSONResponse({"text": text})
@@ -220,7 +221,9 @@ def estimate_text(
 ) -> str:
     """What the next message costs in words; empty if it is not known."""
     translations = context.translations
-    found = estimate_cost(context.hub.workspace, live.service.turns, names, models)
+    service = live.service
+    turns, before = service.turns, service.tokens_before
+    found = estimate_cost(context.hub.workspace, turns, names, models, tokens_before=before)
     if found.is_free:
         return translations.text("costs_nothing")
     if found.cost is None:
