@@ -127,6 +127,7 @@ class LimitReached(MultiLLMChatError):
         super().__init__(message)
         self.reason = reason
         self.turns = turns
+        self.result: Any = None  # as in ProviderError
 
 
 class StreamBroken(ProviderError):
