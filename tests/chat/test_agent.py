@@ -7,7 +7,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, TypedDict, assert_type
 
 import pydantic
 import pytest
@@ -20,6 +20,7 @@ from multi_llm_chat.agent.limits import LoopLimits
 from multi_llm_chat.agent.provider import LLMProvider
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.chat.agent import RunContext
+from multi_llm_chat.chat.council import Verdict
 from multi_llm_chat.errors import AuthError, LimitReached, OutputError, ProviderError, UsageError
 from multi_llm_chat.events import TextDelta
 from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
@@ -557,3 +558,24 @@ def test_the_agents_approval_also_decides_for_a_registry_without_one():
         result = agent.run_sync("Erase x")
     assert asked == ["erase"]
     assert "erased x" in str(result.turns)
+
+
+def test_type_checkers_know_the_results_of_many_prompts_and_of_a_council():
+    """``assert_type`` is what pyright and mypy check."""
+
+    async def many(address: str) -> list[AgentResult[str]]:
+        async with Agent("claude", api_key="k", base_url=address) as agent:
+            return assert_type(await agent.map(["a"], concurrency=1), list[AgentResult[str]])
+
+    with Simulator([Say("Hi")] * 3) as simulator:
+        address = simulator.base_url("anthropic")
+        with Agent("claude", api_key="k", base_url=address) as agent:
+            plain = agent.map_sync(["a"])
+            assert_type(plain, list[AgentResult[str]])
+            mixed = agent.map_sync(["a"], return_errors=True)
+            assert_type(mixed, list[AgentResult[str] | Exception])
+        several = asyncio.run(many(address))
+    assert [result.text for result in [*plain, *several]] == ["Hi", "Hi"]
+    council = Agent({"a": "claude", "b": "gemini"}, council="a")
+    assert_type(council, Agent[Verdict])
+    council.close()

@@ -3,9 +3,9 @@
 python -m tests.docs.reference        # write them; make fix does it too
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from importlib import import_module
-from typing import Unpack, cast, get_args, get_origin
+from typing import Unpack, cast, get_args, get_origin, get_overloads
 
 from tests.docs.pages import ROOT
 
@@ -49,10 +49,13 @@ def keyword_types(package: str) -> list[str]:
     return sorted(found, key=lambda path: path.rpartition(".")[2])
 
 
-def _annotations(function: object) -> Iterable[object]:
+def _annotations(function: object) -> Iterator[object]:
     if isinstance(function, (classmethod, staticmethod)):
         function = cast("object", function.__func__)
-    return getattr(function, "__annotations__", {}).values() if callable(function) else ()
+    if not callable(function):
+        return
+    for each in (function, *get_overloads(function)):
+        yield from getattr(each, "__annotations__", {}).values()
 
 
 def page_of(package: str) -> str:

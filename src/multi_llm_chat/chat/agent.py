@@ -12,14 +12,21 @@ Rules:
 import asyncio
 import inspect
 from collections.abc import (
-    Awaitable,
     Callable,
+    Coroutine,
     Iterable,
-    Mapping,
-    Sequence,
 )
-from os import PathLike
-from typing import Any, Generic, Self, TypeAlias, TypedDict, TypeVar, Unpack, cast, overload
+from typing import (
+    Any,
+    Generic,
+    Literal,
+    Self,
+    TypeAlias,
+    TypeVar,
+    Unpack,
+    cast,
+    overload,
+)
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -39,8 +46,9 @@ from multi_llm_chat.chat._agent_results import (
     failure_of,
 )
 from multi_llm_chat.chat._agent_tools import RUN_DEPS, AgentTools
+from multi_llm_chat.chat.agent_settings import AgentSettings, Progress, RunContext, VerdictSettings
 from multi_llm_chat.chat.chat_service import ChatService
-from multi_llm_chat.chat.council import VERDICT, read_verdict
+from multi_llm_chat.chat.council import VERDICT, Verdict, read_verdict
 from multi_llm_chat.chat.speakers import Models, configured_speakers, model_speakers
 from multi_llm_chat.config.config_file import read_settings
 from multi_llm_chat.config.folders import program_folders
@@ -51,7 +59,6 @@ from multi_llm_chat.history.values import Media, Text, Turn
 from multi_llm_chat.metering.prices import cost_of
 from multi_llm_chat.protocol.message_formats import read_any
 from multi_llm_chat.repair.policy import Note
-from multi_llm_chat.request import Options
 from multi_llm_chat.runs.channel import EventSink
 from multi_llm_chat.runs.driver import RunDriver
 from multi_llm_chat.runs.hooks import RunHooks
@@ -61,66 +68,15 @@ from multi_llm_chat.schema.python_types import OutputType
 from multi_llm_chat.store import Store, append, create, open_store
 from multi_llm_chat.store.runs import run_info
 from multi_llm_chat.store.turns import turns_of_run
-from multi_llm_chat.tools.approval import ApprovalCallback
 from multi_llm_chat.tools.background_loop import wait_for
-from multi_llm_chat.tools.mcp.server_messages import ElicitationCallback
 from multi_llm_chat.tools.tool import Tool, ToolContext
 
+__all__ = ["Agent", "AgentResult", "AgentStream", "RunContext", "load_agent"]
+
 Output = TypeVar("Output")
-Deps = TypeVar("Deps")
 
 #: What a run is asked: a message, or a history in any form that ``render`` reads.
 Prompt: TypeAlias = str | Iterable[Any]
-
-
-class RunContext(Struct, Generic[Deps], frozen=True):
-    """What dynamic instructions are made from: the ``deps`` of the run, and the history it answers."""
-
-    deps: Deps
-    history: tuple[Turn, ...]
-
-
-#: The system prompt, or a function that makes it for each run.
-Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]] | None
-
-
-class AgentSettings(TypedDict, total=False):
-    """The keyword arguments of ``Agent``, besides ``output``."""
-
-    tools: Any
-    """Functions, a ``ToolRegistry``, MCP servers (``{"command": …}``, ``{"url": …}``, ``McpServers``), other agents, or a mixture."""
-    instructions: Instructions
-    """The system prompt, or a function of a ``RunContext`` that makes it."""
-    deps: object
-    """An object for tools (``ToolContext.deps``) and for dynamic instructions."""
-    store: Store | str | PathLike[str] | None
-    """Where runs are recorded, so that ``resume`` can finish them: a ``Store`` or its place."""
-    limits: LoopLimits | None
-    """How far a run may go."""
-    approve: ApprovalCallback | None
-    """Asked before tools with the policy ``ask``."""
-    elicit: ElicitationCallback | None
-    """Answers forms of MCP servers."""
-    hooks: RunHooks | None
-    """Functions around model and tool calls."""
-    options: Options | Mapping[str, Any] | None
-    """Settings of every request, in the vocabulary of ``Options``."""
-    headers: Mapping[str, str] | None
-    """Extra HTTP headers of every request."""
-    api_key: str | None
-    """The key; the provider's environment variable otherwise."""
-    base_url: str | None
-    """The address; the provider's own otherwise."""
-    output_retries: int
-    """How often an answer that does not fit ``output`` is asked for again; 2 if not given."""
-    council: str
-    """The speaker that writes a verdict about the answers of several; ``output`` is then a ``chat.council.Verdict``."""
-    offered_tools: bool | Sequence[str]
-    """Which of its tools models are offered: all, none, or those that match patterns such as ``read_*``."""
-    name: str
-    """Its name as a tool of another agent; ``agent`` if not given."""
-    description: str
-    """What it does, for such another agent."""
 
 
 class Agent(Generic[Output]):
@@ -135,6 +91,10 @@ class Agent(Generic[Output]):
 
     @overload
     def __init__(
+        self: "Agent[Verdict]", model: Models, *, council: str, **settings: Unpack[AgentSettings]
+    ) -> None: ...
+    @overload
+    def __init__(
         self: "Agent[str]", model: Models, *, output: None = None, **settings: Unpack[AgentSettings]
     ) -> None: ...
     @overload
@@ -146,7 +106,7 @@ class Agent(Generic[Output]):
         model: Models,
         *,
         output: type[Any] | None = None,
-        **settings: Unpack[AgentSettings],
+        **settings: Unpack[VerdictSettings],
     ) -> None:
         """Configure the agent; the first run starts servers and sends requests.
 
@@ -154,11 +114,11 @@ class Agent(Generic[Output]):
             model: Who answers: ``"claude"``, ``"claude:MODEL"`` or a provider; a list is a chain, of which a later
                 one is asked when an earlier one fails; a mapping gives several speakers, which all answer.
             output: The type of the answer: a dataclass, msgspec Struct, ``TypedDict``, pydantic model or another type.
-            settings: See ``AgentSettings``.
+            settings: See ``AgentSettings``; ``council`` names the speaker that writes a verdict.
         """
-        unknown = [name for name in settings if name not in AgentSettings.__annotations__]
+        unknown = [name for name in settings if name not in VerdictSettings.__annotations__]
         if unknown:
-            known = ", ".join(AgentSettings.__annotations__)
+            known = ", ".join(VerdictSettings.__annotations__)
             raise UsageError(f"Agent takes no {unknown[0]!r}; it takes: output, {known}")
         self.name = settings.get("name", "agent")
         self.description = settings.get("description", "")
@@ -259,15 +219,35 @@ class Agent(Generic[Output]):
 
         return AgentStream(produce, None, self._output)
 
+    @overload
     async def map(
         self,
         prompts: Iterable[Prompt],
         *,
         concurrency: int = 10,
         rate: float | None = None,
-        on_progress: Callable[[int, int], object] | None = None,
+        on_progress: Progress | None = None,
+        return_errors: Literal[False] = False,
+    ) -> list[AgentResult[Output]]: ...
+    @overload
+    async def map(
+        self,
+        prompts: Iterable[Prompt],
+        *,
+        concurrency: int = 10,
+        rate: float | None = None,
+        on_progress: Progress | None = None,
+        return_errors: bool,
+    ) -> list[AgentResult[Output] | Exception]: ...
+    async def map(
+        self,
+        prompts: Iterable[Prompt],
+        *,
+        concurrency: int = 10,
+        rate: float | None = None,
+        on_progress: Progress | None = None,
         return_errors: bool = False,
-    ) -> list[AgentResult[Output] | Exception]:
+    ) -> Any:
         """Answer many prompts; the results are in their order.
 
         Args:
@@ -305,11 +285,30 @@ class Agent(Generic[Output]):
             await asyncio.gather(*tasks, return_exceptions=True)
         return [each for each in results if each is not None]
 
+    @overload
     def map_sync(
-        self, prompts: Iterable[Prompt], **settings: Any
-    ) -> list[AgentResult[Output] | Exception]:
+        self,
+        prompts: Iterable[Prompt],
+        *,
+        concurrency: int = 10,
+        rate: float | None = None,
+        on_progress: Progress | None = None,
+        return_errors: Literal[False] = False,
+    ) -> list[AgentResult[Output]]: ...
+    @overload
+    def map_sync(
+        self,
+        prompts: Iterable[Prompt],
+        *,
+        concurrency: int = 10,
+        rate: float | None = None,
+        on_progress: Progress | None = None,
+        return_errors: bool,
+    ) -> list[AgentResult[Output] | Exception]: ...
+    def map_sync(self, prompts: Iterable[Prompt], **settings: Any) -> Any:
         """``map`` for code without ``async``."""
-        return wait_for(self.map(prompts, **settings))
+        answer = cast("Callable[..., Coroutine[Any, Any, Any]]", self.map)
+        return wait_for(answer(prompts, **settings))
 
     def as_tool(self) -> Tool:
         """The agent as a tool of another one: it is given a task and returns its answer."""
