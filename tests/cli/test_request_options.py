@@ -86,6 +86,8 @@ def test_a_server_is_added_with_its_headers(tmp_path: Path) -> None:
     assert written["headers"] == {"Authorization": "Bearer ${TOKEN}", "X-Team": "a:b"}
     mlc.run("mcp", "add", "wiki", "https://wiki.example/mcp", "-H", "nonsense", code=2)
     mlc.run("mcp", "add", "wiki", "npx", "-H", token, code=2)
+    mlc.run("mcp", "add", "wiki", "--url", "https://wiki.example/mcp", code=2)
+    assert "mlc mcp add NAME https://" in mlc.errors
 
 
 def test_files_are_attached_under_quoted_names_and_a_refused_message_comes_back(

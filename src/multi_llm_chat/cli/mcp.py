@@ -117,6 +117,11 @@ def test_command(names: tuple[str, ...]) -> None:
 
 def _entry(command: tuple[str, ...], env: tuple[str, ...], header: tuple[str, ...]) -> JsonObject:
     first = command[0]
+    if first.startswith("-"):
+        raise UsageError(
+            f"There is no option {first!r}. Name the server's program or its address: "
+            "mlc mcp add NAME COMMAND …, or mlc mcp add NAME https://…"
+        )
     is_remote = first.startswith(("http://", "https://"))
     if header and not is_remote:
         raise UsageError("Headers are for servers with a URL; --env is for those with a command")

@@ -117,7 +117,7 @@ def _system(session: Session, rest: str) -> None:
     prompt = None if rest in ("-", "none", "clear") else rest
     session.service.configure(system_prompt=prompt)
     print_message(
-        tr("The system prompt is set.") if prompt else tr("The system prompt is taken back.")
+        tr("The system prompt is set.") if prompt else tr("The system prompt is removed.")
     )
 
 
@@ -248,6 +248,8 @@ def _copy(session: Session, rest: str) -> None:
         )
     number = int(rest or 0)
     if number >= len(answers):
+        if len(answers) == 1:
+            raise UsageError(tr("There is no answer {number}: there is only 0", number=number))
         raise UsageError(
             tr(
                 "There is no answer {number}: 0 is the last one, {first} the first",
