@@ -5,7 +5,9 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Iterator
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import MagicMock  # noqa: TID251 - the mock is what is tested
 
 import pytest
 from tests.compat.applications import DIALECTS, HANDLERS, Application, model_of, payload_for
@@ -156,6 +158,58 @@ def test_a_registry_of_the_context_runs_the_calls(simulator: Simulator):
         "Error: no such place",
     ]
     assert result.text == "Done."
+
+
+class OwnContext:
+    """The earlier systems' own context: these four attributes and no others."""
+
+    def __init__(self, application: Application, payload: dict[str, Any]) -> None:
+        self.original_payload = payload
+        self.make_request = application.context().make_request
+        self.tool_registry = self
+        self.output: list[Any] = []
+
+    def execute_tool(self, name: str, _: Any) -> str:
+        return f"{name} ran"
+
+    def emit_stream_output(self, pieces: Any) -> None:
+        self.output.extend(pieces)
+
+
+def mocked(own: OwnContext) -> Any:
+    mock = MagicMock()
+    mock.original_payload = own.original_payload
+    mock.make_request.side_effect = own.make_request
+    mock.emit_stream_output.side_effect = own.emit_stream_output
+    mock.tool_registry.execute_tool.return_value = "get_weather ran"
+    return mock
+
+
+@pytest.mark.parametrize("is_mock", [False, True])
+def test_context_and_request_may_be_the_applications_own(is_mock: bool, simulator: Simulator):
+    simulator.script.add(Say(calls=[weather("Paris")]), Say("Sunny."), Say("Again."))
+    handler: Any = GptHandler()
+    application = Application(simulator, "openai-chat", handler)
+    payload = payload_for("openai-chat", "Weather?")
+    own = OwnContext(application, payload)
+    context = mocked(own) if is_mock else own
+    request: Any = MagicMock(payload=payload) if is_mock else SimpleNamespace(payload=payload)
+    result = handler.process_stream(application.send(payload), request, {}, context)
+    assert (result.text, result.error) == ("Sunny.", None)
+    kinds = ["tool_start", "tool_result", "text"]
+    assert [piece["type"] for piece in own.output] == kinds
+    assert own.output[1]["tool_result"] == "get_weather ran"
+    call = {"id": "call_9", "function": {"name": "get_weather", "arguments": "{}"}}
+    again = handler._handle_tool_calls([call], {}, context)
+    assert (again.success, again.text) == (True, "Again.")
+    assert handler._execute_tools([call], context)[0]["content"] == "get_weather ran"
+
+
+def test_a_request_without_a_payload_is_an_error_that_says_so():
+    handler: Any = GptHandler()
+    result = handler.process_stream(b"", object(), {}, StreamContext())
+    assert not result.success
+    assert "no payload" in str(result.error)
 
 
 # A bus of the application's own.

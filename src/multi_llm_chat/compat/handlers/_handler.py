@@ -33,6 +33,8 @@ from multi_llm_chat.compat.handlers._stream_context import (
     StreamContext,
     StreamingRequest,
     StreamResult,
+    stream_context_of,
+    streaming_request_of,
 )
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
@@ -169,10 +171,15 @@ class StreamHandler:
 
         Args:
             response: The provider's reply to the request; see ``open_response`` for what is taken.
-            request: What was sent.
+            request: What was sent; an object of the application's own with ``payload`` will do.
             standard_response: Becomes the last reply, whole and in the provider's own form.
-            context: How to go on.
+            context: How to go on; an object of the application's own with these attributes will do.
         """
+        context = stream_context_of(context)
+        try:
+            request = streaming_request_of(request)
+        except UsageError as error:
+            return failed(error, standard_response)
         asked = self._asked
         if response is None and asked is not None:
             return self._follow(
@@ -203,6 +210,7 @@ class StreamHandler:
             standard_response: Becomes the last reply.
             context: How to go on; ``original_payload`` is what was sent.
         """
+        context = stream_context_of(context)
         request = StreamingRequest("", context.original_payload or {})
         return self._follow(
             request,
@@ -310,6 +318,7 @@ class StreamHandler:
 
     def _execute_tools(self, tool_calls: Sequence[Any], context: StreamContext) -> list[JsonObject]:
         """Run calls in the provider's own form; their results as messages."""
+        context = stream_context_of(context)
         tools = self._tools or tools_of(context.tool_registry)
         if tools is None:
             raise UsageError("The handler has no tools")

@@ -11,6 +11,7 @@ The review by events is a step mode for applications that know only events:
 6. Where the answer is an error, or names what is not there, the results stay as they are.
 """
 
+import inspect
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -195,6 +196,51 @@ class StreamContext(Struct, frozen=True):
     conversation: str | None = None
     tool_registry: Any = None
     cancellation: Cancellation | None = None
+
+
+def stream_context_of(context: object) -> StreamContext:
+    """The context, or an application's own object that has the seeds' attributes, as one.
+
+    An attribute of a wrong type counts as missing: a mock has all of them. A review is taken only if it was set.
+    """
+    if isinstance(context, StreamContext):
+        return context
+    payload = as_object(getattr(context, "original_payload", None))
+    model: object = getattr(context, "model", None)
+    conversation: object = getattr(context, "conversation", None)
+    cancellation: object = getattr(context, "cancellation", None)
+    is_reviewed = inspect.getattr_static(context, "review", None) is not None
+    return StreamContext(
+        make_request=_function(context, "make_request"),
+        original_payload=payload,
+        model=model if isinstance(model, str) else None,
+        emit_stream_output=_function(context, "emit_stream_output"),
+        review=_function(context, "review") if is_reviewed else None,
+        conversation=conversation if isinstance(conversation, str) else None,
+        tool_registry=getattr(context, "tool_registry", None),
+        cancellation=cancellation if isinstance(cancellation, Cancellation) else None,
+    )
+
+
+def streaming_request_of(request: object) -> StreamingRequest:
+    """The request, or an application's own object with ``payload``, as one.
+
+    Raises:
+        UsageError: It has no payload.
+    """
+    if isinstance(request, StreamingRequest):
+        return request
+    payload = as_object(getattr(request, "payload", None))
+    if payload is None:
+        raise UsageError(f"{type(request).__name__} is no request: it has no payload")
+    identifier: object = getattr(request, "request_id", None)
+    name = identifier if isinstance(identifier, str) else ""
+    return StreamingRequest(name, payload, _function(request, "progress_callback"))
+
+
+def _function(owner: object, name: str) -> Callable[..., Any] | None:
+    found: object = getattr(owner, name, None)
+    return found if callable(found) else None
 
 
 class StreamResult(Struct, frozen=True):
