@@ -7,7 +7,9 @@ Rules:
 """
 
 import contextlib
+import errno
 import json
+import os
 import socket
 import ssl
 import threading
@@ -17,6 +19,19 @@ from typing import Any, TypeAlias
 
 #: Long enough for any machine; only a test that fails waits for it.
 PATIENCE = 20.0
+
+
+def choose_port() -> int:
+    """A free port for a program that takes one: below those that the system itself gives to others meanwhile."""
+    first = 20_000 + os.getpid() % 10_000
+    for port in range(first, first + 100):
+        try:
+            with socket.create_server(("127.0.0.1", port)):
+                return port
+        except OSError as failure:
+            if failure.errno != errno.EADDRINUSE:
+                raise
+    raise OSError("no port is free")
 
 
 @dataclass(frozen=True)

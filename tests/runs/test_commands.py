@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import subprocess
 import urllib.error
 import urllib.request
@@ -23,6 +22,7 @@ from tests.runs.scene import (
     text_of,
 )
 from tests.runs.worker_processes import begin, new_database, submit
+from tests.servers import choose_port
 from tests.store.processes import SLOW
 
 from multi_llm_chat.events import Usage
@@ -141,7 +141,7 @@ def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
     shell = shell_of(scene, tmp_path / "home")
     shell.run("migrate", "--db", postgres, "--engine", engine)
     assert "engine is up to date" in shell.errors
-    port = _free_port()
+    port = choose_port()
     worker = subprocess.Popen(
         [*MLC, "worker", "--db", postgres, "--engine", engine, "--health", str(port), "--drain", "2"],
         env=shell.environment, stderr=subprocess.PIPE,
@@ -173,8 +173,3 @@ def test_databases_are_migrated_and_a_worker_answers_until_it_is_told_to_end(
 def _get(port: int, where: str) -> str:
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{where}", timeout=30) as reply:
         return reply.read().decode()
-
-
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]

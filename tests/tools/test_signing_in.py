@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 import stat
 import urllib.request
 from collections.abc import Generator
@@ -14,6 +13,7 @@ import httpx2
 import pytest
 from mcp.shared.auth import OAuthClientInformationFull, OAuthMetadata, OAuthToken
 from pydantic import AnyHttpUrl, AnyUrl
+from tests.servers import choose_port
 from tests.tools.conftest import Scene
 from tests.tools.servers.guarded import GuardedServer
 
@@ -114,8 +114,7 @@ def test_a_registration_of_the_settings_is_used(guarded: GuardedServer, secret: 
         "url": guarded.url,
         "oauth": {"clientId": "known", "clientSecret": secret},
     }
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port: int = free.getsockname()[1]
+    port = choose_port()
     scene = Scene({"guarded": entry}, elicit=visiting(asked), redirect_port=port)
     guarded.guard.clients["known"] = OAuthClientInformationFull(
         client_id="known",

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests.runs.worker_processes import new_engine
+from tests.servers import choose_port
 from tests.store.conftest import postgres, postgres_server
 from tests.tools.conftest import everyday
 from tests.web.conftest import Visitor
@@ -48,7 +49,7 @@ def test_an_open_page_continues_after_the_server_was_killed(browser: Browser, tm
     script = [Say("Earlier.", thinking="Hm."), Say(WORDS, faults=[first]), Say(WORDS, faults=[second])]  # fmt: skip
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
         write_config(tmp_path, simulator)
-        with serve_process(tmp_path) as (process, link):
+        with serve_process(tmp_path, choose_port()) as (process, link):
             page = ready(context.new_page(), link)
             send(page, "@claude before")
             expect_idle(page)
@@ -120,7 +121,7 @@ def test_an_interrupted_tool_asks_again_in_the_same_page(browser: Browser, tmp_p
         write_config(tmp_path, simulator)
         servers = json.dumps({"mcpServers": {"daily": entry}})
         (tmp_path / "config" / "mcp.json").write_text(servers, encoding="utf-8")
-        with serve_process(tmp_path) as (process, link):
+        with serve_process(tmp_path, choose_port()) as (process, link):
             page = ready(context.new_page(), link)
             page.locator("#tools .server", has_text="erase").wait_for(state="attached")
             send(page, "@claude erase it")
@@ -341,7 +342,7 @@ def test_a_waiting_message_is_sent_by_the_next_server_after_the_interrupted_answ
     script = [Say(WORDS, faults=[first]), Say("All of it."), Say("Then this.")]
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
         write_config(tmp_path, simulator)
-        with serve_process(tmp_path) as (process, link):
+        with serve_process(tmp_path, choose_port()) as (process, link):
             page = ready(context.new_page(), link)
             send(page, "@claude count")
             first.wait_reached()
@@ -375,7 +376,7 @@ def test_a_server_ends_while_a_message_waits_for_an_answer_of_another_process(
     script = [Say("Hello."), Say(WORDS, faults=[gate])]
     with Simulator({"anthropic": script}) as simulator, browser.new_context() as context:
         write_config(tmp_path, simulator)
-        with serve_process(tmp_path) as (process, link):
+        with serve_process(tmp_path, choose_port()) as (process, link):
             page = ready(context.new_page(), link)
             send(page, "@claude hi")
             expect(page.locator(".answer:not(.live) .body")).to_have_text("Hello.")
