@@ -20,6 +20,7 @@ def expect_answers(page: Page, *texts: str) -> None:
     expect(bodies).to_have_text(list(texts))
 
 
-def expect_idle(page: Page) -> None:
+def expect_idle(*pages: Page) -> None:
     """Wait until no answer is being given; a message that was just sent may not have begun one."""
-    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    for page in pages:
+        expect(page.locator("body")).to_have_attribute("data-busy", "false")

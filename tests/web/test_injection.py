@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 from tests.web.conftest import Visitor
+from tests.web.page_actions import expect_idle
 from tests.web.payloads import EVIL, PAYLOADS
 from tests.web.server_process import RunningServer
 
@@ -93,7 +94,7 @@ def test_nothing_a_tool_receives_or_returns_runs_or_fetches(server: RunningServe
     page.keyboard.press("Enter")
     page.get_by_role("button", name="Allow once").click()
     expect(page.locator(".tool.done")).to_have_count(1)
-    expect(page.locator("body")).to_have_attribute("data-busy", "false")
+    expect_idle(page)
     assert_untouched(page)
     page.reload()
     expect(page.locator(".tool.done")).to_have_count(1)

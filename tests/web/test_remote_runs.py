@@ -13,7 +13,7 @@ from tests.servers import choose_port
 from tests.store.conftest import postgres, postgres_server
 from tests.tools.conftest import everyday
 from tests.web.conftest import Visitor
-from tests.web.page_actions import send
+from tests.web.page_actions import expect_idle, send
 from tests.web.server_process import (
     RunningServer,
     mlc_process,
@@ -39,11 +39,6 @@ def ready(page: Page, address: str) -> Page:
     return page
 
 
-def expect_idle(*pages: Page) -> None:
-    for page in pages:
-        expect(page.locator("body")).to_have_attribute("data-busy", "false")
-
-
 def test_an_open_page_continues_after_the_server_was_killed(browser: Browser, tmp_path: Path):
     first, second = Gate(40), Gate(60)
     script = [Say("Earlier.", thinking="Hm."), Say(WORDS, faults=[first]), Say(WORDS, faults=[second])]  # fmt: skip
@@ -52,6 +47,7 @@ def test_an_open_page_continues_after_the_server_was_killed(browser: Browser, tm
         with serve_process(tmp_path, choose_port()) as (process, link):
             page = ready(context.new_page(), link)
             send(page, "@claude before")
+            expect(page.locator(".answer:not(.live) .body")).to_contain_text("Earlier.")
             expect_idle(page)
             page.locator(".thoughts summary").click()
             send(page, "@claude count")
