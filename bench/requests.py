@@ -59,7 +59,9 @@ def run() -> Result:
     for turns_before in APPENDED:
         name = f"two turns behind {turns_before:,}"
         figures[name] = times = _appended(client, turns_before)
-        rows[name] = f"x{times:.0f} as fast as the openai SDK (at least x{LEAST_APPENDED:.0f} wanted)"
+        rows[name] = (
+            f"x{times:.0f} as fast as the openai SDK (at least x{LEAST_APPENDED:.0f} wanted)"
+        )
         if times < LEAST_APPENDED:
             failures.append(f"{name}: only {times:.0f} times as fast as the openai SDK")
     client.close()
