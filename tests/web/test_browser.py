@@ -272,7 +272,7 @@ def test_a_tool_that_is_always_allowed_asks_in_no_chat(
     expect(other.locator(".answer .body").last).to_contain_text("Two.")
     assert asked == ["Oslo"] * 2
     kept = server.hub.workspace.folders.config_file.read_text(encoding="utf-8")
-    assert 'get_weather = "always"' in kept
+    assert '"/get_weather" = "always"' in kept
 
 
 @pytest.mark.judge
