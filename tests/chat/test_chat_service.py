@@ -24,11 +24,12 @@ from multi_llm_chat.events import (
     RunWaiting,
     TextDelta,
     TurnFinished,
+    Usage,
 )
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.runs.event_stream import EventStream
-from multi_llm_chat.store import calls, open_store, path, read_events, runs, totals
+from multi_llm_chat.store import calls, open_store, path, read_events, runs, total, totals
 from multi_llm_chat.testing.simulator import Call, Disconnect, Gate, Say, Simulator, Status
 from multi_llm_chat.tools import Allow, Decision, Deny, ToolRegistry
 
@@ -177,6 +178,37 @@ def test_stopping_keeps_what_was_said(read: Read) -> None:
         assert service.turns[-1].meta["partial"] is True
         assert [run.status for run in service.answers()] == ["cancelled"]
         assert service.answering == ()
+
+
+@pytest.mark.parametrize("speaker", ["claude", "gemini", "chatgpt"])
+def test_what_was_counted_of_a_stopped_answer_is_recorded(speaker: str) -> None:
+    says = Say("One two three four five six", delta_size=4, faults=[Gate(after_frames=8)])
+    scripts: dict[str, Any] = {speaker: [says]}
+    with stage(**scripts) as scene:
+        service = scene.service
+        events: list[Any] = []
+
+        async def listen() -> None:
+            async for event in service.process_message("Count"):
+                events.append(event)
+                if isinstance(event, TextDelta):
+                    service.stop()
+
+        LOOP.run(listen())
+        spent = service.store.run(total, service.conversation)
+    finished = next(event for event in events if isinstance(event, RunFinished))
+    is_estimated = bool(service.turns[-1].meta.get("estimated"))
+    assert spent.estimates == is_estimated
+    if speaker == "chatgpt":  # nothing is counted until the end of the reply
+        assert finished.usage == spent.tokens == Usage()
+        assert (is_estimated, spent.unknown_tokens) == (False, 1)
+    else:
+        assert finished.usage.input_tokens > 0
+        assert finished.usage.output_tokens > 0
+        assert finished.usage == spent.tokens
+        assert spent.unknown_tokens == 0
+    if speaker == "claude":  # the input is counted at the start of the reply, the output at its end
+        assert is_estimated
 
 
 def test_leaving_the_events_early_stops_the_answers() -> None:

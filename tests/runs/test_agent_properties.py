@@ -188,7 +188,9 @@ class Listener:
         """Keep the event; whether to cancel now."""
         is_finished = isinstance(event, ToolFinished)
         if isinstance(event, RunFinished | RunFailed):
-            event = (type(event), event.usage)  # without its seconds
+            # Without its seconds; what was counted of a stopped reply depends on how much of it had arrived.
+            is_stopped = isinstance(event, RunFinished) and event.stop_reason == "cancelled"
+            event = (type(event), None if is_stopped else event.usage)
         if is_finished:
             self.finished.append((event.call, event.result))
         elif isinstance(event, TurnFinished):
@@ -292,7 +294,7 @@ def _told(result: AgenticLoopResult) -> Any:
         type(result.error),
         re.sub(r"127\.0\.0\.1:\d+", "", str(result.error)),
         result.stop_reason,
-        result.usage,
+        None if result.stop_reason == "cancelled" else result.usage,
     )
 
 

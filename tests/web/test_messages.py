@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import Visitor
 from tests.web.page_actions import expect_answers, expect_idle, send
@@ -64,18 +65,33 @@ def test_the_only_message_is_deleted(server: RunningServer, page: Page):
     expect(page.locator(".message")).to_have_count(1)
 
 
-def test_a_stopped_answer_shows_what_is_known_and_no_zeros(server: RunningServer, page: Page):
+#: What a stopped answer has cost: Claude counts its input at the start, Gemini both with every chunk, OpenAI nothing until the end.
+STOPPED = {
+    "claude": (r"^about \$0\.\d+ · [\d.]+ s$", r"^\d+ in · about \d+ out$"),
+    "gemini": (r"^(about )?<?\$0\.\d+ · [\d.]+ s$", r"^\d+ in · (about )?\d+ out$"),
+    "chatgpt": (r"^about \d+ out · [\d.]+ s$", ""),
+}
+
+
+@pytest.mark.parametrize("speaker", STOPPED)
+def test_a_stopped_answer_shows_what_was_counted_and_no_zeros(
+    server: RunningServer, page: Page, speaker: str
+):
+    shown, details = STOPPED[speaker]
     gate = Gate(12)
     text = "One two three four five six seven eight nine ten eleven twelve."
-    server.add_replies("gemini", Say(text, delta_size=4, faults=[gate]))
-    send(page, "@gemini count")
+    server.add_replies(speaker, Say(text, delta_size=4, faults=[gate]))
+    send(page, f"@{speaker} count")
     page.locator(".answer.live .words", has_text="One two").wait_for()
-    page.get_by_role("button", name="Stop gemini").click()
+    page.get_by_role("button", name=f"Stop {speaker}").click()
     spent = page.locator(".answer:not(.live) .spent")
-    expect(spent).to_have_text(re.compile(r"^≥ \d+ out · [\d.]+ s$"))
-    gate.open()
-    page.reload()
-    expect(spent).to_have_text(re.compile(r"^≥ \d+ out · [\d.]+ s$"))
+    for is_reloaded in (False, True):
+        if is_reloaded:
+            gate.open()
+            page.reload()
+        expect(spent).to_have_text(re.compile(shown))
+        if details:
+            expect(spent).to_have_attribute("title", re.compile(details))
 
 
 def test_a_failed_answer_says_what_to_do(server: RunningServer, page: Page):

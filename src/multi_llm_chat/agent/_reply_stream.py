@@ -186,6 +186,12 @@ class _Course:
             raise UsageError("The reply is not complete: read the stream to its end first")
         return self._reply
 
+    @property
+    def counted(self) -> Usage:
+        """What the provider has counted so far, of a reply that may end before it is complete."""
+        asked = self._asked
+        return asked.exchange.usage if isinstance(asked, RemoteInquiry) else Usage()
+
     def _take(self) -> None:
         self._asked = self._waiting.pop(0).inquire(self._request)
 

@@ -170,7 +170,10 @@ class _Loop:
         return next((reason for reason, is_reached in reached if is_reached), None)
 
     def _broken(self, outcome: Outcome) -> LoopEnd:
-        partial = outcome.partial if isinstance(outcome, (ModelFailed, Cancelled)) else None
+        partial = None
+        if isinstance(outcome, (ModelFailed, Cancelled)):
+            partial = outcome.partial
+            self._usage += outcome.usage
         if partial is not None and any(not isinstance(part, Thinking) for part in partial.parts):
             self._delta.append(partial)
             calls = [part for part in partial.parts if isinstance(part, ToolCall)]

@@ -45,11 +45,12 @@ class ModelAnswered(Struct, frozen=True):
 
 
 class ModelFailed(Struct, frozen=True):
-    """The model gave no complete answer, or was not asked; ``partial`` is what it said until then."""
+    """The model gave no complete answer, or was not asked; ``partial`` is what it said, ``usage`` what was counted of it."""
 
     error: ProviderError | LimitReached
     partial: Turn | None = None
     elapsed: float = 0.0
+    usage: Usage = Usage()
 
 
 class ToolsRan(Struct, frozen=True):
@@ -60,12 +61,13 @@ class ToolsRan(Struct, frozen=True):
 
 
 class Cancelled(Struct, frozen=True):
-    """The run was stopped, or its time is up; what was received until then."""
+    """The run was stopped, or its time is up; what was received until then, and what was counted of it."""
 
     partial: Turn | None = None
     results: tuple[ToolResult, ...] = ()
     elapsed: float = 0.0
     reason: Literal["cancelled", "time"] = "cancelled"
+    usage: Usage = Usage()
 
 
 Effect: TypeAlias = CallModel | RunTools

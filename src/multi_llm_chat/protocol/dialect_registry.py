@@ -9,7 +9,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from multi_llm_chat.errors import ProviderError
-from multi_llm_chat.events import Event
+from multi_llm_chat.events import Event, Usage
 from multi_llm_chat.history.values import Origin, Part, Turn
 from multi_llm_chat.protocol.anthropic import decode as anthropic_decode
 from multi_llm_chat.protocol.anthropic import encode as anthropic_encode
@@ -44,6 +44,11 @@ class Decoder(Protocol):
     @property
     def parts(self) -> tuple[Part, ...]:
         """What has been said so far and is finished."""
+        ...
+
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far."""
         ...
 
 

@@ -31,7 +31,7 @@ from msgspec import Struct
 
 from multi_llm_chat.data_limits import REPLY_LIMITS, Limits, OverLimit, check_json, in_megabytes
 from multi_llm_chat.errors import ProviderError, StreamBroken, UsageError
-from multi_llm_chat.events import Event
+from multi_llm_chat.events import Event, Usage
 from multi_llm_chat.history.values import Origin, Part, Thinking, ToolCall, Turn
 from multi_llm_chat.protocol._sse import SseDecoder
 from multi_llm_chat.protocol.calls import DecodeContext
@@ -247,6 +247,11 @@ class Exchange:
         error.provider = self._row.name
         self.failure = error
         return error
+
+    @property
+    def usage(self) -> Usage:
+        """What the provider has counted so far; nothing if it has not reported anything."""
+        return self._decoder.usage or Usage()
 
     @property
     def turn(self) -> Turn:

@@ -235,6 +235,11 @@ class ReplyDecoder:
         """The finished parts in order; all of them once the reply has ended."""
         return self._assembly.parts
 
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far; None if it has not reported anything."""
+        return self._usage
+
     def end(self) -> list[Event]:
         """Take the end of the stream.
 

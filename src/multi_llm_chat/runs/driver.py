@@ -17,7 +17,7 @@ Rules:
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -52,6 +52,7 @@ from multi_llm_chat.events import (
     ToolFinished,
     ToolStarted,
     TurnFinished,
+    Usage,
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ToolDefinition
@@ -128,6 +129,7 @@ class RunDriver:
         self._is_lost = False
         self._waiting: asyncio.Task[Any] | None = None
         self._words: list[str] = []
+        self._count: Callable[[], Usage] = Usage  # what was counted of the reply that arrives
         self._offered: Sequence[ToolDefinition] | None = None
         self._has_streamed = False
         self._calls: dict[str, ToolCall] = {}
@@ -265,11 +267,11 @@ class RunDriver:
             added = stop.value.added
         whole = isinstance(outcome, (ModelAnswered, ToolsRan))
         for turn in added:
-            usage = outcome.usage if isinstance(outcome, ModelAnswered) else None
             is_models = turn.role != "tool"
-            self._finished.append(
-                TurnFinished(turn, usage if is_models else None, whole or not is_models)
-            )
+            usage = outcome.usage if is_models and not isinstance(outcome, ToolsRan) else None
+            if usage == Usage() and not whole:
+                usage = None  # nothing was counted, which is not the same as none
+            self._finished.append(TurnFinished(turn, usage, whole or not is_models))
         return effect
 
     async def _finish_turns(self, effect: Effect | None) -> None:
@@ -421,7 +423,7 @@ class RunDriver:
                     raise
                 if self._has_streamed or not self.fitting.refused(error):
                     partial = error.partial if isinstance(error.partial, Turn) else None
-                    return ModelFailed(error, partial, self.elapsed)
+                    return ModelFailed(error, partial, self.elapsed, self._count())
                 continue
             self.fitting.answered(reply.usage)
             self._budget.answered(reply.usage)
@@ -452,9 +454,7 @@ class RunDriver:
             await self._interruptible(asyncio.sleep(seconds))
 
     async def _stream(self, effect: CallModel) -> Reply:
-        self._words = []
-        self._has_streamed = False
-        spec = self.spec
+        self._words, self._has_streamed, spec = [], False, self.spec
         request = spec.provider.request(
             self.fitting.turns,
             spec.system_prompt,
@@ -469,7 +469,7 @@ class RunDriver:
         if spec.hooks is not None:
             request = await spec.hooks.prepare_request(request)
         async with spec.provider.open_reply(request) as stream:
-            stream.on_retry = self._on_retry
+            stream.on_retry, self._count = self._on_retry, lambda: stream.counted
             if self._journal is not None:
                 stream.pace = self._journal.host.frame
             batches = aiter(stream.batches())
@@ -507,12 +507,12 @@ class RunDriver:
         """The outcome of a cancelled effect: the text so far, and the results there are."""
         words, speaker = "".join(self._words), self.spec.provider.speaker
         partial = Turn(speaker, (Text(words),)) if words.strip() else None
-        return Cancelled(partial, tuple(self._results.values()), self.elapsed)
+        return Cancelled(partial, tuple(self._results.values()), self.elapsed, usage=self._count())
 
     # The tools.
 
     async def _run_tools(self, effect: RunTools) -> Outcome:
-        self._words = []
+        self._words, self._count = [], Usage
         self._calls = {call.tool_call_id: call for call in effect.calls}
         self._results = {}
         calls: Iterable[ToolCall] = effect.calls

@@ -41,6 +41,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult, Turn
 from multi_llm_chat.metering.prices import Cost, cost_of
+from multi_llm_chat.metering.token_count import Counter
 from multi_llm_chat.runs._replay import NOTHING, UNKNOWN, Replay
 from multi_llm_chat.runs.leases import Lease, RunHost
 from multi_llm_chat.runs.records import (
@@ -190,10 +191,11 @@ class Journal:
         self, event: TurnFinished, calls: Sequence[ToolCall] = ()
     ) -> tuple[Turn, list[Write]]:
         """A turn is complete: the turn as it is stored, and its write, which also records the start of ``calls``."""
-        turn = self._kept_turn(event)
+        event, estimated = _with_estimate(event)
+        turn = self._kept_turn(event, {"estimated": True} if estimated else {})
         is_models = turn.role != "tool"
         outcome, starts = self._call_of(turn, event, is_models=is_models)
-        spending = self._spend(turn, event.usage) if is_models else None
+        spending = self._spend(turn, event.usage, estimated=estimated) if is_models else None
         place = Place(self.spec.conversation or "", self._after)
         self._after = turn.id
         if turn.id in self.replay.turns:
@@ -322,8 +324,8 @@ class Journal:
         number = self._numbers[id(call)]
         return number not in self.replay.results and number not in self._given_up
 
-    def _kept_turn(self, event: TurnFinished) -> Turn:
-        meta = event.turn.meta | self._meta
+    def _kept_turn(self, event: TurnFinished, notes: JsonObject) -> Turn:
+        meta = event.turn.meta | self._meta | notes
         if not event.is_whole:
             meta["partial"] = True
         if event.turn.role == "tool" and self._took:
@@ -358,7 +360,7 @@ class Journal:
         state = "done" if event.is_whole else "failed"
         return CallOutcome(self._model_call, state, result), []
 
-    def _spend(self, turn: Turn, usage: Usage | None) -> Spending:
+    def _spend(self, turn: Turn, usage: Usage | None, *, estimated: bool) -> Spending:
         spec = self.spec
         model = turn.model or spec.model
         cost = None
@@ -368,8 +370,9 @@ class Journal:
         self.cost = None if cost is None or self.cost is None else self.cost + cost
         total: Decimal | None = None if cost is None else cost.total
         return Spending(
-            turn.id or "", spec.speaker, model, usage, total, turn=turn.id, run_id=spec.run
-        )
+            turn.id or "", spec.speaker, model, usage, total,
+            estimate=estimated, turn=turn.id, run_id=spec.run,
+        )  # fmt: skip
 
     def _with_rows(
         self, operation: Callable[..., None], arguments: tuple[object, ...], rows: NumberedRows
@@ -383,3 +386,21 @@ class Journal:
         number = self._next
         self._next += 1
         return number
+
+
+def _with_estimate(event: TurnFinished) -> tuple[TurnFinished, bool]:
+    """The turn with an estimate of its output, if it ended before its provider counted that; whether it has one.
+
+    Claude counts the input at the start of a reply (``message_start``) and the output at its end (``message_delta``: types of
+    the anthropic SDK, 2026-11). Gemini counts both with every chunk, OpenAI Chat nothing before the end.
+    """
+    usage = event.usage
+    if event.is_whole or usage is None:
+        return event, False
+    written = _COUNTER.turn(event.turn)
+    if usage.output_tokens * 2 >= written:
+        return event, False
+    return replace(event, usage=replace(usage, output_tokens=written)), True
+
+
+_COUNTER = Counter()

@@ -201,8 +201,17 @@ def _broken(text: str) -> tuple[PageAnswer, ...]:
             words,
             footer=Footer(_PAID.usage, "$0.0061", 5.0, error=ErrorRecord("StreamBroken", text)),
         ),
-        _answer("b3", "claude", 2, words, footer=Footer(_PAID.usage, None, 2.5, "cancelled")),
+        _answer(
+            "b3",
+            "claude",
+            2,
+            words,
+            footer=Footer(_PAID.usage, "$0.0061", 2.5, "cancelled", is_about=True),
+        ),
         _answer("b4", "advisor", 3, words, footer=Footer(None, None, 2.5, "length")),
+        _answer(
+            "b5", "chatgpt", 1, words, footer=Footer(None, None, 1.5, "cancelled", about_tokens=31)
+        ),
     )
 
 

@@ -199,7 +199,9 @@ class HistoryRenderer:
         last = next((turn for turn in reversed(turns) if turn.role != "tool"), turns[-1])
         footer = self._footer(run, turns)
         if footer.usage is None and footer.stop_reason == "cancelled":
-            footer = replace(footer, at_least=sum(map(_COUNTER.turn, turns)))
+            footer = replace(footer, about_tokens=sum(map(_COUNTER.turn, turns)))
+        elif any(turn.meta.get("estimated") for turn in turns):
+            footer = replace(footer, is_about=True)
         return PageAnswer(
             run,
             speaker,

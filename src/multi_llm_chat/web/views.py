@@ -237,7 +237,8 @@ Segment: TypeAlias = (
 class Footer(Struct, frozen=True):
     """What an answer cost; None if unknown.
 
-    ``at_least`` are the tokens of an answer that was stopped before its provider counted them, estimated by its words.
+    ``is_about`` if the output was estimated by its words, as the answer ended before its provider counted them;
+    ``about_tokens`` is that estimate if the provider has counted nothing at all.
     """
 
     usage: Usage | None = None
@@ -245,7 +246,8 @@ class Footer(Struct, frozen=True):
     seconds: float | None = None
     stop_reason: str = ""
     error: ErrorRecord | None = None
-    at_least: int = 0
+    is_about: bool = False
+    about_tokens: int = 0
 
 
 class Switch(Struct, frozen=True):

@@ -418,9 +418,15 @@ class GeminiDecoder(ReplyDecoder):
         last = self._assembly.calls.last
         return [] if last is None else self._assembly.calls.close(last)
 
-    def _close(self) -> list[Event]:
+    @property
+    def usage(self) -> Usage | None:
+        """What the provider has counted so far: every chunk may say it, and the last one counts."""
         if self._last_frame is not None and self._last_frame.usage_metadata is not None:
-            self._usage = self._last_frame.usage_metadata.as_usage()
+            return self._last_frame.usage_metadata.as_usage()
+        return self._usage
+
+    def _close(self) -> list[Event]:
+        self._usage = self.usage
         return ([] if self.done else self._add_aside()) + super()._close()
 
     def _add_aside(self) -> list[Event]:
