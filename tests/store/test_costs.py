@@ -12,12 +12,14 @@ from multi_llm_chat.store import (
     Spent,
     Store,
     Total,
+    Transaction,
     append,
     create,
     open_store,
     read_spent,
     record_spending,
     run_totals,
+    spent_by_day,
     total,
     totals,
     turn_totals,
@@ -107,3 +109,45 @@ def test_a_run_is_summed_by_model(store: Store):
         spending = Spending(f"s{number}", "claude", model, Usage(10, 1), Decimal(1))
         store.run(record_spending, conversation, spending)
     assert store.run(run_totals, conversation, "another run") == {}
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 5),  # the day
+            st.sampled_from(["claude", "gemini"]),
+            st.sampled_from(["m-1", "m-2"]),
+            st.none() | st.integers(0, 10**12).map(lambda nano: Decimal(nano).scaleb(-9)),
+        ),
+        max_size=12,
+    ),
+    st.integers(0, 5),
+)
+def test_what_was_spent_since_a_day_is_summed_by_day_speaker_and_model(
+    answers: list[tuple[int, str, str, Decimal | None]], since: int
+):
+    hour, day_ms = 3_600_000, 86_400_000
+    expected: dict[tuple[int, str, str], tuple[Decimal, int, int]] = {}
+    with open_store(":memory:") as store:
+        store.run(create, "t", identifier="mine")
+        store.as_user("other").run(create, "t", identifier="theirs")
+        other = Spending("x", "claude", "m-1", Usage(1), Decimal(1))
+        store.as_user("other").run(record_spending, "theirs", other)
+        for number, (day, speaker, model, cost) in enumerate(answers):
+            spent = Spending(str(number), speaker, model, Usage(10, 1), cost)
+            store.run(record_spending, "mine", spent)
+            # An hour before midnight in UTC, so an hour after it two hours further east.
+            store.run(_move, str(number), day * day_ms + 23 * hour)
+            if day + 1 >= since:
+                key = (day + 1, speaker, model)
+                paid, unknown, count = expected.get(key, (Decimal(0), 0, 0))
+                expected[key] = (paid + (cost or 0), unknown + (cost is None), count + 1)
+        found = store.run(spent_by_day, since * day_ms - 2 * hour, 2 * hour)
+    assert {
+        (row.day, row.speaker, row.model): (row.cost, row.unknown, row.tokens.output_tokens)
+        for row in found
+    } == expected
+
+
+def _move(transaction: Transaction, identifier: str, created_ms: int) -> None:
+    transaction.rows("UPDATE usage SET created_ms = ? WHERE id = ?", created_ms, identifier)

@@ -1,6 +1,12 @@
 """What tests do on a page."""
 
+from decimal import Decimal
+
 from playwright.sync_api import Page, expect
+from tests.web.server_process import RunningServer
+
+from multi_llm_chat.events import Usage
+from multi_llm_chat.store import Spending, create, record_spending
 
 
 def send(page: Page, text: str) -> None:
@@ -24,3 +30,16 @@ def expect_idle(*pages: Page) -> None:
     """Wait until no answer is being given; a message that was just sent may not have begun one."""
     for page in pages:
         expect(page.locator("body")).to_have_attribute("data-busy", "false")
+
+
+def spend(server: RunningServer) -> None:
+    """Record answers with known and unknown costs, of a known speaker and of one that is not configured any more."""
+    store = server.hub.store("local")
+    store.run(create, "A chat", identifier="spending")
+    cached = Usage(10_000, 500, 8_000)
+    for spending in (
+        Spending("a", "claude", "claude-sonnet-4-5", cached, Decimal("0.0159")),
+        Spending("b", "claude", "claude-sonnet-4-5", Usage(1_000, 100), Decimal("0.0045")),
+        Spending("c", "gone", "gone-1", Usage(50, 5), None),
+    ):
+        store.run(record_spending, "spending", spending)

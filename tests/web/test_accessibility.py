@@ -7,6 +7,7 @@ from typing import Literal
 import pytest
 from playwright.sync_api import Page
 from tests.web.conftest import Visitor
+from tests.web.page_actions import spend
 from tests.web.server_process import RunningServer, install_npm_package
 
 from multi_llm_chat.testing.simulator import Call, Say
@@ -107,6 +108,7 @@ SETTINGS = (
     "tools",
     "tools/~",
     "tools?new",
+    "usage",
     "data",
     "account",
 )
@@ -139,6 +141,7 @@ def test_axe_finds_nothing_serious_in_the_settings(
         )
         client.post("/settings/check", json={"provider": "anthropic"})
         client.post("/tools/rule", json={"pattern": "files/*", "approval": "ask"})
+    spend(server)
     page = new_visitor(bypass_csp=True, reduced_motion="reduce").open(f"/settings/{path}")
     for each in page.locator("details summary").all():
         each.click()

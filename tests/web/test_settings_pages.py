@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 from tests.tools.conftest import everyday
 from tests.web.conftest import Visitor
-from tests.web.page_actions import send
+from tests.web.page_actions import send, spend
 from tests.web.server_process import TEST_KEY, RunningServer, form_token, run_server
 
 from multi_llm_chat.config.config_file import read_settings
@@ -271,7 +271,30 @@ def test_another_browser_is_signed_out(server: RunningServer, new_visitor: Calla
         assert other.get("/").status_code == 401
 
 
-PAGES = ("general", "appearance", "models", "personas?new", "tools", "data", "account")
+PAGES = ("general", "appearance", "models", "personas?new", "tools", "usage", "data", "account")
+
+
+def test_the_usage_page_sums_by_day_speaker_and_model(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    visitor = new_visitor()
+    page = visitor.open("/settings/usage")
+    expect(page.locator("#page .empty")).to_contain_text("Nothing was spent")
+    spend(server)
+    page.reload()
+    expect(page.locator(".sums dd")).to_have_text(["≥ $0.0204", "11,655", "72 %", "$0.0216"])
+    expect(page.locator(".bars rect")).to_have_count(1)
+    rows = page.locator("[aria-label='By speaker'] tbody tr")
+    expect(rows).to_have_count(2)
+    expect(rows.nth(0)).to_contain_text("claude")
+    expect(rows.nth(0)).to_contain_text("$0.0216")
+    expect(rows.nth(1).locator("td").first).to_have_text("≥ $0")
+    models = page.locator("[aria-label='By model'] tbody th")
+    expect(models).to_have_text(["claude-sonnet-4-5", "gone-1"])
+    page.get_by_role("link", name="7 days").click()
+    expect(page.get_by_role("link", name="7 days")).to_have_attribute("aria-current", "true")
+    page.locator(".bars summary").click()
+    expect(page.locator(".bars tbody tr")).to_have_count(1)
 
 
 def test_nothing_is_wider_than_a_phone(server: RunningServer, new_visitor: Callable[..., Visitor]):

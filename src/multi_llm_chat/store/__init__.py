@@ -14,9 +14,11 @@ from multi_llm_chat.store._conversation_state import (
 )
 from multi_llm_chat.store._costs import (
     Spent,
+    SpentRow,
     read_spent,
     record_spending,
     run_totals,
+    spent_by_day,
     total,
     totals,
     turn_totals,
@@ -131,6 +133,7 @@ __all__ = [
     "RunInfo",
     "Spending",
     "Spent",
+    "SpentRow",
     "Store",
     "Summary",
     "Taken",
@@ -189,6 +192,7 @@ __all__ = [
     "search",
     "set_settings",
     "siblings",
+    "spent_by_day",
     "stop_run",
     "take_queued",
     "take_run",

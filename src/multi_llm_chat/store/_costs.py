@@ -38,6 +38,23 @@ class Spent(Struct, frozen=True):
     tokens: int = 0
 
 
+class SpentRow(Struct, frozen=True):
+    """What a speaker's model was paid on a day (days since 1970): tokens, US dollars, and how many answers have no known cost."""
+
+    day: int
+    speaker: str
+    model: str
+    tokens: Usage
+    cost: Decimal
+    unknown: int
+
+    def __add__(self, other: "SpentRow") -> "SpentRow":
+        return SpentRow(
+            self.day, self.speaker, self.model, self.tokens + other.tokens,
+            self.cost + other.cost, self.unknown + other.unknown,
+        )  # fmt: skip
+
+
 def record_spending(transaction: Transaction, conversation: str, spending: Spending) -> None:
     """Save what an answer has cost; the same id again replaces it."""
     key = key_of(transaction, conversation, lock=True)
@@ -96,6 +113,23 @@ def read_spent(transaction: Transaction, conversation: str, since_ms: int) -> di
         name: Spent(Decimal(nano).scaleb(-_NANO), tokens)
         for name, (nano, tokens) in zip(names, pairs, strict=True)
     }
+
+
+@reading
+def spent_by_day(transaction: Transaction, since_ms: int, offset_ms: int = 0) -> list[SpentRow]:
+    """What the user spent since a moment, by day, speaker and model; ``offset_ms`` is what the user's clock is ahead of UTC."""
+    sums = ", ".join(f"CAST(COALESCE(sum({name}), 0) AS BIGINT)" for name in _TOKENS)
+    rows = transaction.rows(
+        f"SELECT (usage.created_ms + ?) / 86400000, speaker, usage.model, CAST(COALESCE(sum(CASE WHEN currency = 'USD' THEN cost_nano END), 0) AS BIGINT),"  # noqa: S608 names of our own columns
+        f" count(*) - count(CASE WHEN currency = 'USD' THEN cost_nano END), {sums}"
+        " FROM usage JOIN conversations ON conversations.key = usage.conversation"
+        " WHERE conversations.user_id = ? AND usage.created_ms >= ? GROUP BY 1, 2, 3 ORDER BY 1, 2, 3",
+        offset_ms, transaction.user, since_ms,
+    )  # fmt: skip
+    return [
+        SpentRow(day, speaker, model, Usage(*tokens), Decimal(nano).scaleb(-_NANO), unknown)
+        for day, speaker, model, nano, unknown, *tokens in rows
+    ]
 
 
 @reading

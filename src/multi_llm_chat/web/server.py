@@ -37,7 +37,7 @@ from multi_llm_chat.config.secrets import FileSecrets, SecretStore
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
 from multi_llm_chat.web.access import AccessPolicy, Proxy, is_loopback, read_password, read_secret
 from multi_llm_chat.web.guard import STRANGER_SECONDS, Guard
-from multi_llm_chat.web.routes import chat_settings, conversations, pages, settings, tools
+from multi_llm_chat.web.routes import chat_settings, conversations, pages, settings, tools, usage
 
 if TYPE_CHECKING:
     from multi_llm_chat.web.hub import Hub
@@ -119,6 +119,7 @@ def _routes() -> list[Route | Mount]:
         Route("/settings/personas/{name}", settings.personas_page, methods=get),
         Route("/settings/tools", tools.page, methods=get),
         Route("/settings/tools/{server}", tools.page, methods=get),
+        Route("/settings/usage", usage.page, methods=get),
         Route("/settings/data", settings.data_page, methods=get),
         Route("/settings/account", settings.account_page, methods=get),
         Route("/settings/general", settings.general, methods=post),

@@ -1,7 +1,7 @@
 """The settings: pages with addresses of their own, and the forms on them.
 
 Rules:
-1. Everybody has the pages for appearance, data and the account; the others are for administrators.
+1. Everybody has the pages for appearance, usage, data and the account; the others are for administrators.
 2. Keys are write-only: a page shows where a key is stored and its last characters. A key is checked before it is saved: one that its
    provider refuses is not saved; one that cannot be checked, because the provider cannot be reached, is saved with a note.
 3. A page cannot make the server import code that its configuration does not name.
@@ -38,6 +38,7 @@ PAGES: Final = (
     ("models", "key", True),
     ("personas", "people", True),
     ("tools", "plug", True),
+    ("usage", "chart", False),
     ("data", "archive", False),
     ("account", "lock", False),
 )
