@@ -37,7 +37,15 @@ from multi_llm_chat.config.secrets import FileSecrets, SecretStore
 from multi_llm_chat.errors import MultiLLMChatError, ProviderError, StoreError, UsageError
 from multi_llm_chat.web.access import AccessPolicy, Proxy, is_loopback, read_password, read_secret
 from multi_llm_chat.web.guard import STRANGER_SECONDS, Guard
-from multi_llm_chat.web.routes import chat_settings, conversations, pages, settings, tools, usage
+from multi_llm_chat.web.routes import (
+    chat_settings,
+    conversations,
+    message_search,
+    pages,
+    settings,
+    tools,
+    usage,
+)
 
 if TYPE_CHECKING:
     from multi_llm_chat.web.hub import Hub
@@ -99,7 +107,7 @@ def _routes() -> list[Route | Mount]:
         Route(f"{conversation}/{{action}}", conversations.run_action, methods=post),
         Route("/sidebar", pages.sidebar, methods=get),
         Route("/models", chat_settings.models, methods=get),
-        Route("/find", pages.find, methods=get),
+        Route("/find", message_search.find, methods=get),
         Route("/export", conversations.export, methods=get),
         Route("/import", conversations.import_file, methods=post),
         Route("/tools", tools.panel, methods=get),
