@@ -603,6 +603,42 @@ def test_a_link_opens_a_message_at_any_depth_and_on_any_branch(
     expect(linked.locator(".answer .body")).to_have_text("The walrus.")
 
 
+def test_the_surroundings_of_a_hit_are_shown(server: RunningServer, page: Page):
+    long = "\n\n".join(f"Paragraph {number} about nothing." for number in range(60))
+    server.add_replies("gemini", Say(f"{long}\n\nThe **Okapi** hides."), Say("No animal."))
+    send(page, "@gemini who is shy?")
+    expect(page.locator(".answer:not(.live)")).to_have_count(1)
+    send(page, "@gemini and an okapi?")
+    expect(page.locator(".answer:not(.live)")).to_have_count(2)
+    page.keyboard.press("Control+k")
+    page.locator("#search").fill("okapi")
+    expect(page.locator("#hits a")).to_have_count(2)
+    preview = page.locator("#preview")
+    # The chosen hit is the newest one: a question, with its answer.
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowUp")
+    expect(preview.locator(".said mark")).to_have_text("okapi")
+    expect(preview).to_contain_text("No animal.")
+    page.keyboard.press("ArrowDown")
+    expect(preview.locator(".said")).to_contain_text("who is shy?")
+    expect(preview.locator("mark")).to_have_text("Okapi")
+    expect(preview.locator("mark")).to_be_in_viewport()
+    page.locator("#hits a").first.hover()
+    expect(preview).to_contain_text("No animal.")
+    page.locator("#hits a").last.hover()
+    expect(preview).to_contain_text("who is shy?")
+    preview.get_by_role("link", name="Open here").click()
+    expect(page.locator("#finder")).to_be_hidden()
+    expect(page.locator(".answer", has_text="hides.")).to_be_in_viewport()
+    # There is no room for it on a phone.
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.keyboard.press("Control+k")
+    page.locator("#search").fill("okapi")
+    expect(page.locator("#hits a")).to_have_count(2)
+    page.keyboard.press("ArrowUp")
+    expect(preview).to_be_hidden()
+
+
 def test_a_search_is_filtered_by_author_time_and_archive(server: RunningServer, page: Page):
     server.add_replies("gemini", Say("The quokka is small."))
     server.add_replies("claude", Say("A quokka smiles."))

@@ -80,6 +80,28 @@ def test_nothing_a_model_writes_runs_or_fetches(server: RunningServer, page: Pag
     assert "noreferrer" in (picture.get_attribute("rel") or "")
 
 
+def test_nothing_in_the_surroundings_of_a_hit_runs_or_fetches(server: RunningServer, page: Page):
+    attack = "\n\n".join([*PAYLOADS, "quokka"])
+    server.add_replies("gemini", Say(attack, delta_size=2000))
+    title = (
+        "a quokka among many harmless words, which are the title of this conversation; then come"
+    )
+    page.locator("#text").fill(f"@gemini {title} {attack}")
+    page.keyboard.press("Enter")
+    expect(page.locator(".answer:not(.live)")).to_have_count(1)
+    page.keyboard.press("Control+k")
+    page.locator("#search").fill("quokka")
+    expect(page.locator("#hits a")).to_have_count(2)
+    for hit in page.locator("#hits a").all():
+        hit.hover()
+        expect(page.locator("#preview .words mark", has_text="quokka").first).to_be_visible()
+        attacks = (
+            "#preview script, #preview iframe, #preview [style], #preview [onerror], #preview img"
+        )
+        assert page.locator(attacks).count() == 0
+    assert_untouched(page)
+
+
 def test_nothing_a_tool_receives_or_returns_runs_or_fetches(server: RunningServer, page: Page):
     everything = "\n".join(PAYLOADS)
 

@@ -108,6 +108,7 @@ def _routes() -> list[Route | Mount]:
         Route("/sidebar", pages.sidebar, methods=get),
         Route("/models", chat_settings.models, methods=get),
         Route("/find", message_search.find, methods=get),
+        Route(f"{conversation}/preview", message_search.preview, methods=get),
         Route("/export", conversations.export, methods=get),
         Route("/import", conversations.import_file, methods=post),
         Route("/tools", tools.panel, methods=get),

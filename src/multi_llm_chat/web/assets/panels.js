@@ -1,6 +1,6 @@
 // The tools, and the finder: one field for chats, messages and commands.
 // @ts-check
-import { attempt, byId, element, get, icon, notice, post, trusted, word } from "./page.js";
+import { attempt, byId, element, get, icon, label, notice, post, trusted, word } from "./page.js";
 import { openMenu } from "./menus.js";
 import { visit } from "./stream.js";
 
@@ -121,9 +121,47 @@ function choose(at) {
   const all = options();
   all.forEach((each, number) => { each.id = `hit-${number}`; each.setAttribute("aria-selected", String(number === at)); });
   if (all[at]) { field.setAttribute("aria-activedescendant", all[at].id); all[at].scrollIntoView({ block: "nearest" }); }
+  preview(all[at]);
+}
+// What stands around the chosen hit, where there is room for it.
+const around = byId("preview");
+let previewed = "";
+/** @param {HTMLElement | undefined} hit */
+function preview(hit) {
+  const path = hit instanceof HTMLAnchorElement && around.parentElement.clientWidth >= 700 ? `${new URL(hit.href).pathname}/preview?turn=${encodeURIComponent(hit.dataset.turn ?? "")}` : "";
+  if (path === previewed) return;
+  previewed = path;
+  if (!path) { around.hidden = true; around.replaceChildren(); return; }
+  void attempt(async () => {
+    const html = await (await get(path)).text();
+    if (path !== previewed) return; // another hit was chosen
+    around.innerHTML = trusted(html);
+    around.hidden = false;
+    label(around);
+    markWords(around, field.value.toLowerCase().split(/\s+/).filter(Boolean));
+    around.querySelector("mark")?.scrollIntoView({ block: "center" });
+  });
+}
+/** Mark the words in a text. @param {HTMLElement} place @param {string[]} words */
+function markWords(place, words) {
+  const texts = document.createTreeWalker(place, NodeFilter.SHOW_TEXT);
+  /** @type {Text[]} */
+  const found = [];
+  while (texts.nextNode()) if (texts.currentNode.parentElement?.closest(".words")) found.push(/** @type {Text} */ (texts.currentNode));
+  for (let text of found) {
+    for (;;) {
+      const low = text.data.toLowerCase();
+      const [at, length] = words.map((each) => [low.indexOf(each), each.length]).filter(([place]) => place >= 0).sort((one, other) => one[0] - other[0])[0] ?? [-1, 0];
+      if (at < 0 || low.length !== text.data.length) break;
+      const hit = text.splitText(at);
+      text = hit.splitText(length);
+      hit.replaceWith(element("mark", "", hit.data));
+    }
+  }
 }
 field.addEventListener("input", search);
-finder.addEventListener("close", () => hits.replaceChildren());
+finder.addEventListener("close", () => { hits.replaceChildren(); preview(undefined); });
+hits.addEventListener("pointerover", (/** @type {any} */ event) => { const hit = event.target.closest("a"); if (hit) preview(hit); });
 field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
   const all = options();
   const now = all.findIndex((each) => each.getAttribute("aria-selected") === "true");
@@ -131,8 +169,8 @@ field.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
   if (step && all.length) { event.preventDefault(); choose((now + step + all.length) % all.length); }
   if (event.key === "Enter" && !event.isComposing) { event.preventDefault(); all[now]?.click(); }
 });
-hits.addEventListener("click", (/** @type {any} */ event) => {
-  const link = event.target.closest("a");
+for (const place of [hits, around]) place.addEventListener("click", (/** @type {any} */ event) => {
+  const link = event.target.closest("a[data-turn]");
   if (!link) return;
   finder.close();
   if (new URL(link.href).pathname === location.pathname) { event.preventDefault(); void visit(link.dataset.turn); }

@@ -1,15 +1,25 @@
-"""The search for messages in all chats."""
+"""The search for messages in all chats, and the surroundings of what it found.
 
+Rules:
+1. A hit is shown with what stands around it: the question to an answer, the newest answer to a question. It may be on any branch.
+2. The surroundings are words only: no tools, no artifacts, nothing to act on.
+"""
+
+import asyncio
 import time
 
 from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from multi_llm_chat.store import Hit, search
+from multi_llm_chat.chat.branch import typed
+from multi_llm_chat.errors import StoreError
+from multi_llm_chat.history.values import Text, Turn
+from multi_llm_chat.store import Hit, Transaction, children, get, get_turn, page, reading, search
+from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.routes.request_context import RequestContext
 from multi_llm_chat.web.templating import day_of
-from multi_llm_chat.web.views import hue_of
+from multi_llm_chat.web.views import hue_of, truncate
 
 #: How many hits a search returns.
 MOST_HITS = 30
@@ -95,3 +105,60 @@ def _split_snippet(hit: Hit) -> tuple[tuple[str, bool], ...]:
             pieces += [(hit.snippet[at:begin], False), (hit.snippet[begin:end], True)]
             at = end
     return (*pieces, (hit.snippet[at:], False))
+
+
+# The surroundings of a hit.
+
+#: How far above an answer its question is looked for: tools and other speakers stand between them.
+_FURTHEST = 40
+
+
+class Surroundings(Struct, frozen=True):
+    """A hit and the turn it belongs with: a question, an answer, or both."""
+
+    title: str
+    question: Turn | None
+    answer: Turn | None
+
+
+@reading
+def read_surroundings(transaction: Transaction, conversation: str, turn: str) -> Surroundings:
+    """The question and the answer that a turn belongs to."""
+    title = get(transaction, conversation).title
+    hit = get_turn(transaction, conversation, turn).turn
+    if hit.role == "user":
+        newest = next(iter(reversed(children(transaction, conversation, turn))), None)
+        answer = None if newest is None else get_turn(transaction, conversation, newest).turn
+        is_answer = answer is not None and answer.role not in ("user", "tool", "system")
+        return Surroundings(title, hit, answer if is_answer else None)
+    above = page(transaction, conversation, before=turn, limit=_FURTHEST).turns
+    asked = (each.turn for each in reversed(above) if each.turn.role == "user")
+    return Surroundings(title, next(asked, None), hit)
+
+
+async def preview(request: Request) -> Response:
+    """What stands around a hit."""
+    context = RequestContext(request)
+    turn = request.query_params.get("turn", "")
+    try:
+        found = await context.store.arun(read_surroundings, context.conversation, turn)
+    except StoreError:
+        return HTMLResponse("", 404)
+    question, answer = found.question, found.answer
+    html = await asyncio.to_thread(
+        lambda: context.renderer.render(
+            "preview.html",
+            title=found.title,
+            conversation=context.conversation,
+            turn=turn,
+            question="" if question is None else render_markdown(truncate(typed(question))),
+            answer=answer,
+            answer_html="" if answer is None else render_markdown(truncate(_words(answer))),
+            hue=0 if answer is None else hue_of(answer.role, context.hub.workspace.speakers),
+        )
+    )
+    return HTMLResponse(html)
+
+
+def _words(turn: Turn) -> str:
+    return "\n\n".join(part.content for part in turn.parts if isinstance(part, Text))
