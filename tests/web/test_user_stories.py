@@ -24,6 +24,7 @@ Step: TypeAlias = tuple[Any, ...]
 CONFIG = '[personas.sceptic]\nspeaker = "claude"\nsystem_prompt = "Doubt."\n\n[groups]\nreview = ["chatgpt", "claude"]\n\n[councils.main]\nmembers = ["gemini", "claude"]\n\n'
 MODELS = {"anthropic": ["claude-sonnet-5", "claude-haiku-4-5"], "openai": ["gpt-5.6-terra"]}
 SVG = f'<svg xmlns="http://www.w3.org/2000/svg"><title>A circle</title><circle r="40"/><desc>{"x" * 120}</desc></svg>'
+VERDICT = '{"answer": "Tea wins.", "claims": [{"claim": "Tea.", "agree": ["gemini:1"], "contradict": ["claude:1"]}]}'
 TABLE = "name,price\nTea,2.50\nCake,4.00\n"
 
 
@@ -88,7 +89,7 @@ STORIES = (
     keyboard("finds a message again", *ASK, ("press", "Alt+n"), ("see", "#welcome", "talk about"), ("press", "Control+k"), ("type", "there"), ("see", "#hits mark", "there"), ("press", "ArrowUp"), ("press", "Enter"), ("see", ".answer .body", "Hi there.")),
     keyboard("moves between answers", *ASK, ("press", "Alt+ArrowUp"), ("focus", ".answer"), ("press", "k"), ("focus", ".message"), ("press", "j"), ("focus", ".answer"), ("count", "form.editing", 0)),
     desk("tries again after an error", ("type", "hi"), ("press", "Enter"), ("see", ".failure", "refused the key"), ("click", "button", "Try again"), ("see", ".answer:not(.live) .body", "Now."), gemini=[Status(401), Say("Now.")]),
-    desk("hears a council", ("type", "@council:main tea or coffee?"), ("press", "Enter"), ("see", ".answer.verdict", "Tea wins."), ("count", ".answer:not(.live)", 3), gemini=[Say("Tea."), Say('{"answer": "Tea wins.", "claims": []}')], claude=[Say("Coffee.")]),
+    desk("hears a council", ("type", "@council:main tea or coffee?"), ("press", "Enter"), ("see", ".answer.verdict", "Tea wins."), ("count", ".answer:not(.live)", 3), gemini=[Say("Tea."), Say(VERDICT)], claude=[Say("Coffee.")]),
     phone("asks on a phone", *ASK, ("gone", "#sidebar"), ("see", "#title", "hello")),
     phone("switches between speakers with tabs", ("type", "@all hi"), ("press", "Enter"), ("count", ".answer:not(.live)", 3), ("click", "tab", "claude"), ("see", ".answer:visible .body", "Three."), gemini=[Say("One.")], chatgpt=[Say("Two.")], claude=[Say("Three.")]),
     phone("opens the drawer and another chat", *ASK, ("click", "link", "New chat", "header"), ("see", "#welcome", "talk about"), ("click", "button", "Conversations"), ("click", "link", "hello"), ("see", ".answer", "Hi there.")),
