@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from multi_llm_chat import history_from, render
 from multi_llm_chat.events import NativeItem
 from multi_llm_chat.history.values import Media, Native, Origin, Part, Text, Thinking, ToolCall
-from multi_llm_chat.protocol._string_limits import LONGEST_TEXT
 from multi_llm_chat.protocol.calls import DecodeContext
 from multi_llm_chat.protocol.openai_chat.decode import OpenAIChatDecoder, decode_reply
+from multi_llm_chat.protocol.request_draft import LONGEST_TEXT
 
 Body = dict[str, Any]
 

@@ -23,7 +23,6 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._string_limits import cut_long_texts
 from multi_llm_chat.protocol.capabilities import openai_model
 from multi_llm_chat.protocol.openai_chat.content import (
     as_parts,
@@ -45,6 +44,7 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     arguments_text,
     choose_tool,
+    cut_long_texts,
     further_options,
     limit_tools,
     media_label,

@@ -26,7 +26,6 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.protocol._string_limits import cut_long_texts
 from multi_llm_chat.protocol.capabilities import openai_model
 from multi_llm_chat.protocol.openai_responses.client_calls import (
     OUTPUT_TYPES,
@@ -46,6 +45,7 @@ from multi_llm_chat.protocol.request_draft import (
     RequestDraft,
     arguments_text,
     choose_tool,
+    cut_long_texts,
     effort_of,
     further_options,
     limit_tools,
