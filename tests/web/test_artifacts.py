@@ -215,3 +215,51 @@ def test_the_document_has_a_policy_of_its_own_and_opens_in_its_frame_only(server
         assert page["content-security-policy"] == POLICY
         assert "unsafe" not in POLICY
         assert "frame-src 'self'" in POLICY
+
+
+def test_the_edge_of_the_pane_is_dragged_or_moved_by_keys_and_remembered(
+    server: RunningServer, page: Page
+):
+    server.add_replies("gemini", Say(answer_with(PAGE % "one")))
+    send(page, "@gemini a page")
+    page.get_by_role("button", name="Open Compound interest").click()
+    edge, chat = page.get_by_role("separator", name="Width of the chat"), page.locator("#main")
+    expect(edge).to_have_attribute("aria-valuenow", "468")
+
+    def width() -> float:
+        box = chat.bounding_box()
+        assert box is not None
+        return box["width"]
+
+    edge.hover()  # waits until it stands still
+    box = edge.bounding_box()
+    assert box is not None
+    middle = box["x"] + box["width"] / 2
+    page.mouse.down()
+    page.mouse.move(middle + 60, 420)
+    page.mouse.move(middle + 130, 400, steps=4)  # over the frame
+    page.mouse.up()
+    expect(edge).not_to_have_attribute("aria-valuenow", "468")
+    assert abs(width() - 598) <= 6
+    dragged = int(edge.get_attribute("aria-valuenow") or 0)
+    page.mouse.move(300, 300)  # the button is up: nothing follows the pointer
+    expect(edge).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(edge).to_have_attribute("aria-valuenow", str(dragged - 24))
+    page.keyboard.press("Shift+ArrowRight")
+    expect(edge).to_have_attribute("aria-valuenow", str(dragged + 72))
+    page.keyboard.press("End")
+    assert width() == int(edge.get_attribute("aria-valuemax") or 0)
+    page.keyboard.press("Home")
+    expect(edge).to_have_attribute("aria-valuenow", "360")
+    assert width() == 360
+    page.reload()
+    page.locator("body[data-ready]").wait_for()
+    page.get_by_role("button", name="Open Compound interest").click()
+    expect(edge).to_have_attribute("aria-valuenow", "360")
+    assert width() == 360
+    edge.dblclick()
+    expect(edge).to_have_attribute("aria-valuenow", "468")
+    # A narrow window has no room for both: the pane lies over the chat and has no edge.
+    page.set_viewport_size({"width": 1000, "height": 800})
+    expect(edge).to_be_hidden()

@@ -32,6 +32,7 @@ const show = (turn, number) => attempt(async () => {
   label(pane);
   pane.hidden = false;
   document.body.classList.add("with-pane");
+  setWidth(wanted);
   mark();
 });
 /** Mark the card of the artifact that is open. */
@@ -67,6 +68,46 @@ export function save() {
   link.click();
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 }
+
+// The edge between the chat and the pane: dragged, or moved by keys; the width is remembered.
+
+const edge = byId("pane-edge");
+const LEAST = 360;
+const USUAL = 468;
+let wanted = Number(localStorage.getItem("chat-width")) || USUAL;
+const left = () => byId("main").getBoundingClientRect().left;
+const most = () => Math.max(LEAST, Math.round(innerWidth - left() - 320));
+/** Give the chat a width; the pane has the rest. @param {number} width */
+function setWidth(width) {
+  const now = Math.round(Math.min(most(), Math.max(LEAST, width)));
+  document.documentElement.style.setProperty("--chat", `${now}px`);
+  for (const [name, value] of [["min", LEAST], ["max", most()], ["now", now]]) edge.setAttribute(`aria-value${name}`, String(value));
+  return now;
+}
+/** @param {number} width */
+function keepWidth(width) {
+  wanted = setWidth(width);
+  localStorage.setItem("chat-width", String(wanted));
+}
+edge.addEventListener("pointerdown", (/** @type {PointerEvent} */ event) => {
+  if (event.button) return;
+  event.preventDefault();
+  edge.focus();
+  edge.setPointerCapture(event.pointerId);
+  document.body.classList.add("resizing"); // the frame, which is another process, takes no events meanwhile
+});
+for (const end of ["pointerup", "pointercancel", "lostpointercapture"]) edge.addEventListener(end, () => document.body.classList.remove("resizing"));
+edge.addEventListener("pointermove", (/** @type {PointerEvent} */ event) => { if (edge.hasPointerCapture(event.pointerId)) keepWidth(event.clientX - left()); });
+edge.addEventListener("dblclick", () => keepWidth(USUAL));
+edge.addEventListener("keydown", (/** @type {KeyboardEvent} */ event) => {
+  const by = event.shiftKey ? 96 : 24;
+  const width = { ArrowLeft: wanted - by, ArrowRight: wanted + by, Home: LEAST, End: most() }[event.key];
+  if (width === undefined) return;
+  event.preventDefault();
+  keepWidth(width);
+});
+addEventListener("resize", () => { if (!pane.hidden) setWidth(wanted); });
+
 /** @param {HTMLElement} button */
 export function widen(button) { button.setAttribute("aria-pressed", String(document.body.classList.toggle("pane-wide"))); }
 /** Close the pane; whether it was open. */
