@@ -3,6 +3,9 @@
 They are how an object works, not what it offers; their values are code. Fields of a class stay, with their types and defaults.
 """
 
+# pyright: basic, reportMissingImports=false
+# (griffe is installed with the site, by make docs)
+
 import ast
 from typing import Any
 
