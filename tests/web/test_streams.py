@@ -19,6 +19,7 @@ from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFin
 from multi_llm_chat.history.values import ToolCall, ToolResult
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.web.answers import LiveAnswer
+from multi_llm_chat.web.exchange_groups import TURNS_PER_PAGE
 from multi_llm_chat.web.hub import Hub
 from multi_llm_chat.web.oplog import MOST_ENTRIES, OpLog
 from multi_llm_chat.web.templating import HtmlRenderer, Translations
@@ -321,7 +322,7 @@ def test_long_conversations_are_shown_page_by_page(server: RunningServer):
             pages.append(
                 visitor.get(f"/c/{identifier}/earlier", params={"before": first}).json()["html"]
             )
-        assert len(pages) == 4
+        assert len(pages) == -(-400 // TURNS_PER_PAGE)
         together = "".join(pages)
         for number in range(400):
             assert together.count(f"<p>turn-{number}.</p>") == 1
