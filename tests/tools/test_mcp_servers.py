@@ -305,3 +305,16 @@ def test_a_server_that_is_restarted_while_another_one_starts_offers_its_tools() 
             await servers.stop()
 
     assert "add" in asyncio.run(restart_early())
+
+
+def test_servers_that_begin_are_not_shown_as_stopped() -> None:
+    async def run() -> None:
+        servers = McpServers({"mcpServers": {"daily": everyday()}}, ToolRegistry())
+        assert [each.state for each in servers.states()] == ["stopped"]
+        await servers.begin()
+        assert "stopped" not in [each.state for each in servers.states()]
+        await servers.start()
+        assert [each.state for each in servers.states()] == ["ready"]
+        await servers.stop()
+
+    asyncio.run(run())

@@ -100,6 +100,7 @@ class ToolServers:
             tokens=self._workspace.server_tokens(),
             patience=_START_SECONDS,
         )
+        await added.begin()  # a page that is loaded now shows that they start
         self._added.append(added)
         self._start_task(self._start_added(added))
 

@@ -105,6 +105,10 @@ class McpServers:
 
     # Life.
 
+    async def begin(self) -> None:
+        """Begin to start all servers; ``start`` waits for them."""
+        await through_portal(self._begin())
+
     async def start(self) -> None:
         """Start all servers and wait until each is ready or has failed."""
         await through_portal(self._start())
@@ -210,9 +214,12 @@ class McpServers:
 
     # Within the background loop.
 
-    async def _start(self) -> None:
+    async def _begin(self) -> None:
         for connection in self._connections.values():
             connection.start()
+
+    async def _start(self) -> None:
+        await self._begin()
         settling = {
             name: asyncio.ensure_future(connection.settled())
             for name, connection in self._connections.items()
