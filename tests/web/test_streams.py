@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx2
 import msgspec
-import pytest
 from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.events import TextDelta, ToolCallEnd, ToolCallStart, ToolFinished, ToolStarted
@@ -401,11 +400,9 @@ def test_a_council_is_offered_asked_and_shown_as_a_table(tmp_path: Path):
     assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it comes either
 
 
-def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(
-    server: RunningServer, monkeypatch: pytest.MonkeyPatch
-):
+def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(server: RunningServer):
     """A page has no reader between its loading and its stream; others that are opened meanwhile do not close it."""
-    monkeypatch.setattr("multi_llm_chat.web.hub.MOST_OPEN", 5)
+    server.hub.most_open = 5
     with server.signed_in_client() as visitor:
         pages = [new_conversation(visitor) for _ in range(25)]
         server.add_replies("claude", Say("Done."))
@@ -432,11 +429,9 @@ def test_a_message_reaches_the_lists_of_the_users_other_pages_once(server: Runni
         assert changed == [{"op": "list"}]
 
 
-def test_silent_readers_of_a_log_get_comments_from_one_timer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("multi_llm_chat.web.oplog.KEEPALIVE_SECONDS", 0.01)
-
+def test_silent_readers_of_a_log_get_comments_from_one_timer():
     async def read() -> None:
-        log = OpLog()
+        log = OpLog(keepalive_seconds=0.01)
         renderer = HtmlRenderer(Translations("en"))
         readers = [log.stream(log.position, renderer) for _ in range(3)]
         for reader in readers:

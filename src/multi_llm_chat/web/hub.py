@@ -56,6 +56,7 @@ class Hub:
 
     def __init__(self, make_workspace: WorkspaceFactory) -> None:
         self.workspace = make_workspace(self._approve)
+        self.most_open = MOST_OPEN
         self.catalogue = ModelCatalogue(self.workspace)
         self.servers = ToolServers(self.workspace, self.elicit, self._on_tools_changed)
         self._conversations: dict[str, LiveConversation] = {}
@@ -199,12 +200,12 @@ class Hub:
 
     def _close_idle(self) -> None:
         """Close the conversations that were not used for longest, but none that a page may be about to follow."""
-        excess = len(self._conversations) - MOST_OPEN + 1
+        excess = len(self._conversations) - self.most_open + 1
         if excess <= 0:
             return
         # A page that was just loaded has no stream yet; closing its conversation would make it load again.
         now = time.monotonic()
-        kept_seconds = LOADING_SECONDS if excess < 9 * MOST_OPEN else 0.0
+        kept_seconds = LOADING_SECONDS if excess < 9 * self.most_open else 0.0
         idle = (
             scope
             for scope, live in self._conversations.items()

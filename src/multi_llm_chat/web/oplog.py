@@ -66,11 +66,16 @@ def _render(change: Change, renderer: HtmlRenderer) -> Change:
 class OpLog:
     """The changes of one conversation's page."""
 
-    def __init__(self, on_reader: Callable[[], object] = lambda: None) -> None:
+    def __init__(
+        self,
+        on_reader: Callable[[], object] = lambda: None,
+        keepalive_seconds: float = KEEPALIVE_SECONDS,
+    ) -> None:
         self.epoch = secrets.token_hex(4)
         self.last = 0
         self.readers = 0
         self._on_reader = on_reader
+        self._keepalive_seconds = keepalive_seconds
         self._entries: deque[_Entry] = deque()
         self._size = 0
         self._is_closed = False
@@ -144,7 +149,7 @@ class OpLog:
         """
         if self._keepalive is None and self.readers and not self._is_closed:
             loop = asyncio.get_running_loop()
-            self._keepalive = loop.call_later(KEEPALIVE_SECONDS, self._wake_silent)
+            self._keepalive = loop.call_later(self._keepalive_seconds, self._wake_silent)
 
     def _wake_silent(self) -> None:
         self._keepalive = None
