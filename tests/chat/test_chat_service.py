@@ -160,19 +160,25 @@ def test_words_before_a_failure_are_kept_and_marked(read: Read) -> None:
         assert scene.words() == [("user", "Count"), ("claude", "Again.")]
 
 
+def stop_at_the_first_words(service: ChatService) -> list[Any]:
+    """The events of an answer that is stopped at its first words."""
+    events: list[Any] = []
+
+    async def listen() -> None:
+        async for event in service.process_message("Count"):
+            events.append(event)
+            if isinstance(event, TextDelta):
+                service.stop()
+
+    LOOP.run(listen())
+    return events
+
+
 def test_stopping_keeps_what_was_said(read: Read) -> None:
     gate = Gate(after_frames=6)
     with stage(claude=[Say("One two three four five six", faults=[gate])]) as scene:
         service = scene.service
-        events: list[Any] = []
-
-        async def listen() -> None:
-            async for event in service.process_message("Count"):
-                events.append(event)
-                if isinstance(event, TextDelta):
-                    service.stop()
-
-        LOOP.run(listen())
+        events = stop_at_the_first_words(service)
         finished = next(event for event in events if isinstance(event, RunFinished))
         assert finished.stop_reason == "cancelled"
         assert service.turns[-1].meta["partial"] is True
@@ -186,15 +192,7 @@ def test_what_was_counted_of_a_stopped_answer_is_recorded(speaker: str) -> None:
     scripts: dict[str, Any] = {speaker: [says]}
     with stage(**scripts) as scene:
         service = scene.service
-        events: list[Any] = []
-
-        async def listen() -> None:
-            async for event in service.process_message("Count"):
-                events.append(event)
-                if isinstance(event, TextDelta):
-                    service.stop()
-
-        LOOP.run(listen())
+        events = stop_at_the_first_words(service)
         spent = service.store.run(total, service.conversation)
     finished = next(event for event in events if isinstance(event, RunFinished))
     is_estimated = bool(service.turns[-1].meta.get("estimated"))
