@@ -81,14 +81,6 @@ class Inquirer(Protocol):
 RetryCallback: TypeAlias = Callable[[ProviderError, float], object]
 
 
-#: How many seconds lie between two reads of a reply, as long as it arrives.
-Pace: TypeAlias = Callable[[], float]
-
-
-def _at_once() -> float:
-    return 0.0
-
-
 def _ignore_retry(_failure: ProviderError, _seconds: float) -> None:
     pass
 
@@ -108,7 +100,7 @@ class RemoteInquiry(Attempts):
         super().__init__(request, api_key=api_key, retry=retry, limits=limits)
         self.call: ModelCall | None = None  # observes the request
         self.on_retry: RetryCallback = _ignore_retry
-        self.pace: Pace = _at_once
+        self.pace: Callable[[], float] = float  # seconds between two reads: none
         self._transports = transports
 
     @property
@@ -172,7 +164,8 @@ class _Course:
         self._reply: Reply | None = None
         self._notes: list[Note] = []
         self.on_retry: RetryCallback = _ignore_retry
-        self.pace: Pace = _at_once  # of what is read with ``async``
+        #: Seconds between two reads of a reply that is read with ``async``; ``float()`` is 0.
+        self.pace: Callable[[], float] = float
         self._take()
 
     @property

@@ -31,7 +31,7 @@ async def answer(
     attempts: "Attempts",
     transport: "AsyncTransport",
     health: Health,
-    pace: Callable[[], float] = lambda: 0.0,
+    pace: Callable[[], float] = float,
 ) -> AsyncGenerator[list[Event]]:
     """Ask until there is an answer; yield its events as they arrive, with ``pace()`` seconds between two reads.
 
