@@ -141,9 +141,9 @@ def ending(events: list[Event]) -> tuple[Usage, Finish]:
     """What the last events of a reply say about it."""
     usage, finish = Usage(), Finish("other")
     for event in events:
-        if isinstance(event, Usage):
+        if type(event) is Usage:
             usage = event
-        elif isinstance(event, Finish):
+        elif type(event) is Finish:
             finish = event
     return usage, finish
 

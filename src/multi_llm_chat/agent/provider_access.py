@@ -124,9 +124,11 @@ class ProviderAccess:
         Raises:
             UsageError: It cannot be used, or there is none.
         """
+        if self._base_url:
+            return _settled(self._base_url.strip(), self._row.base_url)
         variable = f"{self._row.name.upper().replace('-', '_')}_BASE_URL"
-        given = self._base_url or self._environment.get(variable)
-        if given and not self._base_url and self._row.name == "anthropic":
+        given = self._environment.get(variable)
+        if given and self._row.name == "anthropic":
             given = f"{given.strip().removesuffix('/').removesuffix('/v1')}/v1"
         if given is None and "YOUR-" in self._row.base_url:
             raise UsageError(f"{self._row.name} needs the address of your own: set {variable}")

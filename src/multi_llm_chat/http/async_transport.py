@@ -17,7 +17,7 @@ import contextlib
 import ssl
 import weakref
 import zlib
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import Iterator
 from io import BytesIO
 
 import aiohttp
@@ -138,8 +138,9 @@ class AsyncTransport:
 
     def __init__(self, settings: TransportSettings) -> None:
         self._settings = settings
+        self.timeouts = settings.timeouts
         self._connections: dict[asyncio.AbstractEventLoop, _Connections] = {}
-        self._closed = False
+        self.closed = False
         _OPEN.add(self)
 
     def __repr__(self) -> str:
@@ -148,56 +149,34 @@ class AsyncTransport:
     def __del__(self) -> None:
         self.close()
 
-    @contextlib.asynccontextmanager
-    async def send(
-        self, request: HttpRequest, *, streamed: bool = False
-    ) -> AsyncGenerator[AsyncReply]:
-        """Send the request; the block begins when the reply's head is there.
+    def send(self, request: HttpRequest, *, streamed: bool = False) -> "_Sent":
+        """Send the request; the block of ``async with`` begins when the reply's head is there.
 
         Args:
             request: What to send.
             streamed: Whether the reply is a stream, so that its first event has a time limit of its own.
         """
-        if self._closed:
+        if self.closed:
             raise UsageError("This transport is closed")
-        connections = self._here()
-        with _Deadline(self._settings.timeouts, streamed=streamed) as deadline:
-            response = await self._head(request, connections.session, deadline)
-            if self._closed:  # in the moment in which the head arrived
-                response.close()
-                raise connection_failed("closed", request.url, before_first_byte=True)
-            content = response.content
-            deadline.reading = content
-            connections.bodies.add(content)
-            try:
-                headers = {name.lower(): value for name, value in response.headers.items()}
-                decompressor = decompressor_for(headers.get("content-encoding", ""))
-                if decompressor is None:
-                    body = _Body(content, request.url, deadline)
-                else:
-                    body = _CompressedBody(content, request.url, deadline, decompressor)
-                yield AsyncReply(response.status, headers, body, response)
-            finally:
-                connections.bodies.discard(content)
-                response.close()
+        return _Sent(self, request, streamed=streamed)
 
     def close(self) -> None:
         """Close all connections from any thread, each in its own loop, without waiting for it."""
-        self._closed = True
+        self.closed = True
         all_connections, self._connections = self._connections, {}
         for connections in all_connections.values():
             connections.abandon()
 
     def finish(self) -> None:
         """Close all connections at the end of the program."""
-        self._closed = True
+        self.closed = True
         all_connections, self._connections = self._connections, {}
         for connections in all_connections.values():
             connections.finish()
 
     async def aclose(self) -> None:
         """Close all connections; replies that are being read end with ``ConnectionFailed``."""
-        self._closed = True
+        self.closed = True
         all_connections, self._connections = self._connections, {}
         here = asyncio.get_running_loop()
         for loop, connections in all_connections.items():
@@ -206,9 +185,14 @@ class AsyncTransport:
             else:
                 connections.abandon()
 
-    async def _head(
+    async def reply_head(
         self, request: HttpRequest, session: aiohttp.ClientSession, deadline: "_Deadline"
     ) -> aiohttp.ClientResponse:
+        """Send the request and wait for the head of its reply.
+
+        Raises:
+            ConnectionFailed: There is none.
+        """
         url = request.url
         proxy = self._settings.proxy_for(url)
         try:
@@ -230,13 +214,13 @@ class AsyncTransport:
         except aiohttp.ConnectionTimeoutError:
             failure = connection_failed("unreachable", url, before_first_byte=True)
         except _FAILURES as error:
-            code = "closed" if self._closed else error
+            code = "closed" if self.closed else error
             failure = connection_failed(code, url, before_first_byte=True)
         # Outside of the handlers: aiohttp's errors hold the request's headers, and must not be
         # reachable from ours through ``__context__``.
         raise failure
 
-    def _here(self) -> _Connections:
+    def connections(self) -> _Connections:
         """The connections of the running loop."""
         loop = asyncio.get_running_loop()
         connections = self._connections.get(loop)
@@ -268,6 +252,51 @@ class AsyncTransport:
         return tls_context(self._settings.ca_file, self._settings.ca_directory)
 
 
+class _Sent:
+    """A request that is being sent, and its reply; a class and not a generator, which would cost more than the rest of it."""
+
+    __slots__ = ("_connections", "_deadline", "_request", "_response", "_transport")
+
+    def __init__(self, transport: AsyncTransport, request: HttpRequest, *, streamed: bool) -> None:
+        self._transport = transport
+        self._request = request
+        self._connections = transport.connections()
+        self._deadline = _Deadline(transport.timeouts, streamed=streamed)
+
+    async def __aenter__(self) -> AsyncReply:
+        transport, request, deadline = self._transport, self._request, self._deadline
+        deadline.start()
+        response: aiohttp.ClientResponse | None = None
+        try:
+            response = await transport.reply_head(request, self._connections.session, deadline)
+            if transport.closed:  # in the moment in which the head arrived
+                raise connection_failed("closed", request.url, before_first_byte=True)
+            headers = {name.lower(): value for name, value in response.headers.items()}
+            decompressor = decompressor_for(headers.get("content-encoding", ""))
+        except BaseException:
+            if response is not None:
+                response.close()
+            deadline.stop()
+            raise
+        self._response = response
+        content = response.content
+        # aiohttp calls its parser again for every piece that is taken while less than this is left; all are taken at once.
+        with contextlib.suppress(AttributeError):
+            content._low_water = 1  # pyright: ignore[reportPrivateUsage]
+        deadline.reading = content
+        self._connections.bodies.add(content)
+        if decompressor is None:
+            body = _Body(content, request.url, deadline)
+        else:
+            body = _CompressedBody(content, request.url, deadline, decompressor)
+        return AsyncReply(response.status, headers, body, response)
+
+    async def __aexit__(self, *_: object) -> None:
+        self._connections.bodies.discard(self._response.content)
+        self._response.close()
+        self._deadline.stop()
+
+
 class _Deadline:
     """The time at which a request ends: it cancels the wait for the head, and breaks the body off. One timer for both limits."""
 
@@ -294,11 +323,12 @@ class _Deadline:
         #: The body, once the head is there.
         self.reading: aiohttp.StreamReader | None = None
 
-    def __enter__(self) -> "_Deadline":
+    def start(self) -> None:
+        """Start the timer."""
         self._timer = self._loop.call_at(self._at, self._check)
-        return self
 
-    def __exit__(self, *_: object) -> None:
+    def stop(self) -> None:
+        """Stop the timer."""
         self._timer.cancel()
 
     def extend(self) -> None:

@@ -589,5 +589,7 @@ def register_row(row: ProviderRow) -> None:
 
 
 def _find(name: object) -> ProviderRow | None:
+    if type(name) is str and name in ROWS and name not in _ALIASES:  # as a rule
+        return ROWS[name]
     key = str(getattr(name, "value", name)).strip().lower()
     return EMBEDDED if key == EMBEDDED.name else ROWS.get(_ALIASES.get(key, key))
