@@ -8,6 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Message
 from tests.web.server_process import RunningServer, form_token, run_server
 
 from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
@@ -22,7 +23,12 @@ from multi_llm_chat.web.access import (
     read_secret,
     set_password,
 )
-from multi_llm_chat.web.guard import LARGEST_BODY
+from multi_llm_chat.web.guard import (
+    LARGEST_BODY,
+    UNPACED_BODY,
+    BodyTooLargeError,
+    limit_body,
+)
 from multi_llm_chat.web.server import ServerOptions, open_access
 
 
@@ -151,6 +157,42 @@ def test_a_body_that_is_too_large_is_not_read_to_its_end(server: RunningServer):
     with server.signed_in_client() as visitor:
         answer = visitor.post("/preferences", content=b"x" * (LARGEST_BODY + 1))
         assert answer.status_code == 413
+
+
+def test_a_body_without_a_declared_length_is_refused_at_its_limit(server: RunningServer):
+    with server.signed_in_client() as visitor:
+        pieces = (bytes(1_000_000) for _ in range(LARGEST_BODY // 1_000_000 + 1))
+        assert visitor.post("/preferences", content=pieces).status_code == 413
+
+
+def test_a_large_body_leaves_time_for_others():
+    async def read(pieces: int, limit: int) -> tuple[int, int]:
+        """Read a body that has arrived; its size, and how often others had their turn meanwhile."""
+        waiting = iter(range(pieces, -1, -1))
+
+        async def receive() -> Message:
+            left = next(waiting)
+            return {"type": "http.request", "body": bytes(65_536), "more_body": left > 0}
+
+        async def size() -> int:
+            limited, found, more = limit_body(receive, limit), 0, True
+            while more:
+                message = await limited()
+                found, more = found + len(message["body"]), message["more_body"]
+            return found
+
+        reading, others = asyncio.ensure_future(size()), 0
+        while not reading.done():
+            await asyncio.sleep(0)
+            others += 1
+        return reading.result(), others
+
+    pieces = 2 * UNPACED_BODY // 65_536
+    size, others = asyncio.run(read(pieces, 3 * UNPACED_BODY))
+    assert size == (pieces + 1) * 65_536
+    assert others >= pieces // 3
+    with pytest.raises(BodyTooLargeError):
+        asyncio.run(read(pieces, UNPACED_BODY // 2))
 
 
 def test_a_changed_session_is_invalid():

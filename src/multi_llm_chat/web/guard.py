@@ -33,6 +33,9 @@ LARGEST_IMPORT: Final = 500_000_000
 #: The body of a request without a session: a password.
 LARGEST_OF_STRANGERS: Final = 10_000
 STRANGER_SECONDS: Final = 10.0
+#: So much of a body is read as fast as it arrives, the rest at this speed: a large upload leaves the server time for others.
+UNPACED_BODY: Final = 1_000_000
+BODY_BYTES_A_SECOND: Final = 32_000_000
 #: Seconds until a refused request with a body is answered: one who sends them again and again takes little of the server's time.
 REFUSAL_SECONDS: Final = 0.2
 
@@ -97,7 +100,9 @@ class Guard:
         if scope["state"]["user"] is None:
             receive, limit = _in_time(receive, self._stranger_seconds), LARGEST_OF_STRANGERS
         try:
-            await self._app(scope, _limited(receive, limit), guarded)
+            if _declared_length(headers) > limit:
+                raise BodyTooLargeError
+            await self._app(scope, limit_body(receive, limit), guarded)
         except TimeoutError:
             response = JSONResponse({"error": "The request took too long."}, 408)
             await response(scope, receive, guarded)
@@ -229,15 +234,26 @@ def _in_time(receive: Receive, seconds: float) -> Receive:
     return timed
 
 
-def _limited(receive: Receive, limit: int) -> Receive:
+def _declared_length(headers: Headers) -> int:
+    """The length of the body as the request declares it; 0 if it does not."""
+    declared = headers.get("content-length", "")
+    return int(declared) if declared.isdecimal() else 0
+
+
+def limit_body(receive: Receive, limit: int) -> Receive:
+    """Receive a body of ``limit`` bytes at most; behind its first megabyte no faster than ``BODY_BYTES_A_SECOND``."""
     left = limit
+    unpaced = limit - UNPACED_BODY
 
     async def limited() -> Any:
         nonlocal left
         message = await receive()
-        left -= len(message.get("body", b""))
+        size = len(message.get("body", b""))
+        left -= size
         if left < 0:
             raise BodyTooLargeError
+        if left < unpaced and message.get("more_body", False):
+            await asyncio.sleep(size / BODY_BYTES_A_SECOND)
         return message
 
     return limited
