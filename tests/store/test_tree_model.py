@@ -34,6 +34,8 @@ from multi_llm_chat.store import (
     purge,
     search,
     siblings,
+    turns_around,
+    turns_with_text,
     undelete,
 )
 
@@ -206,6 +208,8 @@ class Tree(RuleBasedStateMachine):
                     assert line == model.line(end)
                     for least in (1, 4):
                         self.is_an_end(conversation, branch, least, model.line(end))
+                    for turn in model.parents:
+                        self.is_a_part(conversation, branch, turn, model.line(end))
 
     def is_an_end(self, conversation: str, branch: str, least: int, line: list[str]) -> None:
         found = self.store.run(end_of_branch, conversation, least, head=branch)
@@ -216,6 +220,20 @@ class Tree(RuleBasedStateMachine):
             assert len(read) >= least
             assert found.turns[0].turn.role == "user"
             assert all(each.turn.role != "user" for each in found.turns[1 : len(read) - least + 1])
+
+    def is_a_part(self, conversation: str, branch: str, turn: str, line: list[str]) -> None:
+        reach = self.count % 4
+        found = self.store.run(turns_around, conversation, turn, reach, head=branch)
+        if found is None:
+            assert turn not in line
+            return
+        at, read = line.index(turn), [placed.turn.id for placed in found]
+        end = min(at + reach + 1, len(line))
+        assert read == line[end - len(read) : end]
+        assert len(read) >= min(end, end - at + reach)
+        assert found[0].turn.role == "user" or found[0].parent is None
+        with_text = self.store.run(turns_with_text, conversation, turn, [f"WORDS {line[0]}"])
+        assert [each.id for each in with_text if each.id == line[0]] == line[: min(at, 1)]
 
     @invariant()
     def the_same_conversations_are_listed(self):

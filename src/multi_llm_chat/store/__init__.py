@@ -110,6 +110,8 @@ from multi_llm_chat.store.turns import (
     path,
     path_to,
     siblings,
+    turns_around,
+    turns_with_text,
 )
 
 __all__ = [
@@ -199,6 +201,8 @@ __all__ = [
     "total",
     "totals",
     "turn_totals",
+    "turns_around",
+    "turns_with_text",
     "undelete",
     "waiting_conversations",
     "write_document",

@@ -186,6 +186,56 @@ def end_of_branch(
     return BranchEnd(tuple(placed), more=True, tokens_before=tokens)
 
 
+@reading
+def turns_around(
+    transaction: Transaction, conversation: str, turn: str, reach: int, *, head: str = MAIN
+) -> list[Placed] | None:
+    """At least so many turns of a branch before a turn, from a message of the user on, the turn, and so many after it.
+
+    None if the branch does not have the turn. The keys are followed from the end: a turn may have children on several branches.
+    """
+    key = key_of(transaction, conversation)
+    wanted = keys_of(transaction, key, [turn]).get(turn)
+    end = _head(transaction, key, head)
+    if wanted is None or end is None:
+        return None
+    # A parent has a smaller key than its children: a walk that passes the turn has missed it.
+    rows = transaction.rows(
+        "WITH RECURSIVE walk(key, parent, depth) AS (SELECT key, parent, 1 FROM turns WHERE key = ?"
+        " UNION ALL SELECT turns.key, turns.parent, depth + 1 FROM walk"
+        " JOIN turns ON turns.key = walk.parent WHERE walk.key > ?)"
+        " SELECT key FROM walk ORDER BY depth DESC LIMIT ?",
+        end[0], wanted, reach + 1,
+    )  # fmt: skip
+    keys = [found for (found,) in rows]
+    if keys[0] != wanted:
+        return None
+    return _walk(transaction, keys[-1], None, len(keys) + reach)
+
+
+@reading
+def turns_with_text(
+    transaction: Transaction, conversation: str, before: str, words: Sequence[str]
+) -> list[Turn]:
+    """The turns above a turn whose texts have one of these words, in any case; oldest first."""
+    above = transaction.row(
+        "SELECT parent FROM turns WHERE key = ?",
+        turn_key(transaction, key_of(transaction, conversation), before),
+    )
+    tests = " OR ".join(["lower(body) LIKE ?"] * len(words))
+    rows = transaction.rows(
+        "WITH RECURSIVE walk(key, parent, depth) AS (SELECT key, parent, 1 FROM turns WHERE key = ?"  # noqa: S608 only question marks
+        " UNION ALL SELECT turns.key, turns.parent, depth + 1 FROM walk"
+        " JOIN turns ON turns.key = walk.parent)"
+        " SELECT turns.key, turns.id, NULL, turns.run_id, turns.author, turns.model,"
+        " turns.created_ms, turns.fields FROM walk JOIN turns ON turns.key = walk.key"
+        " WHERE EXISTS (SELECT 1 FROM parts WHERE parts.turn = walk.key AND kind = 'text'"
+        f" AND ({tests})) ORDER BY depth DESC",
+        above[0] if above else None, *(f"%{word.lower()}%" for word in words),
+    )  # fmt: skip
+    return [placed.turn for placed in read_placed(transaction, rows)]
+
+
 #: A token of English has about four characters, one of Japanese a little more than one, of three bytes.
 _BYTES_OF_A_TOKEN: Final = 4
 
