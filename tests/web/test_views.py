@@ -1,5 +1,6 @@
 """Values of the page: tables, hues, the order of answers, windows of exchanges, the source of an answer."""
 
+import asyncio
 import csv
 import io
 import json
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from tests.strategies.schemas import values
 from tests.web.payloads import PAYLOADS
 
+from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.events import ApprovalDecided, NativeItem, ToolFinished, ToolStarted
 from multi_llm_chat.history.values import (
     Extras,
@@ -25,17 +27,20 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
-from multi_llm_chat.store import Placed
+from multi_llm_chat.store import Placed, append, create, open_store
 from multi_llm_chat.tools.approval import ApprovalRequest, visible_text
 from multi_llm_chat.tools.tool_output import note_edit
 from multi_llm_chat.web.answers import LiveAnswer
 from multi_llm_chat.web.exchange_groups import (
     TURNS_PER_PAGE,
+    BranchReader,
+    PagePlace,
     answer_source,
     choose_window,
     group_exchanges,
 )
 from multi_llm_chat.web.history_view import HistoryDetails, HistoryRenderer, in_order
+from multi_llm_chat.web.remote_runs import TURNS_AT_FIRST
 from multi_llm_chat.web.templating import HtmlRenderer, Translations
 from multi_llm_chat.web.views import (
     ArgumentChange,
@@ -143,6 +148,41 @@ def test_windows_one_after_the_other_are_the_whole_branch(pages: int):
         first, last = choose_window(groups, f"user-{first}", None, None)
         seen = [*range(first, last), *seen]
     assert seen == list(range(len(groups)))
+
+
+@given(sizes=st.lists(st.integers(1, 70) | st.just(200), min_size=1, max_size=30), data=st.data())
+def test_pages_read_only_what_they_show_and_show_what_the_whole_branch_has_there(
+    sizes: list[int], data: st.DataObject
+):
+    page = "```html\n<title>Page</title>" + "<p>words</p>" * 12 + "\n```"
+    turns = [
+        Turn("gemini" if at else "user", (Text(page if at == 1 else "words"),), f"{number}-{at}")
+        for number, size in enumerate(sizes)
+        for at in range(size + 1)
+    ]
+    name = data.draw(st.sampled_from(["before", "after", "around"]))
+    number = data.draw(st.integers(0, len(sizes) - 1))
+    at = data.draw(st.integers(0, sizes[number])) if name == "around" else 0
+    place = PagePlace(**{name: f"{number}-{at}"})
+
+    async def check() -> None:
+        with open_store(":memory:") as store:
+            conversation = store.run(create, "t").id
+            store.run(append, conversation, turns)
+            whole = ChatService({}, store=store, conversation=conversation)
+            part = ChatService({}, store=store, conversation=conversation)
+            await part.arefresh(TURNS_AT_FIRST)
+            await whole.arefresh()
+            known = len(part.placed)
+            readers = BranchReader(part), BranchReader(whole)
+            read = await readers[0].read(place)
+            assert readers[0].window(read, place) == readers[1].window(None, place)
+            assert await readers[0].source(f"{number}-0") == "words"
+            await readers[0].read_artifacts()
+            assert readers[0].artifacts() == readers[1].artifacts()
+            assert len(part.placed) == known
+
+    asyncio.run(check())
 
 
 def test_the_source_of_an_answer_is_its_markdown():

@@ -423,12 +423,12 @@ class ChatService:
         self._open.cuts = {}
         self.load()
 
-    async def aswitch(self, turn: str) -> None:
-        """Like ``switch``, to be awaited."""
+    async def aswitch(self, turn: str, least: int | None = None) -> None:
+        """Like ``switch``, to be awaited; ``least`` is that of ``arefresh``."""
         self.stop()
         await self.store.arun(switch_to, self.conversation, turn)
         self._open.cuts = {}
-        await self.aload()
+        self._open.take(await self.store.arun(read_shown, self.conversation, None, least))
 
     def branch(self, turn: str) -> None:
         """Continue from an earlier turn; later turns stay on their own branch."""

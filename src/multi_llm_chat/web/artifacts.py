@@ -108,7 +108,9 @@ def split_artifacts(text: str) -> list[str | CodeBlock]:
     return [*pieces, rest] if rest.strip() or not pieces else pieces
 
 
-_SHOWN: Final = re.compile(r"^ {0,3}(?:`{3,}|~{3,})[ \t]*(?:html|svg|xml)\b", re.IGNORECASE | re.MULTILINE)  # fmt: skip
+#: The languages of the blocks that may be artifacts.
+LANGUAGES_SHOWN: Final = ("html", "svg", "xml")
+_SHOWN: Final = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(LANGUAGES_SHOWN)})\b", re.IGNORECASE | re.MULTILINE)  # fmt: skip
 
 
 def may_have_artifacts(text: str) -> bool:
@@ -147,10 +149,10 @@ class ArtifactIndex:
 
     def __init__(self) -> None:
         self._by_turn: dict[str, list[CodeBlock]] = {}
-        self._mark = -1
+        self._mark: object = None
         self._found: dict[tuple[str, int], Artifact] = {}
 
-    def of(self, turns: Iterable[Turn], mark: int) -> Mapping[tuple[str, int], Artifact]:
+    def of(self, turns: Iterable[Turn], mark: object) -> Mapping[tuple[str, int], Artifact]:
         """The artifacts by turn and number, in the order of the branch; ``mark`` changes with the branch."""
         if mark != self._mark:
             self._mark = mark

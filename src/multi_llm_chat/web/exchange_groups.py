@@ -1,21 +1,37 @@
-"""The turns of a branch in groups: exchanges, and the answers in each.
+"""The turns of a branch in groups (exchanges, and the answers in each), and the part of them that a page shows.
 
 Rules:
 1. An exchange is a message and the answers to it. Turns before the first message are an exchange of their own.
 2. A page shows a window of exchanges: the last ones, those before or after one, or those around a turn. It has about as many turns
    in every conversation, so that a long one opens as quickly as a short one.
+3. What a page shows before the turns in memory is read from the store, for this page alone: the turns around a place, and of all
+   earlier turns those that have artifacts, whose versions are counted from the beginning of the branch.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+from msgspec import Struct
 
 from multi_llm_chat.chat.branch import by_run, typed
 from multi_llm_chat.history.values import Text, Turn
-from multi_llm_chat.store import Placed
+from multi_llm_chat.store import Placed, turns_around, turns_with_text
+from multi_llm_chat.web.artifacts import (
+    LANGUAGES_SHOWN,
+    Artifact,
+    ArtifactIndex,
+    may_have_artifacts,
+)
+
+if TYPE_CHECKING:
+    from multi_llm_chat.chat.chat_service import ChatService
 
 #: How many turns a page shows at first; an exchange that has more is shown as a whole.
 TURNS_PER_PAGE: Final = 60
+
+#: Turns that are read more than a page shows: those of the exchanges at its edges, whose runs may have turns farther on.
+TURNS_AROUND: Final = 20
 
 
 def group_exchanges(placed: Iterable[Placed]) -> list[list[Placed]]:
@@ -99,3 +115,125 @@ def _fitting(sizes: Sequence[int], limit: int) -> int:
     """How many of these exchanges fit, at least one."""
     fitting = sum(total <= limit for total in accumulate(sizes))
     return max(fitting, min(1, len(sizes)))
+
+
+# What a page shows.
+
+
+class PagePlace(Struct, frozen=True):
+    """The place of a page: before or after an exchange, or around a turn; the end of the branch if nothing is named."""
+
+    before: str | None = None
+    after: str | None = None
+    around: str | None = None
+
+    @property
+    def turn(self) -> str | None:
+        """The turn that is named."""
+        return self.before or self.after or self.around
+
+    def choose(self, groups: Sequence[Sequence[Placed]]) -> tuple[int, int]:
+        """The first exchange that is shown, and the one after the last."""
+        return choose_window(groups, self.before, self.after, self.around)
+
+
+class PageWindow(Struct, frozen=True):
+    """The exchanges that a page shows, and whether the branch has others; ``is_found`` if it has the turn of the place."""
+
+    groups: Sequence[Sequence[Placed]]
+    has_earlier: bool
+    has_later: bool
+    is_found: bool = True
+
+
+class BranchReader:
+    """Reads what a page shows of the shown branch: from the turns in memory, or from the store where it lies before them."""
+
+    def __init__(self, service: "ChatService") -> None:
+        self._service = service
+        self._grouped: tuple[int, list[list[Placed]]] | None = None
+        self._artifacts = ArtifactIndex()
+        #: The turns with artifacts before the first turn in memory, and that turn.
+        self._before: tuple[str | None, list[Turn]] = (None, [])
+
+    async def read(self, place: PagePlace) -> list[Placed] | None:
+        """The turns around a place that lies before the turns in memory; None if they are enough, or the branch does not have it."""
+        service = self._service
+        loaded = service.placed
+        groups = self._groups()
+        has_turn = place.turn is None or any(each.turn.id == place.turn for each in loaded)
+        if service.is_whole or not loaded or (has_turn and place.choose(groups)[0] > 0):
+            return None
+        turn = place.turn if place.turn is not None and not has_turn else loaded[0].turn.id
+        reach, known = TURNS_PER_PAGE + TURNS_AROUND, 0
+        while True:
+            found = await service.store.arun(turns_around, service.conversation, turn or "", reach)
+            if found is None or self._is_enough(found, place) or len(found) == known:
+                return found
+            reach, known = reach * 4, len(found)  # an exchange may have any number of turns
+
+    def _is_enough(self, read: list[Placed], place: PagePlace) -> bool:
+        """Whether no exchange at an edge of the turns that were read is shown; its turns may be incomplete."""
+        groups, is_end = self._with_loaded(read)
+        first, last = place.choose(groups)
+        has_first = first > 0 or read[0].parent is None
+        return has_first and (is_end or last < len(groups))
+
+    def window(self, read: list[Placed] | None, place: PagePlace) -> PageWindow:
+        """What the page shows, with the turns that were read for it."""
+        groups, is_end = self._with_loaded(read)
+        first, last = place.choose(groups)
+        begins = groups[0][0].parent is None if read else self._service.is_whole
+        return PageWindow(
+            groups[first:last],
+            first > 0 or not begins,
+            last < len(groups) or not is_end,
+            place.turn is None
+            or any(each.turn.id == place.turn for group in groups for each in group),
+        )
+
+    def _with_loaded(self, read: list[Placed] | None) -> tuple[list[list[Placed]], bool]:
+        """The exchanges of the turns that were read and of those in memory, if these follow; and whether they do."""
+        if read is None:
+            return self._groups(), True
+        loaded = self._service.placed
+        first = loaded[0].turn.id if loaded else None
+        at = next((at for at, each in enumerate(read) if each.turn.id == first), None)
+        return group_exchanges(read if at is None else (*read[:at], *loaded)), at is not None
+
+    def _groups(self) -> list[list[Placed]]:
+        """The exchanges in memory, grouped once for each change of them."""
+        if self._grouped is None or self._grouped[0] != self._service.mark:
+            self._grouped = self._service.mark, group_exchanges(self._service.placed)
+        return self._grouped[1]
+
+    async def source(self, turn: str) -> str | None:
+        """The Markdown of the answer or message that a turn belongs to; None if the branch does not have the turn."""
+        place = PagePlace(around=turn)
+        groups = self.window(await self.read(place), place).groups
+        return answer_source([each for group in groups for each in group], turn)
+
+    async def read_artifacts(self) -> None:
+        """Find the artifacts before the turns in memory; turns before a turn never change."""
+        service = self._service
+        loaded = service.placed
+        first = loaded[0].turn.id if loaded and not service.is_whole else None
+        if first is None or self._before[0] == first:
+            return
+        turns = await service.store.arun(
+            turns_with_text, service.conversation, first, LANGUAGES_SHOWN
+        )
+        self._before = first, turns
+
+    def artifacts(self) -> Mapping[tuple[str, int], Artifact]:
+        """The artifacts of the shown branch, by turn and number (``read_artifacts``)."""
+        loaded = self._service.placed
+        first = loaded[0].turn.id if loaded else None
+        before = self._before[1] if first is not None and first == self._before[0] else []
+        turns = (*before, *(each.turn for each in loaded))
+        return self._artifacts.of(turns, (self._service.mark, len(before)))
+
+
+def has_artifacts(groups: Sequence[Sequence[Placed]]) -> bool:
+    """Whether a text of these exchanges may have an artifact."""
+    return any(map(may_have_artifacts, texts_of(groups)))

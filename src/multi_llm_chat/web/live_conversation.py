@@ -14,7 +14,7 @@ Rules:
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from decimal import Decimal
 from typing import Any, Final, TypeVar
 
@@ -40,13 +40,7 @@ from multi_llm_chat.store import Placed, QueuedMessage
 from multi_llm_chat.store.questions import Question
 from multi_llm_chat.tools.approval import ApprovalRequest, Decision
 from multi_llm_chat.web.answers import LiveAnswer
-from multi_llm_chat.web.artifacts import Artifact, ArtifactIndex, may_have_artifacts
-from multi_llm_chat.web.exchange_groups import (
-    answer_source,
-    choose_window,
-    group_exchanges,
-    texts_of,
-)
+from multi_llm_chat.web.exchange_groups import BranchReader, PagePlace, has_artifacts, texts_of
 from multi_llm_chat.web.history_view import (
     HistoryDetails,
     HistoryRenderer,
@@ -107,8 +101,7 @@ class LiveConversation:
         self._flushed = -FLUSH_SECONDS * LONGEST_DELAY
         self._tool_started = asyncio.Event()
         self._verdicts = VerdictReader()
-        self._artifact_index = ArtifactIndex()
-        self._grouped: tuple[int, list[list[Placed]]] | None = None
+        self.reader = BranchReader(service)
         self._exchange_id = ""
         self._columns: dict[str, str] = {}
         self._addressed: tuple[str, ...] = ()
@@ -145,58 +138,35 @@ class LiveConversation:
         self, *, before: str | None = None, after: str | None = None, around: str | None = None
     ) -> PageSnapshot:
         """The newest exchanges, or those before or after an exchange, or those around a turn."""
+        place = PagePlace(before, after, around)
         await self.remote.sync()
         await self.outbox.refresh()
-        groups = self._groups()
-        first, last = choose_window(groups, before, after, around)
-        wanted = before or after or around
-        if self._is_beyond(groups, first, wanted) or _has_artifacts(groups[first:last]):
-            await self.read_all()
-            groups = self._groups()
-            first, last = choose_window(groups, before, after, around)
-        details = await self._read_details(groups[first:last])
-        # Rendered texts are cached: what a thread renders here takes no time of the event loop below.
-        await asyncio.to_thread(_render_all, texts_of(groups[first:last]))
+        while True:
+            mark = self.service.mark
+            read = await self.reader.read(place)
+            groups = self.reader.window(read, place).groups
+            if has_artifacts(groups):
+                await self.reader.read_artifacts()
+            details = await self._read_details(groups)
+            # Rendered texts are cached: what a thread renders here takes no time of the event loop below.
+            await asyncio.to_thread(_render_all, texts_of(groups))
+            # What was read belongs to the branch that was shown then.
+            if read is None or mark == self.service.mark:
+                break
         # No await from here on: turns, answers and position belong together.
         self._publish(self._flush_answers())
-        groups = self._groups()
-        first, last = choose_window(groups, before, after, around)
-        is_end = last == len(groups)
+        window = self.reader.window(read, place)
+        is_end = not window.has_later
         return PageSnapshot(
-            tuple(self._renderer(details).exchanges(groups[first:last], is_end=is_end)),
-            first > 0 or not self.service.is_whole,
-            not is_end,
+            tuple(self._renderer(details).exchanges(window.groups, is_end=is_end)),
+            window.has_earlier,
+            window.has_later,
             self.log.position,
             self.is_busy,
             self.forms.outside_cards,
             self.outbox.view,
+            window.is_found,
         )
-
-    async def read_all(self) -> None:
-        """Read the whole shown branch, if only its end was read so far."""
-        while not self.service.is_whole:
-            await self.service.arefresh()
-
-    def _is_beyond(self, groups: Sequence[Sequence[Placed]], first: int, turn: str | None) -> bool:
-        """Whether a window may reach beyond the turns that were read; the first exchange may have runs that began before it."""
-        has_turn = turn is None or any(each.turn.id == turn for group in groups for each in group)
-        return not self.service.is_whole and (first == 0 or not has_turn)
-
-    def _groups(self) -> list[list[Placed]]:
-        """The exchanges of the shown branch, grouped once for each change of it."""
-        if self._grouped is None or self._grouped[0] != self.service.mark:
-            self._grouped = self.service.mark, group_exchanges(self.service.placed)
-        return self._grouped[1]
-
-    def has_turn(self, turn: str) -> bool:
-        """Whether the shown branch has a turn."""
-        return any(each.turn.id == turn for each in self.service.placed)
-
-    async def source(self, turn: str) -> str | None:
-        """The Markdown of the answer or message that a turn belongs to."""
-        if not self.has_turn(turn):
-            await self.read_all()
-        return answer_source(self.service.placed, turn)
 
     @property
     def waiting_count(self) -> int:
@@ -219,13 +189,8 @@ class LiveConversation:
             live={run: answer.view for run, answer in self._answers.items()},
             footers=self._footers,
             origin=self._origin,
-            artifacts=self.artifacts,
+            artifacts=self.reader.artifacts,
         )
-
-    def artifacts(self) -> Mapping[tuple[str, int], Artifact]:
-        """The artifacts of the shown branch, by turn and number; all of it must have been read (``read_all``)."""
-        turns = (each.turn for each in self.service.placed)
-        return self._artifact_index.of(turns, self.service.mark)
 
     # Actions.
 
@@ -519,11 +484,6 @@ class LiveConversation:
             with contextlib.suppress(MultiLLMChatError, TimeoutError):
                 await self.remote.sync()
                 await asyncio.wait_for(tool_started.wait(), POLL_SECONDS)
-
-
-def _has_artifacts(groups: Sequence[Sequence[Placed]]) -> bool:
-    """Whether a text may have an artifact, whose number depends on all earlier ones."""
-    return any(map(may_have_artifacts, texts_of(groups)))
 
 
 def _render_all(texts: Sequence[str]) -> None:

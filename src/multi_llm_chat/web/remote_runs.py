@@ -21,13 +21,13 @@ from multi_llm_chat.events import Event
 from multi_llm_chat.runs.owner import is_dead
 from multi_llm_chat.store import ConversationState, UnfinishedRun, read_conversation_state
 from multi_llm_chat.store.questions import Question
-from multi_llm_chat.web.exchange_groups import TURNS_PER_PAGE
+from multi_llm_chat.web.exchange_groups import TURNS_AROUND, TURNS_PER_PAGE
 
 if TYPE_CHECKING:
     from multi_llm_chat.chat.chat_service import ChatService
 
 #: Turns that are read when a conversation is opened: those of a page, and of the exchanges before it.
-TURNS_AT_FIRST: Final = TURNS_PER_PAGE + 20
+TURNS_AT_FIRST: Final = TURNS_PER_PAGE + TURNS_AROUND
 
 #: Seconds between two reads of the store; and how many reads a second all open conversations make together at most.
 POLL_SECONDS: Final = 1.0

@@ -316,7 +316,10 @@ class PageOutbox(Struct, frozen=True):
 
 
 class PageSnapshot(Struct, frozen=True):
-    """What a page shows, and the position of the log at that moment; there may be earlier and later exchanges."""
+    """What a page shows, and the position of the log at that moment; there may be earlier and later exchanges.
+
+    ``is_found`` is false if the branch does not have the turn that the page was asked for.
+    """
 
     exchanges: tuple[PageExchange, ...]
     has_more: bool
@@ -325,6 +328,7 @@ class PageSnapshot(Struct, frozen=True):
     is_busy: bool
     forms: tuple[ServerForm, ...]
     outbox: PageOutbox
+    is_found: bool = True
 
 
 class Phrase(Struct, frozen=True):

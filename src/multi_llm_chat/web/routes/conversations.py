@@ -28,6 +28,7 @@ from multi_llm_chat.tools.approval import Allow, read_edit
 from multi_llm_chat.web.artifacts import DOCUMENT_POLICY, artifacts_of, as_code, compare
 from multi_llm_chat.web.hub import ADDRESSEES
 from multi_llm_chat.web.markdown import render_markdown
+from multi_llm_chat.web.remote_runs import TURNS_AT_FIRST
 from multi_llm_chat.web.routes.request_context import RequestContext
 from multi_llm_chat.web.routes.tools import RuleBody, set_rule
 from multi_llm_chat.web.tool_questions import DECISIONS
@@ -159,7 +160,7 @@ async def _continue(context: RequestContext, body: ActionBody) -> None:
 
 async def _switch(context: RequestContext, body: ActionBody) -> None:
     live = await context.open_conversation()
-    await live.change_branch(lambda: live.service.aswitch(body.turn))
+    await live.change_branch(lambda: live.service.aswitch(body.turn, TURNS_AT_FIRST))
 
 
 async def _branch(context: RequestContext, body: ActionBody) -> None:
@@ -370,9 +371,9 @@ async def artifact(request: Request) -> Response:
     context = RequestContext(request)
     live = await context.open_conversation()
     await live.remote.sync()
-    await live.read_all()
+    await live.reader.read_artifacts()
     place = id_of(request.path_params["turn"]), request.path_params["number"]
-    shown = live.artifacts()
+    shown = live.reader.artifacts()
     if place not in shown:
         return JSONResponse({"error": context.translations.text("on_another_branch")}, 404)
     found = shown[place]

@@ -132,7 +132,7 @@ async def view(request: Request) -> Response:
     live = await context.open_conversation()
     around = request.query_params.get("around")
     snapshot = await live.snapshot(around=around)
-    if around is not None and not live.has_turn(around):
+    if not snapshot.is_found:
         return JSONResponse({"error": context.translations.text("on_another_branch")}, 409)
     title = await _title(context)
     spent = await _total(context, context.conversation) if title is not None else Total()
@@ -189,7 +189,7 @@ async def source(request: Request) -> Response:
     """The Markdown of an answer or a message."""
     context = RequestContext(request)
     live = await context.open_conversation()
-    text = await live.source(request.query_params.get("turn", ""))
+    text = await live.reader.source(request.query_params.get("turn", ""))
     if text is None:
         return JSONResponse({"error": context.translations.text("on_another_branch")}, 404)
     return JSONResponse({"text": text})
