@@ -15,6 +15,7 @@ from tests.chat.stage import Read, read_plainly, stage
 from tests.runs.scene import text_of
 
 from multi_llm_chat.archive.text_export import Format
+from multi_llm_chat.chat._message_writes import title_of
 from multi_llm_chat.chat.display import logic_history_to_display
 from multi_llm_chat.chat.transfer import (
     export_conversations,
@@ -190,3 +191,24 @@ class _CountedStore:
         if self.count == self._fails_at:
             raise StoreError("The disk is full.", reason="full")
         return await self._store.arun(operation, *arguments)
+
+
+PLAIN = st.lists(st.text("abcxyz", min_size=1, max_size=6), min_size=1, max_size=4).map(" ".join)
+
+
+@given(st.lists(st.tuples(PLAIN, st.sampled_from(["{}", "**{}**", "*{}*", "__{}__", "_{}_", "***{}***", "~~{}~~", "`{}`", "``{}``", "[{}](https://a.example/b_c)", "![{}](c.png \"d\")"])), min_size=1, max_size=3), st.sampled_from(["", "# ", "> ", "- ", "1. ", "```text\n"]))  # fmt: skip
+def test_a_title_has_the_words_of_a_message_without_its_marks(
+    pieces: list[tuple[str, str]], begin: str
+):
+    words = " ".join(words for words, _ in pieces)
+    marked = begin + " ".join(form.format(words) for words, form in pieces)
+    title = title_of([Turn("user", (Text(marked),))])
+    assert title == words if len(words) <= 60 else words.startswith(title[:-1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["snake_case and __init__.py", "2 * 3 * 4", "a ** b", "@claude #1 [x]", "*", "```", "C#"],
+)
+def test_a_title_keeps_signs_that_mark_nothing(text: str):
+    assert title_of([Turn("user", (Text(text),))]) == text

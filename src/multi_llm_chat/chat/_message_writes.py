@@ -2,12 +2,14 @@
 
 Rules:
 1. Each operation is idempotent: the caller chooses the ids.
-2. The first message creates the conversation and gives it its title.
+2. The first message creates the conversation and gives it its title: its first words, without the marks of Markdown.
 3. Turns are appended at the end of the shown branch. To continue from an earlier turn, the same transaction first moves
    the end of that branch back.
 """
 
+import re
 from collections.abc import Iterable, Sequence
+from typing import Final
 
 from msgspec import Struct
 
@@ -24,7 +26,18 @@ from multi_llm_chat.store import (
     take_queued,
 )
 
-_TITLE_LENGTH = 60
+_TITLE_LENGTH: Final = 60
+#: More of a message is not read for its title.
+_READ_LENGTH: Final = 2_000
+
+#: The marks of Markdown, and what stays of each. Names such as ``__init__.py`` and sums such as ``2 * 3`` have none.
+_MARKS: Final = (
+    (re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}|>+|[-*+]|\d{1,9}[.)])[ \t]+", re.MULTILINE), ""),
+    (re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:[ \t]+\"[^\"]*\")?\)"), r"\1"),
+    (re.compile(r"(`+)([^`]+)\1"), r"\2"),
+    *((re.compile(rf"(?<![\w*~])({mark})(?=[^\s*_~])(.+?)(?<=[^\s*_~])\1(?![*~]|\.?\w)"), r"\2") for mark in (r"\*\*\*", r"\*\*", "__", "~~", r"\*", "_")),
+)  # fmt: skip
 
 
 class Said(Struct, frozen=True):
@@ -82,8 +95,12 @@ def save_round(
 
 def title_of(turns: Iterable[Turn]) -> str:
     """The first words of a message, as a title."""
-    words = " ".join(
+    words = "\n".join(
         part.content for turn in turns for part in turn.parts if isinstance(part, Text)
     )
-    words = " ".join(words.split())
+    plain = words[:_READ_LENGTH]
+    for mark, stays in _MARKS:
+        plain = mark.sub(stays, plain)
+    # A message of marks alone keeps them.
+    words = " ".join(plain.split()) or " ".join(words.split())
     return words if len(words) <= _TITLE_LENGTH else words[: _TITLE_LENGTH - 1].rstrip() + "…"
