@@ -79,7 +79,11 @@ def record_spending(transaction: Transaction, conversation: str, spending: Spend
 @reading
 def total(transaction: Transaction, conversation: str) -> Total:
     """What the whole conversation has cost."""
-    return _totals(_sums(transaction, conversation, "''")).get("", Total())
+    # Sums by currency sort all rows; nearly every conversation has one currency, and needs one pass.
+    rows = _sums(transaction, conversation, "min(currency)", is_grouped=False)
+    if rows[0][0] != rows[0][1]:
+        rows = _sums(transaction, conversation, "''")
+    return _totals([("", *row[1:]) for row in rows if row[2]]).get("", Total())
 
 
 @reading
@@ -158,14 +162,15 @@ def _sums(
     group: str,
     test: str = "usage.conversation",
     values: Sequence[object] = (),
+    *,
+    is_grouped: bool = True,
 ) -> list[Row]:
     sums = ", ".join(f"CAST(COALESCE(sum({name}), 0) AS BIGINT)" for name in _TOKENS)
     joined = " LEFT JOIN turns ON turns.key = turn" if group == _GROUPS["turn"] else ""
     return transaction.rows(
-        f"SELECT {group}, currency, count(*), count(*) - count(input_tokens), count(*) - count(cost_nano),"  # noqa: S608 names of our own columns
+        f"SELECT {group}, {'currency' if is_grouped else 'max(currency)'}, count(*), count(*) - count(input_tokens), count(*) - count(cost_nano),"  # noqa: S608 names of our own columns
         f" CAST(sum(estimate) AS BIGINT), CAST(sum(cost_nano) AS BIGINT), {sums}"
-        f" FROM usage{joined} WHERE {test} = ?"
-        " GROUP BY 1, 2 ORDER BY 1, 2",
+        f" FROM usage{joined} WHERE {test} = ?{' GROUP BY 1, 2 ORDER BY 1, 2' if is_grouped else ''}",
         *values, key_of(transaction, conversation),
     )  # fmt: skip
 

@@ -27,8 +27,9 @@ from multi_llm_chat.web.artifacts import (
 if TYPE_CHECKING:
     from multi_llm_chat.chat.chat_service import ChatService
 
-#: How many turns a page shows at first; an exchange that has more is shown as a whole.
-TURNS_PER_PAGE: Final = 60
+#: How many turns a page shows at first: nine exchanges of three speakers, several screens. An exchange that has more is shown as a
+#: whole. Earlier ones are loaded before the reader reaches them.
+TURNS_PER_PAGE: Final = 36
 
 #: Turns that are read more than a page shows: those of the exchanges at its edges, whose runs may have turns farther on.
 TURNS_AROUND: Final = 20
