@@ -4,12 +4,14 @@ import json
 from collections.abc import Callable
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 from tests.web.conftest import Visitor
 from tests.web.page_actions import expect_idle
 from tests.web.payloads import EVIL, PAYLOADS
 from tests.web.server_process import RunningServer
 
+from multi_llm_chat.events import Usage
+from multi_llm_chat.store import Spending, create, record_spending
 from multi_llm_chat.testing.simulator import Call, Say
 from multi_llm_chat.web.markdown import IncrementalMarkdown, render_markdown
 
@@ -114,6 +116,12 @@ def test_nothing_a_tool_receives_or_returns_runs_or_fetches(server: RunningServe
     server.add_replies("claude", Say(calls=[Call("attack", {"words": everything})]), Say("Done."))
     page.locator("#text").fill("@claude attack")
     page.keyboard.press("Enter")
+    # The editor of the arguments, and their change as a diff, show them too.
+    page.locator(".tool").get_by_role("button", name="Edit").click()
+    editor = page.get_by_role("textbox", name="Arguments as JSON")
+    plain = everything.encode("utf-8", "ignore").decode().replace("\0", "")  # what JSON takes
+    editor.fill(json.dumps({"words": f"{plain}\nmore"}))
+    assert_untouched(page)
     page.get_by_role("button", name="Allow once").click()
     expect(page.locator(".tool.done")).to_have_count(1)
     expect_idle(page)
@@ -167,3 +175,39 @@ def test_a_file_that_could_run_is_only_offered_for_saving(server: RunningServer)
         assert served.headers["content-disposition"] == "attachment"
         assert served.headers["content-type"] == "application/octet-stream"
         assert "sandbox" in served.headers["content-security-policy"]
+
+
+def test_names_of_speakers_and_models_on_the_usage_page_run_nothing(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    store = server.hub.store("local")
+    store.run(create, "A chat", identifier="spending")
+    for number, payload in enumerate(PAYLOADS):
+        spending = Spending(str(number), payload, payload, Usage(1_000, 100), None)
+        store.run(record_spending, "spending", spending)
+    page = new_visitor().open("/settings/usage")
+    expect(page.locator("main")).to_contain_text("pwned")
+    assert (
+        page.locator("main :is(script, iframe, img, [onerror], [href^='javascript'])").count() == 0
+    )
+    assert "pwned" not in page.title()
+
+
+def test_names_in_the_catalogue_of_models_run_nothing(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    page = new_visitor().open("/")
+
+    def answer(route: Route) -> None:
+        found = route.fetch().json()
+        sample = next(each for each in found["models"] if each["speaker"] == "claude")
+        names = [{key: payload if isinstance(value, str) else value for key, value in sample.items()} | {"speaker": "claude"} for payload in PAYLOADS]  # fmt: skip
+        route.fulfill(json={**found, "models": names})
+
+    page.route("**/models*", answer)
+    page.locator(".chip[data-name=claude]").focus()
+    page.keyboard.press("Enter")
+    page.keyboard.press("ArrowDown")
+    expect(page.locator(".model-row")).to_have_count(len(PAYLOADS))
+    assert page.locator("#picker :is(script, iframe, img, [onerror])").count() == 0
+    assert_untouched(page)
