@@ -154,6 +154,25 @@ def test_own_turns_are_not_read_again_from_the_store(server: RunningServer):
         assert "What was written is kept" in html
 
 
+def test_pages_load_again_after_another_answer_so_that_its_switch_counts_it(server: RunningServer):
+    server.add_replies("gemini", Say("One."), Say("Two."))
+    with server.signed_in_client() as visitor:
+        identifier, position = new_conversation(visitor)
+        visitor.post(f"/c/{identifier}/messages", data={"text": "@gemini go"})
+        address = f"/c/{identifier}/events"
+        with visitor.stream("GET", address, params={"after": position}) as stream:
+            position = read_until_idle(changes(stream.iter_lines()))[-1][0]
+        html = visitor.get(f"/c/{identifier}").text
+        turn = html.partition('data-action="regenerate"')[0].rpartition('data-turn="')[2]
+        body = {"turn": turn.partition('"')[0], "speaker": "gemini"}
+        assert visitor.post(f"/c/{identifier}/regenerate", json=body).status_code == 200
+        with visitor.stream("GET", address, params={"after": position}) as stream:
+            seen = read_until_idle(changes(stream.iter_lines()))
+        names = [change["op"] for _, found in seen for change in found]
+        assert "reset" in names[len(names) - names[::-1].index("replace") :]
+        assert "2 / 2" in " ".join(visitor.get(f"/c/{identifier}/view").json()["html"].split())
+
+
 def test_the_duration_of_a_tool_is_known_after_a_restart(tmp_path: Path):
     def offer(hub: Hub) -> None:
         hub.workspace.tools.tool(look)

@@ -276,6 +276,7 @@ class LiveConversation:
     async def _run(
         self, stream: EventStream, started: "asyncio.Future[None]", *, resets: bool
     ) -> None:
+        is_branch = resets
         try:
             async with self._round_lock:
                 await self.remote.wait_until_ended()
@@ -300,6 +301,9 @@ class LiveConversation:
                 started.set_result(None)
         finally:
             self._rounds -= 1
+            if is_branch and not self.is_busy:
+                # Only now the store has the new answers: the switches to the others count them.
+                self.log.publish({"op": "reset"})
             self._publish_idle()
 
     def _publish_idle(self) -> None:
