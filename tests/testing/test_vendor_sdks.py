@@ -244,7 +244,7 @@ def test_openai_sdk_raises_its_own_errors(simulator: Simulator) -> None:
         with pytest.raises(openai.AuthenticationError, match=r"sk-\*\*\*0002"):
             client.responses.create(model="gpt-5.4", input="Hello")
         with pytest.raises(openai.NotFoundError):
-            client.embeddings.create(model="e", input="x")
+            client.moderations.create(input="x")  # which the simulator does not have
 
 
 def test_openai_sdk_tells_errors_of_responses(simulator: Simulator) -> None:
