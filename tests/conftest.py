@@ -68,10 +68,14 @@ _TOGETHER: Final = "tests/local/"
 
 
 class Together(LoadScopeScheduling):
-    """Hands out tests one by one, and those of one folder together."""
+    """Hands out files, those with many tests first, and a folder together.
+
+    A server that a module's tests share starts once. Files that wait for a page run at the same time as files that
+    compute; one test at a time, in the order of the folders, all workers would wait for pages together.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return _TOGETHER if nodeid.startswith(_TOGETHER) else nodeid
+        return _TOGETHER if nodeid.startswith(_TOGETHER) else nodeid.partition("::")[0]
 
     def mark_test_complete(self, node: Any, item_index: int, duration: float = 0) -> None:
         """Forget what is done: after every test the base class counts all that a worker has ever been given."""
