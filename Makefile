@@ -52,7 +52,7 @@ check: $(READY)
 	$(BIN)/lint-imports
 	$(MAKE) test
 
-# All cases of the validators, the simulator and the component page, of which make test runs a sample; and what judges our requests, with more examples.
+# What make test leaves out: the cases outside its sample and what takes long; and what judges our requests, with more examples.
 judges: $(READY)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/pytest -n auto -q -m "not fault" tests/oracles tests/protocol/test_never_a_400.py
 	$(BIN)/pytest -n auto -q -m judge --ignore=tests/oracles

@@ -8,6 +8,8 @@ import os
 import signal
 import sys
 import time
+from collections import defaultdict
+from hashlib import sha256
 from typing import Any, Final
 
 import pytest
@@ -61,6 +63,41 @@ def pytest_collection_finish() -> None:
     """Collect garbage from here on, and only among what the tests make."""
     gc.freeze()
     gc.enable()
+
+
+#: The lower half: one check is made for hundreds of rows, recorded streams and bodies.
+_SAMPLED: Final = (
+    "bench", "compat", "history", "http", "oracles", "protocol", "repair", "rules", "schema", "testing",
+)  # fmt: skip
+#: How many cases of one such test ``make test`` runs, unless its own mark ``sample`` says another number.
+_CASES: Final = 16
+
+
+def _sample_size(item: pytest.Item) -> int | None:
+    mark = item.get_closest_marker("sample")
+    if mark is not None:
+        return int(mark.args[0])
+    folder = item.nodeid.removeprefix("tests/").partition("/")[0]
+    return _CASES if folder in _SAMPLED else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but a sample of a test's cases to ``make judges``.
+
+    The hash of its name decides about a case: the sample is the same every time, spread over all rows, and adding a
+    case replaces one other at most. A case that is given by its name is the only one, and runs.
+    """
+    cases: defaultdict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if not any(item.iter_markers("judge")) and not any(item.iter_markers("fault")):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    for found in cases.values():
+        size = _sample_size(found[0])
+        if size is not None and len(found) > size:
+            found.sort(key=lambda item: sha256(item.nodeid.encode()).digest())
+            for item in found[size:]:
+                item.add_marker(pytest.mark.judge)
 
 
 #: A folder whose tests share something that takes long to start, a model that learns its tools: it is one worker's.

@@ -140,6 +140,7 @@ def test_a_cut_only_moves_forward_and_between_cuts_the_beginning_stays(
         assert longer[: len(view)] == view
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize(("provider", "model"), TARGETS)
 @given(st.one_of(nasty_histories, marked_histories().map(lambda marked: marked.history)), SHARES)
 def test_every_provider_accepts_what_is_left(

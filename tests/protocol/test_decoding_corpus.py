@@ -46,6 +46,7 @@ def text_of(events: list[Event]) -> str:
     return "".join(event.text for event in events if isinstance(event, TextDelta))
 
 
+@pytest.mark.sample(len(cases()))  # all: what the decoders are for
 @every_case
 def test_a_stream_becomes_what_was_meant(case: Case) -> None:
     outcome = run(case.dialect, [case.stream])

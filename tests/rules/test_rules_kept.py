@@ -28,6 +28,7 @@ def identity(case: RuleCase) -> str:
     return case.identity
 
 
+@pytest.mark.sample(64)
 @pytest.mark.parametrize("case", CASES, ids=identity)
 def test_the_request_keeps_the_rule(case: RuleCase) -> None:
     before = copy.deepcopy(case.history)
@@ -45,6 +46,7 @@ def test_the_request_keeps_the_rule(case: RuleCase) -> None:
     assert case.history == before, "the input was changed"
 
 
+@pytest.mark.sample(32)
 @pytest.mark.parametrize("case", VISIBLE, ids=identity)
 def test_a_client_that_knows_no_rules_breaks_it(case: RuleCase) -> None:
     found = validate(case.provider, case.naive, model=case.model)

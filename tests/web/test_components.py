@@ -1,8 +1,7 @@
 """The component page: every card in every state, in every theme and language, from the templates of the real page."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -20,12 +19,6 @@ __all__ = ["axe"]
 
 WIDTHS = (1440, 1000, 390)
 THEMES = ("light", "dark", "contrast")
-
-
-def sampled(cases: Iterable[str]) -> list[Any]:
-    """The first case for ``make test``, the others for ``make judges``."""
-    first, *others = cases
-    return [first, *(pytest.param(each, marks=pytest.mark.judge) for each in others)]
 
 
 @pytest.fixture
@@ -70,7 +63,8 @@ def test_every_card_in_every_theme_is_accessible(
         assert violations(page, axe) == []
 
 
-@pytest.mark.parametrize("language", sampled(LANGUAGES))
+@pytest.mark.sample(1)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_every_card_in_every_language_fits(
     language: str, server: RunningServer, new_visitor: Callable[..., Visitor], tmp_path: Path
 ):

@@ -143,17 +143,8 @@ def walk(page: Page, step: Step) -> None:
 SIZES = {"desk": (1400, 860), "keyboard": (1400, 860), "phone": (390, 844)}
 
 
-def cases() -> list[Any]:
-    """All walks; most of them are left to ``make judges``."""
-    return [
-        pytest.param(
-            story, id=story.name.replace(" ", "-"), marks=pytest.mark.judge if at % 6 else ()
-        )
-        for at, story in enumerate(STORIES)
-    ]
-
-
-@pytest.mark.parametrize("story", cases())
+@pytest.mark.sample(7)
+@pytest.mark.parametrize("story", STORIES, ids=[story.name.replace(" ", "-") for story in STORIES])
 def test_a_user_walks(server: RunningServer, new_visitor: Callable[..., Visitor], story: Story):
     @server.tools.tool(approval="ask")
     def get_weather(city: str) -> str:
