@@ -107,7 +107,10 @@ def _become(name: str, words: list[str], environment: dict[str, str], folder: st
     os.environ.clear()
     os.environ.update(environment)
     os.chdir(folder)
-    sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w")  # noqa: PLW1514, SIM115  as Python itself opens them
+    # As Python itself opens them.
+    encoding = environment.get("PYTHONIOENCODING")
+    sys.stdin, sys.stdout = open(0, encoding=encoding), open(1, "w", encoding=encoding)  # noqa: SIM115
+    sys.stderr = open(2, "w", encoding=encoding, errors="backslashreplace")  # noqa: SIM115
     sys.argv = [name, *words]
     if os.path.isabs(name):
         runpy.run_path(name, run_name="__main__")

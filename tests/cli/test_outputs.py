@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.cli.commands import MLC, shell
+from tests.cli.commands import shell
+from tests.cli.fork_server import FORKING, MLC, Program
 
 from multi_llm_chat.testing.simulator import Say
 
@@ -19,17 +20,11 @@ def test_every_command_prints_what_the_terminal_can_show(tmp_path: Path, encodin
     with shell(tmp_path, anthropic=[Say(WORDS)] * 3) as (mlc, _):
 
         def run(*words: str, given: bytes = b"") -> str:
-            done = subprocess.run(
-                [*MLC, *words],
-                input=given,
-                env=mlc.environment | {"PYTHONIOENCODING": encoding},
-                cwd=tmp_path,
-                capture_output=True,
-                check=False,
-            )
-            assert b"Traceback" not in done.stderr, done.stderr.decode(encoding)
-            assert done.returncode == 0, done.stderr.decode(encoding)
-            return done.stdout.decode(encoding)
+            environment = mlc.environment | {"PYTHONIOENCODING": encoding}
+            done = FORKING.run(Program(MLC, words, environment, tmp_path), given)
+            assert b"Traceback" not in done.errors, done.errors.decode(encoding)
+            assert done.code == 0, done.errors.decode(encoding)
+            return done.output.decode(encoding)
 
         assert run("ask", given=WORDS.encode()).startswith("na")
         found = json.loads(run("ask", WORDS, "--json"))
