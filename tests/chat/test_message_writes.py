@@ -140,7 +140,7 @@ def test_every_word_is_shown(said: list[tuple[str, str]]) -> None:
 
 def test_an_import_in_batches_writes_what_one_transaction_writes(tmp_path: Path):
     documents = [
-        {"title": f"chat {number}", "turns": [{"role": "user", "content": "x"}] * (number * 7)}
+        {"title": f"chat {number}", "turns": [{"role": "user", "content": "x"}] * (number * 2)}
         for number in range(1, 60)
     ]
     data = [(f"{number}.json", json.dumps(each).encode()) for number, each in enumerate(documents)]

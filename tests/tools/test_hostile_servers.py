@@ -437,6 +437,7 @@ def test_a_tool_with_too_large_a_schema_is_left_out(manner: str, name: str) -> N
 GROUPS = [list(hostile_mcp_server.BEHAVIOURS)[start::3] for start in range(3)]
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize("behaviours", GROUPS, ids=lambda group: "-".join(group)[:60])
 def test_whatever_servers_do_every_call_ends_and_the_good_one_answers(
     behaviours: list[str],
