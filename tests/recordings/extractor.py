@@ -4,8 +4,10 @@ The environment variable ``RECORDINGS`` names a folder of bare or ordinary repos
 were written: ``RECORDINGS=folder python -m tests.recordings.extractor FILE``. Nothing of them is committed.
 
 Rules:
-1. Read are: vcrpy's cassettes (``interactions`` or ``requests``/``responses``), Ruby VCR's (``http_interactions``),
-   httpmock's (``when``/``then``, several documents in a file; the folder names the provider) and HAR files, also gzipped.
+1. Read are: the cassettes of vcrpy (``interactions`` or ``requests``/``responses``), of Ruby VCR (``http_interactions``), of
+   go-vcr and of opencode's recorder (``interactions``), of Mastra's (``recordings``, a stream in ``chunks``), of Datadog's test
+   agent (one ``request`` and ``response``), of httpmock (``when``/``then``, several documents in a file; the folder names the
+   provider), traces of httprr and HAR files, also gzipped.
 2. An exchange counts when its request is JSON with a history that one of the four dialects takes, or its address is
    one of a provider's; everything else in a cassette is skipped.
 3. A file that cannot be read or parsed is skipped.
@@ -17,6 +19,7 @@ import json
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -30,8 +33,8 @@ from multi_llm_chat.history.json_values import as_list, as_object, as_text
 
 VARIABLE = "RECORDINGS"
 
-_ENDINGS = (".yaml", ".yml", ".yaml.gz", ".yml.gz", ".har", ".json")
-_PLACES = ("cassette", "vcr", "recording", ".har", "/e2e/")
+_ENDINGS = (".yaml", ".yml", ".yaml.gz", ".yml.gz", ".har", ".json", ".httprr", ".httprr.gz")
+_PLACES = ("cassette", "vcr", "recording", ".har", "/e2e/", "testdata/")
 
 #: Providers by the host of the recorded address; the first that fits.
 _HOSTS = (
@@ -164,8 +167,11 @@ def _pairs(path: str, document: dict[str, Any]) -> Iterator[tuple[dict[str, Any]
             strict=False,
         )
         listed = [{"request": request, "response": response} for request, response in pairs]
+    elif "request" in document:
+        listed = [document]
     else:
-        found = document.get("interactions") or document.get("http_interactions")
+        names = ("interactions", "http_interactions", "recordings")
+        found = next((document[name] for name in names if document.get(name)), None)
         listed = [as_object(entry) or {} for entry in as_list(found) or []]
     for entry in listed:
         request, response = as_object(entry.get("request")), as_object(entry.get("response"))
@@ -174,10 +180,30 @@ def _pairs(path: str, document: dict[str, Any]) -> Iterator[tuple[dict[str, Any]
 
 
 def _parse(path: str, data: bytes) -> Iterator[object]:
+    if path.removesuffix(".gz").endswith(".httprr"):
+        return _traced(data)
     if path.removesuffix(".gz").endswith((".har", ".json")):
         return iter([json.loads(data)])
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load_all(data, Loader=loader)
+
+
+def _traced(data: bytes) -> Iterator[object]:
+    """The exchanges of a trace of Go's httprr: after its first line the sizes of a request and a response, then both."""
+    at = data.index(b"\n") + 1
+    while at < len(data):
+        end = data.index(b"\n", at)
+        sizes = [int(size) for size in data[at:end].split()]
+        at = end + 1
+        heads: list[list[bytes]] = []
+        for size in sizes:
+            heads.append(data[at : at + size].split(b"\r\n\r\n", 1))
+            at += size
+        (asked, body), (answered, reply) = heads
+        yield {
+            "request": {"url": asked.split()[1].decode(), "body": body},
+            "response": {"status": answered.split()[1].decode(), "body": reply},
+        }
 
 
 def _recorded(source: str, request: dict[str, Any], response: dict[str, Any]) -> Recorded | None:
@@ -226,7 +252,8 @@ def _provider(url: str, dialect: str) -> str:
 def _status(response: Mapping[str, Any]) -> int:
     status = response.get("status")
     code = cast("dict[str, Any]", status).get("code") if isinstance(status, dict) else status
-    code = code if code is not None else response.get("status_code")
+    named = (response[name] for name in ("code", "status_code") if response.get(name) is not None)
+    code = next(named, code)
     return int(code) if isinstance(code, (int, str)) and str(code).isdigit() else 0
 
 
@@ -247,11 +274,18 @@ def _body(message: Mapping[str, Any]) -> bytes:
     """The body of a request or response, in the form of whichever recorder wrote it."""
     if message.get("parsed_body") is not None:
         return json.dumps(message["parsed_body"]).encode()
+    chunks = as_list(message.get("chunks"))
+    if chunks is not None:
+        return b"".join(map(_bytes, chunks))
     for key in ("body", "content", "postData"):
         value = message.get(key)
         if value is not None:
             return _bytes(value)
     return b""
+
+
+#: Keys of a recorder around a body; an object without them is the body.
+_WRAPPERS = frozenset({"string", "text", "data", "encoding", "mimeType", "size"})
 
 
 def _bytes(value: object) -> bytes:
@@ -262,15 +296,28 @@ def _bytes(value: object) -> bytes:
     form = as_object(value) or {}
     if isinstance(form.get("base64_string"), str):
         return _unzipped(base64.b64decode(form["base64_string"]))
+    if not form.keys() & _WRAPPERS:
+        return json.dumps(form).encode()
     text = next((form[key] for key in ("string", "text", "data") if form.get(key) is not None), b"")
     data = _bytes(text) if isinstance(text, (bytes, str)) else json.dumps(text).encode()
     if as_text(form.get("encoding")) == "base64":
-        return _unzipped(base64.b64decode(data))
+        return _unzipped(_decoded(data))
     return data
 
 
+def _decoded(data: bytes) -> bytes:
+    """Base64, of Polly's recorder a list of pieces."""
+    pieces = as_list(_json(data)) if data[:1] == b"[" else None
+    return b"".join(map(base64.b64decode, map(as_text, pieces or []))) or base64.b64decode(data)
+
+
 def _unzipped(data: bytes) -> bytes:
-    return gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    if data[:2] != b"\x1f\x8b":
+        return data
+    try:
+        return gzip.decompress(data)
+    except (EOFError, OSError, zlib.error):
+        return b""
 
 
 def _json(data: bytes) -> object:

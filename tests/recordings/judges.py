@@ -191,7 +191,7 @@ def _chat_items(frames: list[Json], streamed: bool) -> list[Any]:
             delta: Json = choice.get("delta") or {}
             calls = {call.get("index", 0): call for call in delta.get("tool_calls") or []}
             for path, text in _leaves({**delta, "tool_calls": calls}):
-                if path[-1].startswith("reasoning") and is_cut:
+                if str(path[-1]).startswith("reasoning") and is_cut:
                     continue  # STR-16: thinking of an aborted stream is not kept
                 fixed = path[-1] in _WHOLE or path[0] == "executed_tools"
                 joined[path] = text if fixed else joined.get(path, "") + text
