@@ -48,6 +48,12 @@ def test_mistakes_are_named(tmp_path: Path) -> None:
         assert "There is no speaker 'nosuch'" in mlc.errors
 
 
+def test_a_wrong_option_is_named_before_a_missing_key(tmp_path: Path) -> None:
+    mlc = Shell(tmp_path)
+    mlc.run("ask", "hello", "-o", "temperature=hot", code=2)
+    assert "The option temperature must be a number, not 'hot'" in mlc.errors
+
+
 def test_a_conversation_has_the_options_of_its_command(tmp_path: Path) -> None:
     with shell(tmp_path, anthropic=[Say("Yes.")], gemini=[]) as (mlc, simulator):
         mlc.run("chat", "-m", "claude:claude-haiku-4-5", "-s", "Be brief.", "-t", "0", input="hi\n")

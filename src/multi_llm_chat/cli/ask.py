@@ -27,7 +27,11 @@ from multi_llm_chat.chat.workspace import Workspace
 from multi_llm_chat.cli.attachments import attach
 from multi_llm_chat.cli.local import prepare_embedded
 from multi_llm_chat.cli.messages import print_json, print_message, read_input
-from multi_llm_chat.cli.request_options import configure_requests, request_options
+from multi_llm_chat.cli.request_options import (
+    configure_requests,
+    read_settings,
+    request_options,
+)
 from multi_llm_chat.cli.terminal import TerminalQuestions, open_board, stopped_by_interrupt
 from multi_llm_chat.cli.terminal.boards import show
 from multi_llm_chat.cli.workspace_option import (
@@ -44,6 +48,7 @@ from multi_llm_chat.event_codec import write_event
 from multi_llm_chat.events import Event, RunFailed, RunFinished
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import JsonObject
+from multi_llm_chat.protocol.request_settings import read_options
 from multi_llm_chat.tools.approval import Allow, ApprovalRequest, Decision, Deny
 from multi_llm_chat.tools.schema_validation import SchemaCheck
 
@@ -94,6 +99,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
     if not text.strip() and not attached.media:
         raise UsageError('There is no question. Try: mlc "Why is the sky blue?"')
     schema = _schema(options["schema"])
+    read_options(read_settings(options["option"]))  # before a key is missed
     approval = _Approval(yes=options["yes"], asks=not piped and sys.stdin.isatty())
     with open_workspace(place, approval) as workspace:
         service = workspace.chat(_conversation(workspace, options))
