@@ -52,9 +52,20 @@ _STORED = frozenset({"previous_response_id", "conversation"})
 def row_of(recorded: Recorded) -> str | None:
     """The row of our table that asks this server; None if there is none, or if a part of the history is at the server."""
     row = _ROWS.get(recorded.provider, recorded.provider)
-    if row is None or row not in ROWS or recorded.request.keys() & _STORED:
+    if row is None or row not in ROWS or _is_stored(recorded.request):
         return None
     return row if ROWS[row].dialect == recorded.dialect else None
+
+
+def _is_stored(request: Json) -> bool:
+    """Whether a part of the history is at the server: named by an id, or by references to its items."""
+    items = request.get("input")
+    references = [
+        item
+        for item in (cast("list[Any]", items) if isinstance(items, list) else [])
+        if isinstance(item, dict) and item.get("type") == "item_reference"
+    ]
+    return bool(request.keys() & _STORED or references)
 
 
 def model_of(recorded: Recorded) -> str:
@@ -83,7 +94,7 @@ _OWN = {"openai": "openai_responses", "anthropic": "anthropic", "gemini": "gemin
 _NOT_THE_BODY = re.compile(
     rb"api[ _]key|incorrect key|context (length|window|size)|prompt (is )?too long|token count|too_many_prompt_tokens"
     rb"|does not exist|model_not_found|invalid model|invalid_model|not a valid model|supported api model names"
-    rb"|failed_generation|error while downloading|cannot fetch content|previous_response_not_found|billing|credit|test_error",
+    rb"|model not exist|unexpected model name|timed out|could not finish the message|failed_generation|error while downloading|cannot fetch content|previous_response_not_found|billing|credit|test_error",
     re.IGNORECASE,
 )
 
@@ -111,6 +122,10 @@ def alarms(recorded: Recorded) -> list[Violation]:
 _NO_WORDS = frozenset(
     {"type", "object", "role", "status", "format", "finish_reason", "id", "index", "channel"}
 )
+
+
+#: What a message says about itself: probabilities, and how a gateway routed and priced it.
+_ABOUT = frozenset({"logprobs", "provider_metadata"})
 
 
 def lost_words(recorded: Recorded) -> list[str]:
@@ -189,13 +204,17 @@ def _chat_items(frames: list[Json], streamed: bool) -> list[Any]:
     for frame in frames:
         for choice in _first_choice(frame):
             delta: Json = choice.get("delta") or {}
+            delta = {key: each for key, each in delta.items() if key not in _ABOUT}
             calls = {call.get("index", 0): call for call in delta.get("tool_calls") or []}
             for path, text in _leaves({**delta, "tool_calls": calls}):
                 if str(path[-1]).startswith("reasoning") and is_cut:
                     continue  # STR-16: thinking of an aborted stream is not kept
                 fixed = path[-1] in _WHOLE or path[0] == "executed_tools"
                 joined[path] = text if fixed else joined.get(path, "") + text
-    return [{str(path[-1]): text} for path, text in joined.items()]
+    return [
+        {"audio": {str(path[-1]): text}} if path[0] == "audio" else {str(path[-1]): text}
+        for path, text in joined.items()
+    ]
 
 
 def _response_items(frames: list[Json], streamed: bool) -> list[Any]:
@@ -242,7 +261,7 @@ def _missing(items: list[Any], kept: object) -> list[str]:
             key = str(path[-1])
             if key == "phase" and not any(name == "text" for (*_, name), _ in _leaves(item)):
                 continue  # of a message that says nothing
-            if key in _NO_WORDS or "logprobs" in path or not text.strip():
+            if key in _NO_WORDS or _ABOUT & {*path} or not text.strip():
                 continue
             if text in strings or json.dumps(text, ensure_ascii=False)[1:-1] in whole:
                 continue
