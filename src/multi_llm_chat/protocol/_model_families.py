@@ -31,6 +31,9 @@ _VISION = re.compile(
     r"llava|vision|[-_.]vl\b|\bvl[-_]|\dvl|gemma-?3(?!n)|pixtral|minicpm-?[vo]|internvl|smolvlm|moondream|llama-?4",
     re.IGNORECASE,
 )
+_TEXT_ONLY = re.compile(
+    r"gpt-oss|compound|llama-3\.[13]-|qwen3-(?!vl|omni)|deepseek-v\d", re.IGNORECASE
+)
 _LLAMA = re.compile(r"llama[-_ ]?3[._p]?[12]\b", re.IGNORECASE)
 _LOCAL_SERVERS = frozenset({"vllm", "llamacpp", "lmstudio", "huggingface"})
 
@@ -63,15 +66,33 @@ def _early_mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _voxtral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Voxtral takes sound, as plain base64 text (MIS-15)."""
+    """Voxtral takes sound, as plain base64 text, and no pictures (MIS-15)."""
     if row.name != "mistral":
         return row
-    return _with_media(row, "audio_text")
+    return _with_media(_without_pictures(row), "audio_text")
+
+
+def _vibe(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """The model of Mistral's Vibe takes no pictures (recorded: maruel/genai providers/mistral, mistral-vibe-cli-latest)."""
+    return _without_pictures(row) if row.name == "mistral" else row
 
 
 def _vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """A vision model on llama.cpp's server takes pictures as data (LCP-08)."""
     return _with_media(row, "image") if row.name == "llamacpp" else row
+
+
+def _text_only(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Models of text refuse pictures: "messages[0].content must be a string" (OAI-11).
+
+    Recorded: maruel/genai providers/groq and providers/huggingface.
+    """
+    return _without_pictures(row) if row.name in {"groq", "huggingface"} else row
+
+
+def _without_pictures(row: ProviderRow) -> ProviderRow:
+    chat = msgspec.structs.replace(row.chat, media=row.chat.media - {"image", "image_url"})
+    return msgspec.structs.replace(row, chat=chat)
 
 
 def _compound(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
@@ -163,6 +184,8 @@ _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], Provider
     (_EARLY_MISTRAL, _early_mistral),
     (_LLAMA, _llama),
     (_VOXTRAL, _voxtral),
+    (re.compile(r"vibe-cli"), _vibe),
+    (_TEXT_ONLY, _text_only),
     (_VISION, _vision),
     (re.compile(r"^(?:groq/)?compound"), _compound),
     (re.compile(r"^(?!.*audio)"), _deaf),
