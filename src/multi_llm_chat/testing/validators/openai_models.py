@@ -8,6 +8,7 @@ _GENERATION = re.compile(r"gpt-(\d+)(?:\.(\d+))?(?![\d])")
 _O_SERIES = re.compile(r"(?:^|/)o\d")
 _WITHOUT_SYSTEM = re.compile(r"(?:^|/)o1-(?:mini|preview)")
 _OWN = re.compile(r"^(?:gpt-\d|o\d)")
+_SOUND = re.compile(r"gpt-audio")
 _LOW_TO_HIGH = ("low", "medium", "high")
 
 
@@ -22,6 +23,8 @@ class OpenAIModel(msgspec.Struct, frozen=True):
     takes_system: bool = True
     is_known_deaf: bool = False
     is_always_on: bool = False
+    #: A model of sound: no pictures, no structured output, no logprobs (recorded: maruel/genai providers/openaichat gpt-audio).
+    is_for_sound: bool = False
 
     def is_reasoning(self, effort: object) -> bool:
         """Whether a request with this effort makes the model reason."""
@@ -44,6 +47,8 @@ def openai_model(name: str) -> OpenAIModel:
             is_known_deaf=deaf,
             is_always_on=True,
         )
+    if _SOUND.match(lowered):
+        return OpenAIModel(is_for_sound=True)
     found = _GENERATION.search(lowered)
     if found is None or "chat" in lowered or "oss" in lowered:
         return OpenAIModel()

@@ -359,6 +359,10 @@ def _check_answer_format(path: str, form: object) -> Iterator[Violation]:
     given = members(form)
     if given.get("type") == "json_schema" and as_object(given.get("schema")) is None:
         yield say.REQUIRED.fill(path=f"{path}.schema")
+    for _, schema in walk(given.get("schema")):
+        if schema.get("type") == "object" and schema.get("additionalProperties") is not False:
+            yield say.FORMAT_OPEN.fill(path=f"{path}.schema")
+            return
 
 
 def _optional(root: dict[str, Any]) -> int:

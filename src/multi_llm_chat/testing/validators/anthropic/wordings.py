@@ -231,3 +231,7 @@ EFFORT = Wording(
     "This model does not support effort level '{effort}'. Supported levels: {supported}.",
 )
 EFFORT_UNKNOWN = Wording("ANT-36", "This model does not support the effort parameter.")
+FORMAT_OPEN = Wording(
+    "ANT-43",
+    "{path}: For 'object' type, 'additionalProperties' must be explicitly set to false",
+)

@@ -213,6 +213,22 @@ OPENAI: dict[str, Wording] = {
         "messages[{index}].role",
         "unsupported_value",
     ),
+    "pictures_unsupported": Wording("OAI-11", "This model does not support image_url content."),
+    "format_unsupported": Wording(
+        "OAI-DOC",
+        "Invalid parameter: 'response_format' of type '{kind}' is not supported with this model.",
+        "response_format",
+    ),
+    "logprobs_unsupported": Wording(
+        "OAI-DOC", "This model does not support the 'logprobs' parameter.", "logprobs"
+    ),
+    "file_type": Wording(
+        "OAI-33",
+        "Invalid file data: '{path}'. Expected a base64-encoded data URL with an application/pdf MIME type "
+        "(e.g. 'data:application/pdf;base64,SGVsbG8sIFdvcmxkIQ=='), but got unsupported MIME type '{kind}'.",
+        "{path}",
+        "invalid_value",
+    ),
     "audio_unsupported": Wording(
         "OAI-25",
         "Invalid 'messages[{index}]'. Content blocks are expected to be either text or image_url "
@@ -272,6 +288,9 @@ _ONLY_OPENAI = {
     "tools_while_reasoning",
     "effort_unsupported",
     "role_unsupported",
+    "format_unsupported",
+    "logprobs_unsupported",
+    "file_type",
     "audio_unsupported",
     "search_unsupported",
     "image_bytes",

@@ -117,6 +117,7 @@ MISTRAL_REQUEST = frozenset(
         "safe_prompt",
         "stop",
         "stream",
+        "stream_options",  # recorded: docker/cagent e2e/testdata/cassettes/TestExec_Mistral.yaml
         "temperature",
         "tool_choice",
         "tools",

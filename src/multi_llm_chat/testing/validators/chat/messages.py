@@ -159,6 +159,8 @@ def _check_file(call: ChatCall, path: str, value: object) -> Iterator[Violation]
         uri = parse_data_uri(data)
         if uri is None or not uri.payload_is_valid:
             yield from call.say("media_base64", path=f"{where}.file_data")
+        elif uri.media_type.startswith(("audio/", "video/")):
+            yield from call.say("file_type", path=f"{where}.file_data", kind=uri.media_type)
 
 
 # Messages.
@@ -253,7 +255,8 @@ def check_content_presence(call: ChatCall) -> Iterator[Violation]:
         if role not in call.row.roles or message.get("content") is not None:
             continue
         if role == "assistant" and any(message.get(key) for key in _SUBSTITUTES):
-            yield from call.say("content_null_beside_calls", index=index, role=role)
+            fault = "content_null_beside_calls" if "content" in message else "content_absent_calls"
+            yield from call.say(fault, index=index, role=role)
         elif role == "developer":
             fault = (
                 "content_developer_null" if "content" in message else "content_developer_missing"

@@ -17,6 +17,7 @@ from multi_llm_chat.testing.validators.typed_views import (
     as_object,
     as_string,
     is_of_kind,
+    members,
     objects,
     type_name,
 )
@@ -220,6 +221,14 @@ def check_model_messages(call: ChatCall) -> Iterator[Violation]:
         kinds = [part.get("type") for part in objects(message.get("content"))]
         if model.is_known_deaf and "input_audio" in kinds:
             yield from call.say("audio_unsupported", index=index)
+        if model.is_for_sound and "image_url" in kinds:
+            yield from call.say("pictures_unsupported")
+    if model.is_for_sound:
+        form = members(call.body.get("response_format")).get("type")
+        if form in ("json_object", "json_schema"):
+            yield from call.say("format_unsupported", kind=form)
+        if call.body.get("logprobs"):
+            yield from call.say("logprobs_unsupported")
     if call.body.get("web_search_options") is not None and "search" not in call.model:
         yield from call.say("search_unsupported")
 

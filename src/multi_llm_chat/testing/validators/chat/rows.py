@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from multi_llm_chat.testing.validators.chat import keys, wordings
 from multi_llm_chat.testing.validators.chat.faults import COMPATIBLE, OPENAI
 from multi_llm_chat.testing.validators.chat.history_calls import check_pairing
@@ -12,10 +14,12 @@ from multi_llm_chat.testing.validators.chat.hosted_quirks import (
     check_fireworks,
     check_forced_choice,
     check_glm,
+    check_groq_model,
     check_kimi,
     check_qwen,
     check_reasoner_alternation,
     check_reasoning_content,
+    check_router_model,
     check_tagged_reasoning,
     check_upstream,
     check_xai_content,
@@ -31,6 +35,7 @@ from multi_llm_chat.testing.validators.chat.local_servers import (
 from multi_llm_chat.testing.validators.chat.messages import check_content_presence, check_messages
 from multi_llm_chat.testing.validators.chat.mistral import (
     check_mistral_content,
+    check_mistral_media,
     check_mistral_order,
     check_mistral_pairing,
     check_mistral_tools,
@@ -154,7 +159,9 @@ _TABLE = (
     ChatRow(
         name="groq",
         wordings=wordings.GROQ,
-        checks=_COMPATIBLE_CHECKS,
+        checks=(*_COMPATIBLE_CHECKS, check_groq_model),
+        # console.groq.com/docs/tool-use/built-in-tools
+        tool_types=("function", "browser_search", "code_interpreter"),
         roles=("system", "user", "assistant", "tool", "developer", "function"),
         part_types=_IMAGE_PARTS,
         request_keys=keys.GROQ_REQUEST,
@@ -206,6 +213,7 @@ _TABLE = (
             check_mistral_pairing,
             check_mistral_content,
             check_mistral_tools,
+            check_mistral_media,
         ),
         roles=_PLAIN_ROLES,
         part_types=_MISTRAL_PARTS,
@@ -260,7 +268,6 @@ _TABLE = (
                 }
             ),
         ),
-        function_keys=keys.FUNCTION_WITHOUT_STRICT,
         image_types=frozenset({"image/png", "image/jpeg", "image/jpg"}),
         identifier_limit=64,
         name_pattern=_NAME,
@@ -281,9 +288,16 @@ _TABLE = (
         server_tools="openrouter:",  # ORT-07
         name_pattern=_NAME,
     ),
-    _compatible("together"),
+    # recorded: maruel/genai providers/togetherai, videos to three models
+    msgspec.structs.replace(
+        _compatible("together"),
+        part_types=_OPENAI_PARTS | {"user": _OPENAI_PARTS["user"] | {"video_url"}},
+    ),
     _compatible("lmstudio"),
-    _compatible("huggingface", "tools_empty"),  # OAI-06
+    msgspec.structs.replace(
+        _compatible("huggingface", "tools_empty"),  # OAI-06
+        checks=(*_COMPATIBLE_CHECKS, check_router_model),
+    ),
     ChatRow(
         name="ollama",
         wordings=wordings.OLLAMA,

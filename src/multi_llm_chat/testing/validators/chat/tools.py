@@ -58,7 +58,7 @@ def _check_tool(call: ChatCall, index: int, path: str, tool: dict[str, Any]) -> 
         supported = listed(call.row.tool_types)
         yield from call.say("tool_kind", path=f"{path}.type", value=kind, supported=supported)
         return
-    if isinstance(kind, str) and ":" in kind:  # a tool of the server's own (ORT-07)
+    if kind not in (None, "function", "custom"):  # a tool of the server's own
         return
     member = "custom" if kind == "custom" else "function"
     function = as_object(tool.get(member))

@@ -17,6 +17,20 @@ GROQ = COMPATIBLE | {
         "GRQ-06", "requested tool does not exist: '{name}'", "tool_choice", "tool_use_failed"
     ),
     "tools_many": Wording("GRQ-07", OPENAI["tools_many"].message, "tools"),
+    "pictures_unsupported": Wording(
+        "OAI-11", "messages[{index}].content must be a string", "messages[{index}].content"
+    ),
+    "functions_unsupported": Wording(
+        "OAI-DOC", "`tool calling` is not supported with this model", "tool calling"
+    ),
+    "schema_unsupported": Wording(
+        "OAI-DOC", "This model does not support response format `json_schema`.", "response_format"
+    ),
+    "schema_missing": Wording(
+        "OAI-DOC",
+        "code=400, message=json schema is required, type=invalid_request_error",
+        "response_format",
+    ),
 }
 del GROQ["arguments_object"]  # GRQ-08: "null" is accepted
 
@@ -203,6 +217,8 @@ MISTRAL = {
         "MIS-DOC", "Field required", "body.tools.{index}.function.parameters", "missing", 422
     ),
     "schema_invalid": Wording("MIS-10", "Invalid tool schema: {reason}", code="3250"),
+    "audio_disabled": Wording("MIS-15", "Audio input is not enabled for this model", code="3051"),
+    "images_disabled": Wording("MIS-15", "Image input is not enabled for this model", code="3051"),
     "schema_keyword": Wording(
         "MIS-13", "Invalid grammar request: '{word}' is not supported", code="3250"
     ),

@@ -69,7 +69,7 @@ _CALL = frozenset({"id", "name", "args", "partialArgs", "willContinue"})
 _RESPONSE = frozenset({"id", "name", "response", "parts", "willContinue", "scheduling"})
 _BLOB = frozenset({"mimeType", "data", "displayName"})
 _FILE = frozenset({"mimeType", "fileUri", "displayName"})
-_IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif")
+_IMAGES = ("image/png", "image/jpeg", "image/webp", "image/heic", "image/heif", "image/gif")
 
 
 def check_contents(body: dict[str, Any]) -> Iterator[Violation]:
@@ -104,7 +104,7 @@ def _check_content(path: str, item: object, *, needs_role: bool) -> Iterator[Vio
         return
     yield from check_known(path, content, _CONTENT)
     fields = read(content)
-    if needs_role and fields.get("role", "user") not in ("user", "model"):
+    if needs_role and fields.get("role", "user") not in ("user", "model", "function"):
         yield say.ROLE.fill()
     parts = as_array(fields.get("parts"))
     if parts is None and "parts" in fields:

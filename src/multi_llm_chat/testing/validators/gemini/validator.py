@@ -200,6 +200,9 @@ def check_generation_config(body: dict[str, Any], model: str) -> Iterator[Violat
     yield from check_known(path, config, _GENERATION)
     fields = read(config)
     yield from _check_numbers(path, fields)
+    # recorded (refused): maruel/genai providers/gemini, the models behind gemini-*-latest
+    if fields.get("responseLogprobs") and re.search(r"gemini-[3-9]|-latest", model):
+        yield say.PLAIN.fill(reason="Logprobs is not enabled for this model")
     if "responseSchema" in fields:
         yield from check_schema(f"{path}.response_schema", fields["responseSchema"])
     if len(as_array(fields.get("stopSequences")) or []) > 5:
