@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from multi_llm_chat.protocol.capabilities import (
+    abilities_of,
     add_families,
     chat_family,
     claude_family,
@@ -117,3 +118,40 @@ def test_names_of_all_generations_have_a_gemini_family() -> None:
     assert gemini_family("gemini-2.5-flash").most == 24576
     assert gemini_family("gemini-3.1-pro-preview").levels == ("low", "medium", "high")
     assert gemini_family("gemini-4-argon").levels
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "words"),
+    [
+        ("openai", "gpt-5.6-terra", "tools pictures thinking"),
+        ("openai", "o4-mini", "tools pictures thinking"),
+        ("openai", "o1-mini", ""),
+        ("openai", "gpt-4o-mini", "tools pictures"),
+        ("openai", "gpt-4", "tools"),
+        ("openai", "text-embedding-3-small", ""),
+        ("openai", "gpt-realtime", ""),
+        ("anthropic", "claude-opus-5-5", "tools pictures thinking"),
+        ("anthropic", "claude-3-5-haiku-latest", "tools pictures"),
+        ("anthropic", "claude-3-7-sonnet-latest", "tools pictures thinking"),
+        ("gemini", "gemini-2.5-flash", "tools pictures thinking"),
+        ("gemini", "gemini-2.0-flash", "tools pictures"),
+        ("openrouter", "anthropic/claude-sonnet-4.5", "tools pictures thinking"),
+        ("openrouter", "openai/gpt-5.4-mini", "tools pictures thinking"),
+        ("groq", "openai/gpt-oss-120b", "tools thinking"),
+        ("xai", "grok-4.5", "tools pictures thinking"),
+        ("mistral", "mistral-small-latest", "tools thinking"),
+        ("mistral", "ministral-8b-latest", "tools"),
+        ("together", "deepseek-ai/DeepSeek-V4-Pro", "tools thinking"),
+        ("vllm", "our-own-model", ""),
+    ],
+)
+def test_what_a_model_can_do_is_read_from_the_table(provider: str, model: str, words: str) -> None:
+    assert abilities_of(provider, model) == frozenset(words.split())
+
+
+def test_a_package_says_what_its_models_can_do() -> None:
+    add_families(b'{"inputs": [{"match": "our-own", "pictures": true, "thinks": true}]}')
+    try:
+        assert abilities_of("vllm", "our-own-model") == {"tools", "pictures", "thinking"}
+    finally:
+        forget_families(added=True)

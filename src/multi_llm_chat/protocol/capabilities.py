@@ -51,6 +51,11 @@ class OpenAICapabilities(Struct, frozen=True, forbid_unknown_fields=True):
     stop: bool = False
     system: bool = True
 
+    @property
+    def thinks_at_all(self) -> bool:
+        """Whether a request can make it reason."""
+        return self.reasons != "never"
+
     def is_reasoning(self, effort: str | None) -> bool:
         """Whether it reasons in a request with this effort; sampling parameters are refused then (OAI-19)."""
         if self.reasons in ("never", "always"):
@@ -94,7 +99,7 @@ class ClaudeFamily(Struct, frozen=True, forbid_unknown_fields=True):
 class GeminiFamily(Struct, frozen=True, forbid_unknown_fields=True):
     """How the models of one Gemini family take how deep to think: a word of ``levels``, from the lowest, or a budget (GEM-28).
 
-    A budget is ``least`` to ``most`` tokens; ``off`` says that it may be 0 as well.
+    A budget is ``least`` to ``most`` tokens; ``off`` says that it may be 0 as well. ``thinks``: it can think at all.
     """
 
     match: str = ""
@@ -102,6 +107,7 @@ class GeminiFamily(Struct, frozen=True, forbid_unknown_fields=True):
     least: int = 0
     most: int = 24_576
     off: bool = True
+    thinks: bool = True
 
 
 class ChatFamily(Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,6 +125,24 @@ class ChatFamily(Struct, frozen=True, forbid_unknown_fields=True):
     most_tokens: int | None = None
     rules: tuple[str, ...] = ()
 
+    @property
+    def thinks_at_all(self) -> bool:
+        """Whether a request can make it think."""
+        return self.thinks != "never"
+
+
+class InputFamily(Struct, frozen=True, forbid_unknown_fields=True):
+    """What a user can do with the models of a family, on any server.
+
+    ``thinks`` is set where the rows of the dialects do not know it. From the makers' pages of models
+    (platform.openai.com/docs/models, ai.google.dev/gemini-api/docs/models, docs.claude.com), November 2026.
+    """
+
+    match: str
+    tools: bool = True
+    pictures: bool = False
+    thinks: bool | None = None
+
 
 class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
     """The file: rows for requests, and all that is known of each family in words (``table``)."""
@@ -128,6 +152,7 @@ class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
     claude: tuple[ClaudeFamily, ...] = ()
     gemini: tuple[GeminiFamily, ...] = ()
     chat: tuple[ChatFamily, ...] = ()
+    inputs: tuple[InputFamily, ...] = ()
     table: tuple[dict[str, str], ...] = ()
 
 
@@ -146,6 +171,7 @@ def model_table() -> ModelTable:
             claude=more.claude + whole.claude,
             gemini=more.gemini + whole.gemini,
             chat=more.chat + whole.chat,
+            inputs=more.inputs + whole.inputs,
             table=more.table + whole.table,
         )
     return whole
@@ -199,6 +225,27 @@ def chat_family(provider: str, model: str) -> ChatFamily | None:
     """How deep the model can think on this server; None if nothing is known."""
     rows = (row for row in model_table().chat if provider in row.providers)
     return next((row for row in rows if re.search(row.match, model.lower())), None)
+
+
+def abilities_of(provider: str, model: str) -> frozenset[str]:
+    """What the model can do, in words of ``tools``, ``pictures`` and ``thinking``; none if nothing is known."""
+    name = model.lower()
+    row = next((row for row in model_table().inputs if re.search(row.match, name)), None)
+    if row is None:
+        return frozenset()
+    thinks = (row.tools and _thinks(provider, name)) if row.thinks is None else row.thinks
+    found = {"tools": row.tools, "pictures": row.pictures, "thinking": thinks}
+    return frozenset(word for word, is_able in found.items() if is_able)
+
+
+def _thinks(provider: str, name: str) -> bool:
+    """Whether the families say that the model can think."""
+    if "claude" in name:
+        return claude_family(name).thinking != ""
+    if "gemini" in name:
+        return gemini_family(name).thinks
+    family = chat_family(provider, name)
+    return (family or openai_model(name)).thinks_at_all
 
 
 _GEMINI_VERSION = re.compile(r"gemini-(\d+)")

@@ -4,13 +4,12 @@ Rules:
 1. The provider lists its models (``list_models``). A list is kept for an hour, an error for a minute; both are forgotten when keys or
    settings change. All pages share one request.
 2. A provider that does not list its models within ``LISTING_SECONDS`` delays no other one.
-3. A window and abilities are those that the provider reports, else those of our tables. What is not known is None.
+3. A window and abilities are those that the provider reports, else those of our tables (``protocol.capabilities``). What is not known is None.
 4. The estimate of a message counts the history by its characters, and an answer of ordinary length. What has no known price is not
    counted; then the sum is "at least". Where no price is known, there is no sum.
 """
 
 import asyncio
-import re
 import time
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -29,6 +28,7 @@ from multi_llm_chat.history.values import Turn
 from multi_llm_chat.metering.model_windows import window_of
 from multi_llm_chat.metering.prices import Price, cost_of
 from multi_llm_chat.metering.token_count import Counter
+from multi_llm_chat.protocol.capabilities import abilities_of
 from multi_llm_chat.protocol.providers import ProviderRow
 from multi_llm_chat.web.views import hue_of
 
@@ -41,22 +41,6 @@ KEPT_SECONDS: Final = 3600.0
 KEPT_AFTER_ERROR: Final = 60.0
 #: Of a longer list, the page gets the first models.
 MOST_MODELS: Final = 2_000
-
-#: Abilities of models whose providers report none; the first row whose pattern is found decides. From the makers' pages of models
-#: (platform.openai.com/docs/models, ai.google.dev/gemini-api/docs/models, docs.claude.com), November 2026.
-_ABILITIES: Final = (
-    (re.compile(r"embed|tts|whisper|dall-e|imagen|moderation|transcribe|realtime|veo"), ""),
-    (re.compile(r"gpt-([5-9])|\bo[1-4]\b"), "tools pictures thinking"),
-    (re.compile(r"gpt-4(o|\.1|\.5|-turbo)"), "tools pictures"),
-    (re.compile(r"gpt-(4|3\.5)"), "tools"),
-    (re.compile(r"gpt-oss|qwen-?3|deepseek|glm-[45]|kimi"), "tools thinking"),
-    (re.compile(r"claude-(3[-.]7|[a-z]+-[4-9])"), "tools pictures thinking"),
-    (re.compile(r"claude"), "tools pictures"),
-    (re.compile(r"gemini-(2\.5|[3-9])"), "tools pictures thinking"),
-    (re.compile(r"gemini"), "tools pictures"),
-    (re.compile(r"grok-[4-9]"), "tools pictures thinking"),
-    (re.compile(r"mistral|ministral|llama-?[34]"), "tools"),
-)
 
 
 class ModelEntry(Struct, frozen=True):
@@ -193,7 +177,9 @@ class ModelCatalogue:
             model.context_window or (window.tokens if window.is_known else None),
             price.input if price else None,
             price.output if price else None,
-            abilities_of(model),
+            model.abilities
+            if model.abilities is not None
+            else abilities_of(provider.name, model.id),
         )
 
 
@@ -218,15 +204,6 @@ async def check_key(provider: str, key: str, base_url: str | None) -> ProviderLi
         return ProviderListing((), type(error).__name__, str(error), time.time())
     async with asked:
         return await read_listing(asked)
-
-
-def abilities_of(model: ModelInfo) -> frozenset[str]:
-    """What a model can do: as the provider reports, else as our table says."""
-    if model.abilities is not None:
-        return model.abilities
-    name = model.id.lower()
-    words = next((words for pattern, words in _ABILITIES if pattern.search(name)), "")
-    return frozenset(words.split())
 
 
 @lru_cache(maxsize=4096)
