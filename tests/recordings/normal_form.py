@@ -65,15 +65,29 @@ def _plain_form(value: Any) -> Any:
     for key, usual in (("detail", "auto"), ("is_error", False), ("type", "message")):
         if form.get(key) == usual:
             del form[key]
+    _join_reasoning(form)
+    if "function" in form:
+        form.pop("index", None)
+    return _content_form(form)
+
+
+def _join_reasoning(form: Json) -> None:
+    """Reasoning under one key, once."""
     if "reasoning" in form and "reasoning_content" in form:
         del form[
             "reasoning_content" if form["reasoning"] == form["reasoning_content"] else "reasoning"
         ]
+    if "reasoning" in form and form["reasoning"] == _detailed(form.get("reasoning_details")):
+        del form["reasoning"]
     if "reasoning" in form:
         form["reasoning_content"] = form.pop("reasoning")
-    if "function" in form:
-        form.pop("index", None)
-    return _content_form(form)
+
+
+def _detailed(details: Any) -> str | None:
+    """The text of OpenRouter's blocks of reasoning."""
+    if not isinstance(details, list):
+        return None
+    return "".join(str(each.get("text") or each.get("summary") or "") for each in details)
 
 
 def _content_form(form: Json) -> Json:
