@@ -120,6 +120,8 @@ CASES = [
     RuleCase("MIS-13", "schema-and-id-go", "mistral", [HI], _function(SCHEMA),
         chat(USER, tools=[tool(parameters=SCHEMA | {"$id": "urn:x"})]), ("MIS-10", "MIS-10"),
         tools=[offer(schema=SCHEMA | {"$schema": "http://json-schema.org/draft-07/schema#", "$id": "urn:x"})]),
+    RuleCase("OAI-11", "own-reasoning-goes-back-to-xai", "xai", [HI, speaks(thinks("hm", "xai", "grok-4.5"), wants()), tells(gave())],
+        {"messages": [USER, _empty(reasoning_content="hm"), result()]}, unseen="xAI accepts the turn without it, too", model="grok-4.5"),
     RuleCase("MIS-DOC", "the-model-is-always-named", "mistral", [HI], {"model": "mistral-medium-latest"}, {"messages": [USER]}),
     RuleCase("MIS-JSON", "strings-are-cleaned", "mistral", [says("a\ud800")], {"messages": [user("a\ufffd")]}, chat(user("a\ud800")), ("MIS-JSON",)),
     RuleCase("DSK-01", "own-reasoning-goes-back", "deepseek", [HI, speaks(thinks("hm", "deepseek", _THINKING), wants()), tells(gave())],

@@ -403,6 +403,8 @@ _ROWS = (
         "XAI_API_KEY",
         ChatQuirks(
             media=_PICTURES,
+            # recorded: charmbracelet/fantasy TestOpenAICompatibleThinking/xai-grok-3-mini, 6 requests accepted
+            thinking_field="reasoning_content",
             bare_calls="empty",  # XAI-01
             result_names="never",  # XAI-02
             stop=False,  # XAI-02
