@@ -143,7 +143,7 @@ _GROQ_TEXT_ONLY = re.compile(r"gpt-oss|compound|llama-3\.[13]-|qwen3-(?!vl|omni)
 
 
 def check_groq_model(call: ChatCall) -> Iterator[Violation]:
-    """What the named model does not take (console.groq.com/docs/vision, /compound; recorded: maruel/genai providers/groq)."""
+    """What the named model does not take (recorded, refused: maruel/genai providers/groq)."""
     model = call.model.lower()
     for index, message in call.messages():
         kinds = {part.get("type") for part in objects(message.get("content"))}
