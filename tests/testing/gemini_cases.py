@@ -77,7 +77,7 @@ CASES = [
     Case("GEM-DOC", "empty-part", "gemini", gemini(content("user", {})), gemini(_USER), _NEW),
     Case("GEM-DOC", "two-kinds-in-one-part", "gemini", gemini(content("user", part() | _BLOB)), gemini(content("user", part(), _BLOB)), _NEW),
     Case("GEM-DOC", "broken-base64", "gemini", gemini(content("user", {"inlineData": {"mimeType": "image/png", "data": "@"}})), gemini(content("user", _BLOB)), _NEW),
-    Case("GEM-DOC", "unsupported-image", "gemini", gemini(content("user", {"inlineData": {"mimeType": "image/gif", "data": "AAAA"}})), gemini(content("user", _BLOB)), _NEW),
+    Case("GEM-DOC", "unsupported-image", "gemini", gemini(content("user", {"inlineData": {"mimeType": "image/bmp", "data": "AAAA"}})), gemini(content("user", _BLOB)), _NEW),
     Case("GEM-28", "budget-and-level", "gemini", gemini(_USER, generationConfig={"thinkingConfig": {"thinkingBudget": 1, "thinkingLevel": "LOW"}}), gemini(_USER, generationConfig={"thinkingConfig": {"thinkingLevel": "LOW"}}), _NEW),
     Case("GEM-28", "level-on-an-old-model", "gemini", gemini(_USER, generationConfig={"thinkingConfig": {"thinkingLevel": "LOW"}}), gemini(_USER, generationConfig={"thinkingConfig": {"thinkingBudget": 0}}), _OLD),
     Case("GEM-DOC", "json-beside-functions-on-an-old-model", "gemini", gemini(_USER, tools=_DECLARED, generationConfig={"responseMimeType": "application/json"}), gemini(_USER, generationConfig={"responseMimeType": "application/json"}), _OLD),
