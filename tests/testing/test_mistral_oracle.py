@@ -4,7 +4,7 @@ from itertools import chain
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from mistral_common.exceptions import MistralCommonException
 from mistral_common.protocol.instruct import request as request_module
@@ -69,17 +69,24 @@ def _oracle_accepts(body: dict[str, Any], version: TokenizerVersion) -> bool:
     return True
 
 
+def _opens_with_tools(messages: list[Any]) -> bool:
+    """The library does not look at calls and results of the first message; the hosted API was recorded to do so (MIS-18)."""
+    return "tool_calls" in messages[0] or messages[0]["role"] == "tool"
+
+
 @pytest.mark.parametrize("version", [TokenizerVersion.v3, TokenizerVersion.v11])
 @given(messages=_messages(_IDENTIFIERS) | _paired(_IDENTIFIERS))
 def test_histories_are_judged_as_mistral_common_does(
     version: TokenizerVersion, messages: list[Any]
 ) -> None:
+    assume(version is TokenizerVersion.v3 or not _opens_with_tools(messages))
     body = chat(*messages, model=_VERSIONS[version])
     assert (validate("mistral", body) == []) == _oracle_accepts(body, version)
 
 
 @given(messages=_messages(_LEGAL) | _paired(_LEGAL))
 def test_newer_tokenizers_differ_only_in_taking_any_id(messages: list[Any]) -> None:
+    assume(not _opens_with_tools(messages))
     body = chat(*messages, model=_VERSIONS[TokenizerVersion.v13])
     assert (validate("mistral", body) == []) == _oracle_accepts(body, TokenizerVersion.v13)
 
