@@ -11,7 +11,7 @@ from tests.web.server_process import PATIENCE, RunningServer, run_server
 
 from multi_llm_chat.testing.hostile_files import HOSTILE_REQUESTS
 from multi_llm_chat.web.guard import LARGEST_OF_STRANGERS
-from multi_llm_chat.web.server import stranger_cap
+from multi_llm_chat.web.server import MOST_LEFT_OF_BODY, stranger_cap
 
 
 @contextlib.contextmanager
@@ -63,6 +63,22 @@ def test_a_head_that_does_not_come_closes_the_connection(tmp_path: Path, sent: b
     with run_server(tmp_path, head_seconds=0.2) as server, connections(server, 1) as (slow,):
         slow.sendall(sent)
         assert is_closed(slow)
+
+
+@pytest.mark.parametrize("path", ["/login", "/nowhere"])
+def test_a_refused_body_is_not_read_to_its_end(tmp_path: Path, path: str):
+    with (
+        run_server(tmp_path, keep_alive=3600) as server,
+        connections(server, 1) as (sender,),
+    ):
+        host = server.url.removeprefix("http://")
+        head = f"POST {path} HTTP/1.1\r\nHost: {host}\r\nOrigin: {server.url}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        sender.sendall(head.encode())
+        piece = b"10000\r\n%s\r\n" % bytes(65_536)
+        pieces = piece * (32 * MOST_LEFT_OF_BODY // len(piece))
+        with pytest.raises(ConnectionError):
+            sender.sendall(pieces)
+        assert sender.recv(12).startswith(b"HTTP/1.1 4")  # and the answer is there
 
 
 def test_a_second_head_has_the_same_limit(tmp_path: Path):

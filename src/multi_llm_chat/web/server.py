@@ -21,6 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
+import h11
 import uvicorn
 from msgspec import Struct
 from starlette.applications import Starlette
@@ -188,6 +189,9 @@ MOST_WAITING: Final = 2_048
 #: first words: beside an import, Python's default of 5 ms is a tenth of a second.
 SWITCH_SECONDS: Final = 0.0005
 
+#: So much of a body is read after its request was answered without it, so that the connection can be used again; then it is closed.
+MOST_LEFT_OF_BODY: Final = 1_000_000
+
 #: How many open files a server wants.
 MOST_FILES: Final = 16_384
 
@@ -263,6 +267,7 @@ class BoundedProtocol(H11Protocol):
         self._strangers = strangers
         self._head_seconds = head_seconds
         self._head: asyncio.TimerHandle | None = None
+        self._left_of_body = 0  # bytes that came after the answer
 
     @property
     def is_known(self) -> bool:
@@ -292,6 +297,11 @@ class BoundedProtocol(H11Protocol):
         super().data_received(data)
         if self.is_answering:
             self._stop_waiting()
+            self._left_of_body = 0
+        elif self.conn.their_state is h11.SEND_BODY:
+            self._left_of_body += len(data)
+            if self._left_of_body > MOST_LEFT_OF_BODY:
+                self.transport.close()
         elif self._head is None and not self.transport.is_closing():
             self._wait_for_head()
 
