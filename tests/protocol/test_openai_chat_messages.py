@@ -57,6 +57,7 @@ SAME: list[tuple[str, str, str, list[Body]]] = [
     ("ORT-05", "openrouter", "qwen/qwen3", [answer(content="Read.", annotations=[{"type": "file", "file": {"hash": "x", "name": "a.pdf"}}]), AND]),
     ("ORT-06", "openrouter", "google/gemini-3-flash", [{"role": "user", "content": [{"type": "text", "text": "See"}, {"type": "video_url", "video_url": {"url": "https://a.example/a.mp4"}}]}]),
     ("ORT-07", "openrouter", "anthropic/claude", [{"role": "user", "content": [{"type": "text", "text": "Long", "cache_control": {"type": "ephemeral"}}]}]),
+    ("ORT-07", "openrouter", "anthropic/claude", [{"role": "system", "content": "Long", "cache_control": {"type": "ephemeral"}}, USER]),
     ("ORT-09", "openrouter", "anthropic/claude", [answer(reasoning_details=[{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}], tool_calls=[call()]), RESULT]),
     ("OLL-09", "ollama", "qwen3", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),
     ("VLL-08", "vllm", "qwen3", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),
@@ -94,6 +95,16 @@ def test_another_provider_gets_the_words(
             assert word in sent
     for foreign in ("cache_control", "thought_signature", "annotations", "audio_1"):
         assert foreign not in sent or provider in ("anthropic", "gemini")
+
+
+def test_a_field_of_a_message_that_the_server_does_not_take_is_noted():
+    """GRQ-02."""
+    marked = USER | {"cache_control": {"type": "ephemeral"}, "name": "ada"}
+    rendered = render(history_from([marked], "openai-chat", provider="groq", model="x"), "groq")
+    assert "cache_control" not in rendered.body["messages"][0]
+    assert [(note.rule, note.message.partition(": ")[2]) for note in rendered.notes] == [
+        ("GRQ-02", "cache_control, name")
+    ]
 
 
 def read(message: Body, **choice: Any) -> tuple[Part, ...]:

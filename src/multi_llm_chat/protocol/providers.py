@@ -425,7 +425,8 @@ _ROWS = (
             alternates=True,
             media=frozenset({"image", "image_url", "pdf_url"}),  # ORT-05
             thinking_details=True,  # ORT-03, ORT-09
-            message_keys=("name", "role", "annotations"),  # ORT-05
+            # ORT-05; messages with a mark for the cache of their own were recorded to be accepted (ORT-07).
+            message_keys=("name", "role", "annotations", "cache_control"),
             cache_mark="cache_control",  # ORT-07
             web_search="openrouter",  # ORT-07
         ),

@@ -80,6 +80,9 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     if quirks.thinking_field == "tags" and any(map(_has_thoughts, draft.turns)):
         body["clear_thinking"] = False  # ZAI-04: Cerebras removes them otherwise
     draft.note_losses(writer.loss)
+    if writer.left_out:
+        names = ", ".join(sorted(writer.left_out))
+        draft.note("OAI-12", f"left out fields of messages that this server does not take: {names}")
     if writer.takes_no_system and (draft.system_prompt or any(map(_is_system, draft.turns))):
         draft.note("OAI-28", f"{draft.model} takes no system messages: sent them as the user's")
     if not quirks.words_beside_calls and any(map(_speaks_and_calls, draft.turns)):
@@ -114,6 +117,8 @@ class _MessageWriter:
         self._system_role = "system" if is_taken else "user"  # OAI-28
         #: How many messages stand before the draft's tail.
         self.stable = 0
+        #: What messages said about themselves and the server does not take.
+        self.left_out: set[str] = set()
 
     @property
     def takes_no_system(self) -> bool:
@@ -166,6 +171,7 @@ class _MessageWriter:
             extra = self._extra(part)
             stated = extra.get("message")
             if stated:
+                self.left_out.update(key for key in stated if key not in ("extra_content", *keys))
                 return {key: stated[key] for key in ("extra_content", *keys) if key in stated}
             if "annotations" in keys and "annotations" in extra:  # of an answer (ORT-05)
                 return {"annotations": extra["annotations"]}
