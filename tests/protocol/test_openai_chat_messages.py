@@ -61,6 +61,8 @@ SAME: list[tuple[str, str, str, list[Body]]] = [
     ("ORT-09", "openrouter", "anthropic/claude", [answer(reasoning_details=[{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}], tool_calls=[call()]), RESULT]),
     ("OLL-09", "ollama", "qwen3", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),
     ("VLL-08", "vllm", "qwen3", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),
+    ("VLL-08", "together", "deepseek-ai/DeepSeek-V4-Pro", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),
+    ("ORT-06", "together", "Qwen/Qwen3.6-Plus", [{"role": "user", "content": [{"type": "text", "text": "See"}, {"type": "video_url", "video_url": {"url": "https://a.example/a.mp4"}}]}]),
     ("LCP-09", "llamacpp", "qwen3", [answer(reasoning_content="hm", tool_calls=[call()]), RESULT | {"name": "f"}]),
     ("LCP-08", "llamacpp", "qwen3-vl-8b", [{"role": "user", "content": [{"type": "text", "text": "See"}, {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}]}]),
     ("DSK-01", "deepseek", "deepseek-v4-pro", [answer(reasoning_content="hm", content="", tool_calls=[call()]), RESULT]),

@@ -440,7 +440,12 @@ _ROWS = (
         "https://api.together.xyz/v1",
         "openai/gpt-oss-120b",
         "TOGETHER_API_KEY",
-        ChatQuirks(alternates=True, media=frozenset({"image", "image_url"})),
+        # The parameters of together 3.0.0 have both (VLL-08, ORT-06).
+        ChatQuirks(
+            alternates=True,
+            media=frozenset({"image", "image_url", "video"}),
+            thinking_field="reasoning",
+        ),
     ),
     _compatible(
         "azure",
