@@ -124,9 +124,9 @@ class Together(LoadScopeScheduling):
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Three workers on two cores: for a third of the time a test waits for a process, a browser or a time limit."""
+    """Two workers a core: for half of the time a test waits for a process, a browser or a time limit."""
     cores = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 2
-    return cores + cores // 2
+    return 2 * cores
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Together:

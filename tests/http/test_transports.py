@@ -273,7 +273,7 @@ def test_a_connection_lost_within_the_reply_is_reported_as_such(
     assert raised.value.code == "lost"
 
 
-@pytest.mark.parametrize("timeouts", [Timeouts(read=0.05), Timeouts(total=0.05)], ids=str)
+@pytest.mark.parametrize("timeouts", [Timeouts(read=0.05), Timeouts(total=0.5)], ids=str)
 @pytest.mark.parametrize("sent", [b"", head(Transfer_Encoding="chunked") + chunk(b"abc")])
 def test_a_silent_server_is_not_waited_for_longer_than_allowed(
     open_client: Open, timeouts: Timeouts, sent: bytes

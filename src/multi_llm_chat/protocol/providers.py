@@ -425,14 +425,12 @@ _ROWS = (
             alternates=True,
             media=frozenset({"image", "image_url", "pdf_url"}),  # ORT-05
             thinking_details=True,  # ORT-03, ORT-09
-            # ORT-05; messages with a mark for the cache of their own were recorded to be accepted (ORT-07).
-            message_keys=("name", "role", "annotations", "cache_control"),
+            message_keys=("name", "role", "annotations", "cache_control"),  # ORT-05, ORT-07
             cache_mark="cache_control",  # ORT-07
             web_search="openrouter",  # ORT-07
         ),
-        id_pattern=re.compile(
-            r"[A-Za-z0-9_-]{1,64}"
-        ),  # ORT-02: every upstream takes these but Mistral (MIS-01)
+        # ORT-02: every upstream takes these but Mistral (MIS-01).
+        id_pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"),
         name_pattern=_STRICT_NAMES,
     ),
     _compatible(
@@ -440,11 +438,10 @@ _ROWS = (
         "https://api.together.xyz/v1",
         "openai/gpt-oss-120b",
         "TOGETHER_API_KEY",
-        # The parameters of together 3.0.0 have both (VLL-08, ORT-06).
         ChatQuirks(
             alternates=True,
-            media=frozenset({"image", "image_url", "video"}),
-            thinking_field="reasoning",
+            media=frozenset({"image", "image_url", "video"}),  # ORT-06
+            thinking_field="reasoning",  # VLL-08
         ),
     ),
     _compatible(
