@@ -58,6 +58,7 @@ SAME: list[tuple[str, str, str, list[Body]]] = [
     ("ORT-06", "openrouter", "google/gemini-3-flash", [{"role": "user", "content": [{"type": "text", "text": "See"}, {"type": "video_url", "video_url": {"url": "https://a.example/a.mp4"}}]}]),
     ("ORT-07", "openrouter", "anthropic/claude", [{"role": "user", "content": [{"type": "text", "text": "Long", "cache_control": {"type": "ephemeral"}}]}]),
     ("ORT-07", "openrouter", "anthropic/claude", [{"role": "system", "content": "Long", "cache_control": {"type": "ephemeral"}}, USER]),
+    ("ORT-07", "openrouter", "anthropic/claude", [answer(tool_calls=[call(cache_control={"type": "ephemeral"})]), RESULT]),
     ("ORT-09", "openrouter", "anthropic/claude", [answer(reasoning_details=[{"type": "reasoning.text", "text": "hm", "signature": "s", "index": 0}], tool_calls=[call()]), RESULT]),
     ("OLL-09", "ollama", "qwen3", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),
     ("VLL-08", "vllm", "qwen3", [answer(reasoning="hm", tool_calls=[call()]), RESULT]),

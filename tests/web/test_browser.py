@@ -16,6 +16,7 @@ from tests.web.server_process import RunningServer, run_server
 from multi_llm_chat.history.values import Media
 from multi_llm_chat.testing.simulator import Call, Gate, Say, Status
 from multi_llm_chat.tools.tool import ToolOutput
+from multi_llm_chat.web.exchange_groups import TURNS_PER_PAGE
 
 PIXEL = bytes.fromhex(
     "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c49444154789c63f8cfc00000030101"
@@ -210,7 +211,7 @@ def test_earlier_messages_are_shown_on_demand(server: RunningServer, page: Page)
         }
     )
     page.locator(".entry a").first.click()
-    expect(page.locator(".exchange")).to_have_count(30)
+    expect(page.locator(".exchange")).to_have_count(TURNS_PER_PAGE // 2)
     expect(page.get_by_text("turn 199.")).to_be_in_viewport()
     # They come when the reader scrolls up, a page at a time, as does the button.
     page.locator("body[data-ready]").wait_for()

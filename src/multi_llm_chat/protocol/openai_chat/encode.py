@@ -274,8 +274,9 @@ class _MessageWriter:
             written |= {"type": "custom", "custom": {"name": call.name, "input": text}}
         else:
             written["function"] = {"name": call.name, "arguments": arguments_text(call)}
-        if "extra_content" in extra:
-            written["extra_content"] = extra["extra_content"]
+        for key in ("extra_content", self._quirks.cache_mark):
+            if key in extra:
+                written[key] = extra[key]
         return written
 
     def _results(self, turn: Turn, shown: list[Media]) -> list[JsonObject]:

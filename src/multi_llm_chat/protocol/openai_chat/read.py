@@ -157,7 +157,8 @@ class _Reader:
         if custom is not None and not as_text(custom.get("name")):
             custom = None  # Snowflake sends both, one of them empty
             call = read_function_call({k: v for k, v in entry.items() if k != "custom"}) or call
-        fields = {key: entry[key] for key in ("extra_content",) if entry.get(key) is not None}
+        keys = ("extra_content", *_CACHE_MARKS)
+        fields = {key: entry[key] for key in keys if entry.get(key) is not None}
         if custom is not None:
             text = as_text(custom.get("input"))
             extras = self._extras(fields | {"type": "custom"})
