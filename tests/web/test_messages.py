@@ -129,6 +129,20 @@ def test_what_is_done_before_the_scripts_have_loaded_is_done_then(
     expect(page.locator(".answer:not(.live) .body")).to_have_text("Two.")
 
 
+def test_a_setting_that_is_searched_before_the_scripts_have_loaded_is_found_then(
+    server: RunningServer, new_visitor: Callable[..., Visitor]
+):
+    held: list[Route] = []
+    page = new_visitor().open()
+    page.route("**/assets/settings.js", lambda route: held.append(route))
+    with page.expect_request("**/assets/settings.js"):
+        page.goto(server.url + "/settings", wait_until="commit")
+    page.locator("#find-setting").fill("theme")
+    page.locator("#find-setting").press("Enter")
+    held.pop().continue_()
+    expect(page.locator("h1")).to_have_text("Appearance")
+
+
 def test_a_rejected_request_offers_another_model(server: RunningServer, page: Page):
     server.add_replies("claude", Status(413, "prompt is too long"), Say("Fits."))
     send(page, "@claude hi")

@@ -9,7 +9,7 @@
     if (event.type === "submit") return true;
     if (event.type === "click") return !!event.target.closest?.("[data-action]");
     if (event.isComposing) return false;
-    return event.key === "Escape" || (event.key === "Enter" && !event.shiftKey && event.target.matches("textarea")) || ((event.ctrlKey || event.metaKey) && event.key === "k");
+    return event.key === "Escape" || (event.key === "Enter" && !event.shiftKey && event.target.matches("textarea, [type=search]")) || ((event.ctrlKey || event.metaKey) && event.key === "k");
   };
   /** @param {Event} event */
   const hold = (event) => {
