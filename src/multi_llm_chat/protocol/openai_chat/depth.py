@@ -53,7 +53,7 @@ def write_depth(
 ) -> JsonObject:
     """The fields of the request that say it."""
     wanted = draft.options.thinking
-    if model is not None and model.reasons != "never":
+    if model is not None and model.thinks_at_all:
         return _write_effort(draft, model)
     family = _family(draft) if model is None else None
     if family is not None:

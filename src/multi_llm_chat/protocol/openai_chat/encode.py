@@ -431,7 +431,7 @@ def _settings(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
     model = openai_model(draft.model) if quirks.reasoning_models else None
     depth = write_depth(draft, quirks, model)
     is_reasoning = model is not None and model.is_reasoning(depth.get("reasoning_effort"))
-    can_reason = model is not None and model.reasons != "never"
+    can_reason = model is not None and model.thinks_at_all
     key = "max_completion_tokens" if can_reason else quirks.max_tokens_key
     settings = without_nothing(**{key: most_tokens(draft)})
     if options.temperature is not None:

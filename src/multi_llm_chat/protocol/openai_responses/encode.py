@@ -432,7 +432,7 @@ def _settings(draft: RequestDraft) -> JsonObject:
         settings["max_output_tokens"] = max(options.max_tokens, _FEWEST_TOKENS)
         if options.max_tokens < _FEWEST_TOKENS:
             draft.note("RSP-DOC", f"max_tokens is {_FEWEST_TOKENS} at least here: raised it")
-    if model.reasons != "never":
+    if model.thinks_at_all:
         # Other models answer 400 to the very wish.
         settings["include"] = ["reasoning.encrypted_content"]
     if options.temperature is not None:
