@@ -283,7 +283,10 @@ class _Sent:
         # aiohttp calls its parser again for every piece that is taken while less than this is left; all are taken at once.
         with contextlib.suppress(AttributeError):
             content._low_water = 1  # pyright: ignore[reportPrivateUsage]
-        deadline.reading = content
+        deadline.begin_body(content)
+        # aiohttp would set a timer anew for every piece; the deadline watches the silence between two of them.
+        if response.connection is not None and response.connection.protocol is not None:
+            response.connection.protocol.read_timeout = None
         self._connections.bodies.add(content)
         if decompressor is None:
             body = _Body(content, request.url, deadline)
@@ -298,34 +301,45 @@ class _Sent:
 
 
 class _Deadline:
-    """The time at which a request ends: it cancels the wait for the head, and breaks the body off. One timer for both limits."""
+    """The time at which a request ends: it cancels the wait for the head, and breaks the body off. One timer for all limits."""
 
     __slots__ = (
         "_at",
+        "_body",
         "_cancellations",
         "_is_over",
-        "_loop",
+        "_silence",
         "_task",
         "_timer",
         "_whole",
-        "reading",
+        "loop",
+        "waits_since",
     )
 
     def __init__(self, timeouts: Timeouts, *, streamed: bool) -> None:
-        self._loop = asyncio.get_running_loop()
-        now = self._loop.time()
+        self.loop = asyncio.get_running_loop()
+        now = self.loop.time()
         self._whole = now + (_NEVER if timeouts.total is None else timeouts.total)
+        self._silence = _NEVER if timeouts.read is None else timeouts.read
         first = timeouts.first_event if streamed else None
         self._at = self._whole if first is None else min(now + first, self._whole)
-        self._task = asyncio.current_task(self._loop)
+        self._task = asyncio.current_task(self.loop)
         self._cancellations = 0 if self._task is None else self._task.cancelling()
         self._is_over = False
-        #: The body, once the head is there.
-        self.reading: aiohttp.StreamReader | None = None
+        self._body: aiohttp.StreamReader | None = None
+        #: When the wait for the next piece of the body began; zero between two waits.
+        self.waits_since = 0.0
 
     def start(self) -> None:
         """Start the timer."""
-        self._timer = self._loop.call_at(self._at, self._check)
+        self._timer = self.loop.call_at(self._at, self._check)
+
+    def begin_body(self, body: aiohttp.StreamReader) -> None:
+        """The head is there: from now on the deadline ends the body."""
+        self._body = body
+        if self._silence < self._timer.when() - self.loop.time():
+            self._timer.cancel()
+            self._timer = self.loop.call_later(self._silence, self._check)
 
     def stop(self) -> None:
         """Stop the timer."""
@@ -342,10 +356,13 @@ class _Deadline:
         return self._task.uncancel() <= self._cancellations
 
     def _check(self) -> None:
-        if self._loop.time() < self._at:
-            self._timer = self._loop.call_at(self._at, self._check)
-        elif self.reading is not None:
-            self.reading.set_exception(TimeoutError())
+        now = self.loop.time()
+        silent_at = (self.waits_since or now) + self._silence
+        end = self._at if self._body is None else min(self._at, silent_at)
+        if now < end:
+            self._timer = self.loop.call_at(end, self._check)
+        elif self._body is not None:
+            self._body.set_exception(TimeoutError())
         elif self._task is not None:
             self._is_over = True
             self._task.cancel()
@@ -367,11 +384,14 @@ class _Body:
         return self
 
     async def __anext__(self) -> bytes:
+        deadline = self.deadline
+        deadline.waits_since = deadline.loop.time()
         try:
             data = await self._read()
         except _FAILURES as error:
             failure = connection_failed(error, self._url, before_first_byte=not self._begun)
         else:
+            deadline.waits_since = 0.0
             if data:
                 self._begun = True
                 return data
