@@ -12,7 +12,7 @@ from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.values import Media, ToolCall, ToolResult
 from multi_llm_chat.request import ToolDefinition
 from multi_llm_chat.tools import ToolContext, ToolOutput, ToolProgress, ToolRegistry
-from multi_llm_chat.tools.tool import Tool
+from multi_llm_chat.tools.tool import CallClock, Tool
 
 PATIENCE = 20.0
 
@@ -253,18 +253,19 @@ def test_a_listener_that_fails_harms_nobody(registry: ToolRegistry) -> None:
 
 
 def test_the_clock_stands_still_while_a_person_is_asked() -> None:
-    async def run() -> list[bool]:
-        stands: list[bool] = []
-        context = ToolContext(call("ask"), loop=asyncio.get_running_loop())
-        async with asyncio.timeout(PATIENCE) as clock:
-            context.limited_by(clock)
-            for change in (context.hold, context.hold, context.release, context.release):
-                change()
-                await asyncio.sleep(0)
-                stands.append(clock.when() is None)
-        return stands
+    async def run() -> tuple[list[bool], bool]:
+        up: list[bool] = []
+        loop = asyncio.get_running_loop()
+        context, clock = ToolContext(call("ask"), loop=loop), CallClock(loop, 0.0)
+        context.limited_by(clock)
+        for change in (context.hold, context.hold, context.release):
+            change()
+            await asyncio.sleep(0)
+            up.append(clock.ended.done())
+        context.release()
+        return up, await clock.ended
 
-    assert asyncio.run(run()) == [True, True, True, False]
+    assert asyncio.run(run()) == ([False, False, False], False)
 
 
 def test_after_the_person_the_rest_of_the_time_is_counted_again() -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from multi_llm_chat.errors import ToolError
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject
-from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
+from multi_llm_chat.tools.tool import CallClock, NotRun, Tool, ToolContext, ToolOutput
 from multi_llm_chat.tools.tool_output import content_of, cut
 
 #: Seconds a cancelled coroutine has for its ``finally``.
@@ -32,21 +32,21 @@ async def run_tool(
     Raises:
         NotRun: We answer in its place: time is up, it was cancelled, its arguments do not fit.
     """
-    ended = asyncio.get_running_loop().create_future()
-    task = asyncio.ensure_future(_guarded(tool, arguments, context, ended))
+    clock = CallClock(asyncio.get_running_loop(), seconds)
+    context.limited_by(clock)
+    task = asyncio.create_task(_guarded(tool, arguments, context, clock))
     try:
-        async with asyncio.timeout(seconds) as clock:
-            context.limited_by(clock)
-            await (
-                ended
-            )  # not the task: waiting for that one would cancel it, and wait until it obeys
-    except TimeoutError:
-        await _stop(task)
-        late = _late(context.call.name, seconds, stopped=tool.stoppable and task.done())
-        raise NotRun(late) from None
+        in_time = (
+            await clock.ended
+        )  # not the task: a task that is awaited delays the cancellation of its caller
     except asyncio.CancelledError:
         await _stop(task)
         raise
+    finally:
+        clock.stop()
+    if not in_time:
+        await _stop(task)
+        raise NotRun(_late(context.call.name, seconds, stopped=tool.stoppable and task.done()))
     if task.cancelled():
         raise NotRun(f"The tool {context.call.name!r} was cancelled before it had finished.")
     return _output(task.result(), limit)
@@ -56,7 +56,7 @@ async def _guarded(
     tool: Tool,
     arguments: JsonObject,
     context: ToolContext[Any],
-    ended: "asyncio.Future[None]",
+    clock: CallClock,
 ) -> object:
     name = context.call.name
     try:
@@ -68,8 +68,7 @@ async def _guarded(
     except (Exception, SystemExit) as error:  # noqa: BLE001 - any failure is reported to the model
         text = f"The tool {name!r} failed: {_describe(error)}"
     finally:
-        if not ended.done():
-            ended.set_result(None)
+        clock.end(in_time=True)
     return ToolOutput(cut(clean_text(text), _LONGEST_ERROR), is_error=True)
 
 

@@ -76,6 +76,45 @@ class ToolOutput(Struct, frozen=True):
     is_error: bool = False
 
 
+class CallClock:
+    """The time of one call; it stands still while a person is asked."""
+
+    __slots__ = ("_left", "_loop", "_timer", "ended")
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, seconds: float) -> None:
+        self._loop = loop
+        self._left = seconds
+        self._timer: asyncio.TimerHandle | None = None
+        #: Whether the tool ended in time, once it has ended or its time is up.
+        self.ended: asyncio.Future[bool] = loop.create_future()
+        self.release()
+
+    def hold(self) -> None:
+        """Stop."""
+        if self._timer is not None:
+            self._left = max(0.0, self._timer.when() - self._loop.time())
+            self.stop()
+
+    def release(self) -> None:
+        """Continue."""
+        if self._timer is None and not self.ended.done():
+            self._timer = self._loop.call_later(self._left, self._time_up)
+
+    def end(self, *, in_time: bool) -> None:
+        """The tool has ended, or its time is up."""
+        if not self.ended.done():
+            self.ended.set_result(in_time)
+
+    def stop(self) -> None:
+        """Stop for good."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _time_up(self) -> None:
+        self.end(in_time=False)
+
+
 class ToolContext(Generic[Deps]):
     """The call a tool answers; a function that has a parameter of this type is given it.
 
@@ -100,9 +139,8 @@ class ToolContext(Generic[Deps]):
         self._on_progress = on_progress
         self._on_form = FORM_OBSERVER.get()
         self._loop = loop
-        self._limit: asyncio.Timeout | None = None
+        self._clock: CallClock | None = None
         self._holds = 0
-        self._left = 0.0
 
     @property
     def wants_progress(self) -> bool:
@@ -136,14 +174,14 @@ class ToolContext(Generic[Deps]):
         """The person has answered."""
         self._soon(lambda: self._held(-1))
 
-    def limited_by(self, limit: asyncio.Timeout) -> None:
+    def limited_by(self, clock: CallClock) -> None:
         """The clock of this call."""
-        self._limit = limit
+        self._clock = clock
 
     def close(self) -> None:
         """The call is answered: nothing more is reported."""
         self._on_progress = self._on_form = None
-        self._limit = None
+        self._clock = None
 
     def _soon(self, action: Callable[[], None]) -> None:
         if self._loop is None:
@@ -155,15 +193,8 @@ class ToolContext(Generic[Deps]):
 
     def _held(self, change: int) -> None:
         self._holds += change
-        limit, loop = self._limit, self._loop
-        if limit is None or loop is None or limit.expired():
-            return
-        deadline = limit.when()
-        if self._holds and deadline is not None:
-            self._left = max(0.0, deadline - loop.time())
-            limit.reschedule(None)
-        elif not self._holds and deadline is None:
-            limit.reschedule(loop.time() + self._left)
+        if self._clock is not None:
+            (self._clock.hold if self._holds else self._clock.release)()
 
     def _deliver(self, event: ToolProgress) -> None:
         if self._on_progress is None:
