@@ -156,6 +156,11 @@ class CallAssembly:
         Returns:
             The call it belongs to, and the events.
         """
+        if key is not None and arguments and not name and not wire_id:
+            draft = self._by_key.get(key)
+            if draft is not None and draft.announced_id and not draft.closed:  # most fragments
+                self._last = draft
+                return draft, self._add_arguments(draft, arguments)
         events: list[Event] = []
         draft = self._find(key, wire_id or "", name or "", separate)
         inherited = ""

@@ -69,15 +69,11 @@ class AgenticLoopResult(Struct, frozen=True):
 
 def chunk_of(event: Event) -> JsonObject | None:
     """The event as a plain dict ``{"type": …}``; None for events that have no such form."""
-    match event:
-        case TextDelta():
-            return {"type": "text", "content": event.text}
-        case ToolCallEnd():
-            return {"type": "tool_call", "content": write_call(event.call)}
-        case ToolFinished():
-            return write_part(event.result)
-        case _:
-            return None
+    if type(event) is TextDelta:  # no ``match``: it asks thrice about each delta of a call
+        return {"type": "text", "content": event.text}
+    if type(event) is ToolCallEnd:
+        return {"type": "tool_call", "content": write_call(event.call)}
+    return write_part(event.result) if type(event) is ToolFinished else None
 
 
 class _Run:

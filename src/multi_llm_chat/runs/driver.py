@@ -127,7 +127,10 @@ class RunDriver:
         self._open.set()
         self._cancelled = False
         self._is_lost = False
-        self._waiting: asyncio.Task[Any] | None = None
+        self._task: asyncio.Task[Any] | None = None  # the one that drives
+        self._waiting: asyncio.Task[Any] | None = (
+            None  # the same, while ``cancel`` may interrupt it
+        )
         self._words: list[str] = []
         self._count: Callable[[], Usage] = Usage  # what was counted of the reply that arrives
         self._offered: Sequence[ToolDefinition] | None = None
@@ -189,6 +192,7 @@ class RunDriver:
             RunLost: Another process owns the run.
             UsageError: The journal does not fit the run.
         """
+        self._task = asyncio.current_task()
         with observed_run(self.spec.labels, lambda: self.end):
             await self._drive(begun=begun)
 
@@ -390,13 +394,12 @@ class RunDriver:
 
     async def _interruptible(self, awaited: Awaitable[T]) -> T:
         """Await something that ``cancel`` may interrupt."""
-        task = asyncio.current_task()
-        assert task is not None
         if self._cancelled:
             if asyncio.iscoroutine(awaited):
                 awaited.close()
             raise _CancelledByUserError
-        self._waiting = task
+        task = self._waiting = self._task
+        assert task is not None
         try:
             return await awaited
         except asyncio.CancelledError:
@@ -543,7 +546,7 @@ class RunDriver:
             finally:
                 news.set()
 
-        running = {asyncio.ensure_future(run(call)): call for call in calls}
+        running = {asyncio.create_task(run(call)): call for call in calls}
         try:
             while running:
                 await self._interruptible(news.wait())
