@@ -9,12 +9,14 @@ Rules:
 import asyncio
 import base64
 import binascii
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from starlette.datastructures import UploadFile
+from starlette.datastructures import FormData, UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
@@ -92,10 +94,53 @@ def _mime_type(data: bytes) -> str | None:
 MOST_FILES: Final = 10
 
 
+#: Limits of the form of a message.
+_FORM_LIMITS: Final = {"max_files": MOST_FILES, "max_fields": 20, "max_part_size": 2_000_000}
+
+
+class _FormParser(MultiPartParser):
+    """Knows whether the form has its end: Starlette takes a form that was cut off for a whole one without its last part."""
+
+    has_end = False
+
+    def on_end(self) -> None:
+        """Note the end."""
+        self.has_end = True
+
+    def close_files(self) -> None:
+        """Close the files of all parts, also of one that was cut off."""
+        for file in self._files_to_close_on_error:
+            file.close()
+
+
+@asynccontextmanager
+async def _read_form(request: Request) -> AsyncGenerator[FormData]:
+    """Read the form of a message; its files are closed at the end.
+
+    Raises:
+        UsageError: It is no form, exceeds a limit, or was cut off.
+    """
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        async with request.form(**_FORM_LIMITS) as form:
+            yield form
+        return
+    parser = _FormParser(request.headers, request.stream(), **_FORM_LIMITS)
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise UsageError(f"The form cannot be read: {error.message}") from None
+    try:
+        if not parser.has_end:
+            raise UsageError("The form was cut off before its end. Send the message again.")
+        yield form
+    finally:
+        parser.close_files()
+
+
 async def send_message(request: Request) -> Response:
     """Send a message with its files."""
     context = RequestContext(request)
-    async with request.form(max_files=MOST_FILES, max_fields=20, max_part_size=2_000_000) as form:
+    async with _read_form(request) as form:
         text = str(form.get("text", ""))
         names: list[str] | None = [str(name) for name in form.getlist("to")] or None
         if form.get("memo"):
