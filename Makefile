@@ -102,6 +102,6 @@ faults: $(READY)
 	$(BIN)/python -m tests.store.faults
 	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q -m "fault or not fault" tests/store tests/runs
 
-# The property tests of everything that reads outside data, long profile: streams, decoders, tool results, imports, pages.
+# The property tests of everything that reads outside data, for an hour: make fuzz SECONDS=600 for ten minutes.
 fuzz: $(READY)
-	HYPOTHESIS_PROFILE=slow $(BIN)/pytest -n auto -q tests/protocol tests/archive tests/tools/test_mcp_results.py tests/tools/test_tool_output.py tests/web/test_views.py tests/web/test_access.py
+	$(BIN)/python -m tests.fuzz $(SECONDS)

@@ -35,6 +35,8 @@ settings.register_profile(
     suppress_health_check=_PATIENT,
     phases=[Phase.explicit, Phase.reuse, Phase.generate],
 )
+# One round of make fuzz: other examples each time.
+settings.register_profile("fuzz", max_examples=200, deadline=None, suppress_health_check=_PATIENT)
 settings.register_profile("slow", max_examples=2_000, deadline=None, suppress_health_check=_PATIENT)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
