@@ -127,10 +127,8 @@ class RunDriver:
         self._open.set()
         self._cancelled = False
         self._is_lost = False
-        self._task: asyncio.Task[Any] | None = None  # the one that drives
-        self._waiting: asyncio.Task[Any] | None = (
-            None  # the same, while ``cancel`` may interrupt it
-        )
+        self._task: asyncio.Task[Any] | None = None
+        self._waiting: asyncio.Task[Any] | None = None
         self._words: list[str] = []
         self._count: Callable[[], Usage] = Usage  # what was counted of the reply that arrives
         self._offered: Sequence[ToolDefinition] | None = None
@@ -398,12 +396,11 @@ class RunDriver:
             if asyncio.iscoroutine(awaited):
                 awaited.close()
             raise _CancelledByUserError
-        task = self._waiting = self._task
-        assert task is not None
+        self._waiting = self._task
         try:
             return await awaited
         except asyncio.CancelledError:
-            if not self._cancelled or task.uncancel() > 0:
+            if not self._cancelled or self._task is None or self._task.uncancel() > 0:
                 raise
             raise _CancelledByUserError from None
         finally:
