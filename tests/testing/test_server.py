@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from tests.testing.simulator_clients import ALL_ROWS, ask
 
+from multi_llm_chat.agent.providers import create_provider
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.testing import Simulator as ReexportedSimulator
 from multi_llm_chat.testing.simulator import (
@@ -394,3 +395,18 @@ def test_the_agents_model_takes_two_rounds_of_its_shell(provider: str) -> None:
             history += [said.turn, {"role": "tool", "content": [result]}]
         last = ask(simulator, provider, history=history, tools=tools)
     assert last.text == "The note says: forty-two"
+
+
+def test_a_text_and_a_call_are_replies() -> None:
+    script: Any = ["One.", Call("f", {"x": 1})]
+    with Simulator(script) as simulator:
+        provider = create_provider("claude", api_key="none", base_url=simulator.base_url("anthropic"))  # fmt: skip
+        assert provider.complete("Hi").text == "One."
+        assert provider.complete("Hi", tools=[{"name": "f", "inputSchema": {"type": "object"}}]).tool_calls[0].arguments == {"x": 1}  # fmt: skip
+        provider.close()
+
+
+def test_what_is_no_reply_is_refused_when_the_script_is_written() -> None:
+    wrong: Any = [5]
+    with pytest.raises(UsageError, match="not int"):
+        Simulator(wrong)

@@ -13,9 +13,10 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias, cast
 
+from multi_llm_chat.errors import UsageError
 from multi_llm_chat.testing.simulator.faults import Instead
 from multi_llm_chat.testing.simulator.request_log import RecordedRequest
-from multi_llm_chat.testing.simulator.says import Say
+from multi_llm_chat.testing.simulator.says import Call, Say
 
 #: One answer.
 Reply: TypeAlias = Say | Instead
@@ -41,9 +42,11 @@ class Script:
         self._own: dict[str, deque[Reply | Rule]] = {}
         if isinstance(steps, Mapping):
             lists = cast("Mapping[str, Sequence[Reply | Rule]]", steps)
-            self._own = {name: deque(own) for name, own in lists.items()}
+            self._own = {name: deque(map(_step, own)) for name, own in lists.items()}
+        elif isinstance(steps, str):
+            self._common = deque([Say(steps)])
         elif not callable(steps):
-            self._common = deque(steps)
+            self._common = deque(map(_step, steps))
 
     @classmethod
     def of(cls, steps: ScriptLike) -> "Script":
@@ -56,7 +59,7 @@ class Script:
             queue = self._common
             if provider is not None:
                 queue = self._own.setdefault(provider, deque())
-            queue.extend(replies)
+            queue.extend(map(_step, replies))
 
     def __len__(self) -> int:
         with self._lock:
@@ -65,7 +68,8 @@ class Script:
     def next_reply(self, request: RecordedRequest) -> Reply | None:
         """The answer to a request; None where the script has no more."""
         step = self._take(request.provider)
-        return step(request) if callable(step) else step
+        given = step(request) if callable(step) else step
+        return None if given is None else cast("Reply", _step(given))
 
     def _take(self, provider: str) -> "Reply | Rule | None":
         with self._lock:
@@ -73,6 +77,23 @@ class Script:
                 if queue:
                     return queue.popleft()
         return self._rule
+
+
+def _step(given: object) -> Reply | Rule:
+    """One step of a script: a text alone is a reply, and so is a call.
+
+    Raises:
+        UsageError: It is no reply.
+    """
+    if isinstance(given, str):
+        return Say(given)
+    if isinstance(given, Call):
+        return Say(calls=[given])
+    if isinstance(given, Say | Instead) or callable(given):
+        return cast("Reply | Rule", given)
+    raise UsageError(
+        f"A script has Say(…), Call(…), Status(…) or functions of a request, not {type(given).__name__}"
+    )
 
 
 def always(reply: Reply) -> Rule:
