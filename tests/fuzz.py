@@ -33,7 +33,8 @@ def search(seconds: float) -> int:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         found = _PASSED.search(done.stdout)
         passed += int(found[1]) if found else 0
-        print(f"round {number}, seed {seed}: {done.stdout.strip().splitlines()[-1]}", flush=True)  # noqa: T201
+        last = done.stdout.strip().rpartition("\n")[2]
+        print(f"round {number}, seed {seed}: {last}", flush=True)  # noqa: T201
         if done.returncode:
             print(done.stdout, done.stderr)  # noqa: T201
             return done.returncode
