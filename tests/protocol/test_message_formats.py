@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from multi_llm_chat import render
 from multi_llm_chat.history import Media, Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.protocol.conversion import history_from, turns_from
-from multi_llm_chat.protocol.message_formats import detect_format
+from multi_llm_chat.protocol.message_formats import detect_format, read_any
 from multi_llm_chat.protocol.providers import ROWS
 
 CALL = ToolCall("get_weather", {"city": "Oslo"}, "call_1")
@@ -334,6 +334,13 @@ def test_render_takes_them_as_they_are(name: str, messages: list[Any], provider:
 
 def test_a_string_is_the_users_message():
     assert render("hi", "anthropic").body["messages"] == [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize(("name", "messages"), SAMPLES.values(), ids=SAMPLES.keys())
+def test_a_string_in_a_list_is_the_users_message_too(name: str, messages: list[Any]):
+    del name
+    alone = read_any(messages)
+    assert read_any([*messages, "And then?"]) == (*alone, Turn("user", (Text("And then?"),)))
 
 
 def test_media_and_reasoning_of_other_libraries_are_read():

@@ -79,7 +79,8 @@ class AgentResult(Struct, Generic[Output], frozen=True):
 
     ``output`` is the answer in its type, ``text`` its words, ``turns`` what the run adds to the history. ``cost`` is in US
     dollars, None where a price is not known. ``notes`` are the changes that its requests needed. ``answers`` are the words
-    of each speaker, where there are several.
+    of each speaker, where there are several. ``history`` is what was asked and what the run added: ``[*result.history,
+    "And then?"]`` continues it.
     """
 
     output: Output
@@ -91,6 +92,7 @@ class AgentResult(Struct, Generic[Output], frozen=True):
     stop_reason: StopReason
     conversation: str | None = None
     answers: Mapping[str, str] = {}
+    history: tuple[Turn, ...] = ()
 
 
 class RunOutcome(Struct):

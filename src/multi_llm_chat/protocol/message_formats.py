@@ -8,7 +8,8 @@ Rules:
 3. One element that cannot be understood becomes a native part and fails nothing.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import groupby
 from typing import Any, Final, cast
 
 from msgspec import Struct
@@ -47,11 +48,13 @@ _OUR_PARTS: Final = frozenset({"tool_call", "tool_result", "media", "native"})
 
 
 def read_any(history: Iterable[Any]) -> tuple[Turn, ...]:
-    """Turns from a history in our form, from the messages of a dialect or library, or from a user's words alone."""
+    """Turns from a history in our form, from the messages of a dialect or library, or from a user's words; these may stand in the list."""
     if isinstance(history, str):
         return (Turn("user", (Text(history),)),)
     if not isinstance(history, (list, tuple)):
         return read_history(history)
+    if str in set(map(type, history)):
+        return read_history(_read_with_texts(cast("list[Any]", history)))
     found = detect_format(cast("list[Any]", history))
     read = READERS.get(found)
     return (
@@ -59,6 +62,14 @@ def read_any(history: Iterable[Any]) -> tuple[Turn, ...]:
         if read is None
         else read_history(without_unreadable(read(list(history))))
     )
+
+
+def _read_with_texts(history: Iterable[Any]) -> Iterator[Turn]:
+    for is_text, some in groupby(history, lambda each: type(each) is str):
+        if is_text:
+            yield from (Turn("user", (Text(text),)) for text in some)
+        else:
+            yield from read_any(list(some))
 
 
 def detect_format(messages: Iterable[Any]) -> str:
