@@ -1,4 +1,4 @@
-"""Five hundred prompts, at most twenty at once and fifty a second, with progress."""
+"""Five hundred prompts, at most twenty at once and two hundred a second, with progress."""
 
 import sys
 

@@ -37,6 +37,22 @@ class UsageError(MultiLLMChatError, ValueError):
         self.turn = turn
 
 
+def check_type(value: object, wanted: type | tuple[type, ...], argument: str, example: str) -> None:
+    """Refuse an argument of another type; None is accepted.
+
+    Args:
+        value: What the caller gave.
+        wanted: The types that will do.
+        argument: Where it was given, such as ``Agent(limits=…)``.
+        example: What to write instead.
+
+    Raises:
+        UsageError: It is of none of these types.
+    """
+    if value is not None and not isinstance(value, wanted):
+        raise UsageError(f"{argument} takes {example}, not {type(value).__name__}")
+
+
 class ProviderError(MultiLLMChatError):
     """A provider answered with an error, or with something that is not an answer."""
 

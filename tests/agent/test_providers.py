@@ -11,6 +11,7 @@ from tests.servers import serving, streamed, whole
 from multi_llm_chat.agent.providers import (
     ChatGPTProvider,
     ClaudeProvider,
+    FallbackProvider,
     GeminiProvider,
     LLMProvider,
     Reply,
@@ -141,3 +142,39 @@ def test_a_reply_knows_its_parts() -> None:
 def test_both_ways_of_asking_take_the_same_arguments(plain: str, twin: str) -> None:
     one, other = (inspect.signature(getattr(LLMProvider, name)) for name in (plain, twin))
     assert one.parameters == other.parameters
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"temperature": 1}, r"pass options=\{'temperature': …\}"),
+        ({"timeout": 5}, r"pass timeouts=Timeouts\(total=…\)"),
+        ({"modle": "x"}, "known are: model, api_key"),
+    ],
+)
+def test_a_misplaced_setting_of_a_provider_says_where_it_belongs(
+    settings: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(TypeError, match=words):
+        create_provider("claude", **settings)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"model": 5}, "the model's name, a text, not int"),
+        ({"timeouts": 5}, r"Timeouts\(total=…\)"),
+        ({"policy": {}}, "a RepairPolicy, not dict"),
+        ({"retry": 3}, "a RetryPolicy, not int"),
+        ({"options": 5}, "not int"),
+    ],
+)
+def test_a_setting_of_another_type_says_what_to_write(settings: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError, match=words):
+        create_provider("claude", **settings)
+
+
+def test_names_are_no_members_of_a_chain() -> None:
+    names: Any = ["claude", "gemini"]
+    with pytest.raises(UsageError, match="makes a chain from names"):
+        FallbackProvider(names)

@@ -407,6 +407,19 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"tools": [{"name": "f", "inputSchema": {}}]}, "has no function"),
     ({"tools": [get_weather, get_weather]}, "get_weather"),
     ({"output": 5}, "no type of an answer"),
+    ({"system_prompt": "Be brief."}, "write instructions="),
+    ({"temperature": 0.2}, "write options={'temperature': …}"),
+    ({"max_turns": 3}, r"write limits=LoopLimits\(iterations=…\)"),
+    ({"instruction": "Be brief."}, "write instructions="),
+    ({"limits": 3}, r"takes LoopLimits\("),
+    ({"limits": {"iterations": 3}}, "not dict"),
+    ({"store": 5}, "a file such as 'runs.db'"),
+    ({"approve": True}, "a function of an ApprovalRequest"),
+    ({"hooks": get_weather}, "takes RunHooks"),
+    ({"options": 5}, "a dict such as"),
+    ({"headers": ["x"]}, "a dict such as"),
+    ({"api_key": 5}, "the key, a text, not int"),
+    ({"base_url": 5}, "an address such as"),
 ]
 
 
@@ -414,6 +427,21 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
 def test_first_mistakes_get_an_error_that_says_what_to_do(settings: dict[str, Any], words: str):
     with pytest.raises(UsageError, match=words):
         Agent("claude", **settings)
+
+
+def test_a_text_is_no_list_of_prompts():
+    with Agent("claude", api_key="none") as agent, pytest.raises(UsageError, match="run answers a single one"):  # fmt: skip
+        agent.map_sync("Hi")
+
+
+def test_a_result_has_the_history_that_the_next_question_continues():
+    with simulated(Say("One."), Say("Two.")) as (agent, simulator):
+        first = agent.run_sync("Hi")
+        second = agent.run_sync([*first.history, "And then?"])
+    sent = simulator.requests[-1].body["messages"]
+    assert [turn.role for turn in second.history] == ["user", "claude", "user", "claude"]
+    assert "And then?" in str(sent[-1])
+    assert len(sent) == 3
 
 
 def test_leaving_a_stream_early_stops_the_run():

@@ -545,3 +545,13 @@ def test_actions_know_the_whole_branch_although_only_its_end_was_read(tmp_path: 
 
 async def read_all(stream: EventStream) -> list[Event]:
     return [event async for event in stream]
+
+
+def test_speakers_are_given_by_name_as_well():
+    with ChatService(["claude", create_provider("gemini")]) as chat:
+        assert list(chat.speakers) == ["claude", "gemini"]
+    with ChatService("claude") as chat:
+        assert list(chat.speakers) == ["claude"]
+    wrong: Any = 5
+    with pytest.raises(UsageError, match="ChatService takes a list such as"):
+        ChatService(wrong)

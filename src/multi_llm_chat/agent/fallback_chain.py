@@ -14,7 +14,7 @@ from multi_llm_chat.agent._reply_stream import Inquiry
 from multi_llm_chat.agent.embeddings import Embeddings
 from multi_llm_chat.agent.model_list import ModelInfo
 from multi_llm_chat.agent.provider import LLMProvider
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import UsageError, check_type
 from multi_llm_chat.protocol.providers import ProviderRow
 from multi_llm_chat.protocol.retry import handed_over
 from multi_llm_chat.repair.policy import RepairPolicy
@@ -38,6 +38,9 @@ class FallbackProvider(LLMProvider):
         self.members = tuple(members)
         if not self.members:
             raise UsageError("A chain needs at least one provider")
+        for member in self.members:
+            example = "providers; create_provider(['claude', 'gemini']) makes a chain from names"
+            check_type(member, LLMProvider, "FallbackProvider", example)
         first = self.members[0]
         super().__init__(
             first.name,

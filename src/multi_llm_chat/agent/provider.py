@@ -38,7 +38,7 @@ from multi_llm_chat.agent.plugin_replies import PluginReply, call_arguments, own
 from multi_llm_chat.agent.provider_access import ProviderAccess, ProviderSettings
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.data_limits import REPLY_LIMITS, Limits
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import UsageError, check_type
 from multi_llm_chat.history.reader import check_contents
 from multi_llm_chat.history.values import JsonObject, Turn
 from multi_llm_chat.history.writer import write_history
@@ -82,12 +82,13 @@ class AskSettings(TypedDict, total=False):
     """The conversation's name, or an empty string: later requests will begin with this one."""
 
 
-def _misplaced(name: str) -> str:
+def _misplaced(name: str, known: Iterable[str]) -> str:
     """Where an unknown keyword argument belongs."""
     if name in Options.__struct_fields__:
         return f"{name!r} is an option: pass options={{{name!r}: …}}"
-    known = ", ".join(AskSettings.__annotations__)
-    return f"unknown argument {name!r}; known are: history, system_prompt, tools, {known}"
+    if name == "timeout":
+        return "pass timeouts=Timeouts(total=…), from multi_llm_chat.http"
+    return f"unknown argument {name!r}; known are: {', '.join(known)}"
 
 
 class _OnClassToo:
@@ -131,8 +132,9 @@ class LLMProvider(EmbeddingMethods):
         connections_per_host: int | None = None,
         breaker: Breaker | None = None,
         limits: Limits = REPLY_LIMITS,
+        **unknown: Any,
     ) -> None:
-        """Remember how to ask; nothing is checked or opened before the first call.
+        """Remember how to ask; nothing is opened before the first call.
 
         Args:
             provider: Its name, such as ``groq``.
@@ -148,7 +150,14 @@ class LLMProvider(EmbeddingMethods):
             connections_per_host: How many requests may be on their way at once.
             breaker: When a failing endpoint is left alone for a while.
             limits: How much of a reply is read.
+            unknown: Nothing else: a ``TypeError`` says where the setting belongs.
         """
+        if unknown:
+            raise TypeError(_misplaced(next(iter(unknown)), ProviderSettings.__annotations__))
+        check_type(model, str, "model=…", "the model's name, a text")
+        check_type(timeouts, Timeouts, "timeouts=…", "Timeouts(total=…), from multi_llm_chat.http")
+        check_type(policy, RepairPolicy, "policy=…", "a RepairPolicy")
+        check_type(retry, RetryPolicy, "retry=…", "a RetryPolicy")
         self.row: ProviderRow = self._find_row(provider or self.default_provider)
         self.speaker = speaker or self.row.speaker
         self._own_speaker = speaker
@@ -231,7 +240,8 @@ class LLMProvider(EmbeddingMethods):
             unknown: Nothing else: a ``TypeError`` says where the setting belongs.
         """
         if unknown:
-            raise TypeError(_misplaced(next(iter(unknown))))
+            known = ("history", "system_prompt", "tools", *AskSettings.__annotations__)
+            raise TypeError(_misplaced(next(iter(unknown)), known))
         settled = self._settled(options)
         if schema is not None:
             settled = replace(settled, schema=schema_of(schema))

@@ -20,7 +20,7 @@ from typing import Any, TypedDict
 from urllib.parse import urlsplit
 
 from multi_llm_chat.data_limits import Limits
-from multi_llm_chat.errors import MissingKey, UsageError
+from multi_llm_chat.errors import MissingKey, UsageError, check_type
 from multi_llm_chat.http import Timeouts
 from multi_llm_chat.http.transports import Breaker
 from multi_llm_chat.protocol.exchange import read_headers
@@ -73,6 +73,9 @@ class ProviderAccess:
         headers: Mapping[str, str] | None = None,
         environment: Mapping[str, str] = os.environ,
     ) -> None:
+        check_type(api_key, str, "api_key=…", "the key, a text")
+        check_type(base_url, str, "base_url=…", "an address such as 'http://localhost:8000/v1'")
+        check_type(headers, Mapping, "headers=…", "a dict such as {'x-team': 'search'}")
         self._row = row
         self._key = api_key
         self._base_url = base_url

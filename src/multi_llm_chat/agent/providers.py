@@ -164,7 +164,8 @@ def as_provider(value: object, name: str) -> LLMProvider:
     if own_code(value):
         return PluginProvider(value, name)
     raise UsageError(
-        f"{name!r} is no provider: {type(value).__name__} has neither ask nor call_api"
+        f"{name!r} is no provider: {type(value).__name__} has neither ask nor call_api. "
+        "Give a name such as 'claude', or what create_provider returns"
     )
 
 

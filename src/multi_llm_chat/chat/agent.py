@@ -33,7 +33,6 @@ from msgspec.structs import replace
 
 from multi_llm_chat.agent.agent_loop import final_text
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.agent.provider_access import ProviderSettings
 from multi_llm_chat.agent.reply import Reply
 from multi_llm_chat.chat._agent_results import (
     AgentResult,
@@ -46,7 +45,14 @@ from multi_llm_chat.chat._agent_results import (
     failure_of,
 )
 from multi_llm_chat.chat._agent_tools import RUN_DEPS, AgentTools
-from multi_llm_chat.chat.agent_settings import AgentSettings, Progress, RunContext, VerdictSettings
+from multi_llm_chat.chat.agent_settings import (
+    AgentSettings,
+    Progress,
+    RunContext,
+    VerdictSettings,
+    check_settings,
+    provider_settings,
+)
 from multi_llm_chat.chat.chat_service import ChatService
 from multi_llm_chat.chat.council import VERDICT, Verdict, read_verdict
 from multi_llm_chat.chat.speakers import Models, configured_speakers, model_speakers
@@ -116,10 +122,7 @@ class Agent(Generic[Output]):
             output: The type of the answer: a dataclass, msgspec Struct, ``TypedDict``, pydantic model or another type.
             settings: See ``AgentSettings``; ``council`` names the speaker that writes a verdict.
         """
-        unknown = [name for name in settings if name not in VerdictSettings.__annotations__]
-        if unknown:
-            known = ", ".join(VerdictSettings.__annotations__)
-            raise UsageError(f"Agent takes no {unknown[0]!r}; it takes: output, {known}")
+        check_settings(settings)
         self.name = settings.get("name", "agent")
         self.description = settings.get("description", "")
         self._output: OutputType[Any] | None = None
@@ -130,7 +133,7 @@ class Agent(Generic[Output]):
         self._deps = settings.get("deps")
         self._limits = settings.get("limits")
         self._hooks = settings.get("hooks") or RunHooks()
-        self.speakers = model_speakers(model, _provider_settings(settings))
+        self.speakers = model_speakers(model, provider_settings(settings))
         self.tools = AgentTools(
             settings.get("tools", ()),
             approve=settings.get("approve"),
@@ -258,6 +261,8 @@ class Agent(Generic[Output]):
             return_errors: Whether a failed prompt gives its exception; otherwise the first failure is raised and the
                 others are cancelled.
         """
+        if isinstance(prompts, str):
+            raise UsageError("map takes a list of prompts; run answers a single one")
         waiting = list(prompts)
         results: list[AgentResult[Output] | Exception | None] = [None] * len(waiting)
         gate, pace, done = asyncio.Semaphore(concurrency), Pace(rate), 0
@@ -374,7 +379,7 @@ class Agent(Generic[Output]):
         drivers: list[RunDriver],
     ) -> None:
         await self.tools.start()
-        turns = read_any(task.prompt)
+        asked = turns = read_any(task.prompt)
         deps = self._deps if task.deps is None else task.deps
         RUN_DEPS.set(deps)
         notes: list[Note] = []
@@ -396,7 +401,8 @@ class Agent(Generic[Output]):
                 raise outcome.failure
             try:
                 name = None if service is None else service.conversation
-                stream.results.append(self._result(total, tuple(notes), name))
+                result = self._result(total, tuple(notes), name)
+                stream.results.append(replace(result, history=asked + result.turns))
             except OutputError as error:
                 if not tries_left:
                     error.turns = tuple(total.turns)
@@ -557,15 +563,6 @@ def _complaint(error: OutputError) -> Turn:
 def _begin(transaction: Any, conversation: str, turns: tuple[Turn, ...]) -> None:
     create(transaction, identifier=conversation)
     append(transaction, conversation, turns)
-
-
-def _provider_settings(settings: AgentSettings) -> ProviderSettings:
-    return {
-        "headers": settings.get("headers"),
-        "api_key": settings.get("api_key"),
-        "base_url": settings.get("base_url"),
-        "options": settings.get("options"),
-    }
 
 
 def load_agent(

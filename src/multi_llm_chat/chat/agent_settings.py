@@ -1,12 +1,15 @@
 """What an ``Agent`` takes: its keyword arguments, and the context of its instructions."""
 
+import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from os import PathLike
-from typing import Any, Generic, TypeAlias, TypedDict, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypedDict, TypeVar
 
 from msgspec import Struct
 
 from multi_llm_chat.agent.limits import LoopLimits
+from multi_llm_chat.agent.provider_access import ProviderSettings
+from multi_llm_chat.errors import UsageError, check_type
 from multi_llm_chat.history.values import Turn
 from multi_llm_chat.request import Options
 from multi_llm_chat.runs.hooks import RunHooks
@@ -74,3 +77,58 @@ class VerdictSettings(AgentSettings, total=False):
 
     council: str
     """The speaker that writes a verdict about the answers of several; ``output`` is then a ``chat.council.Verdict``."""
+
+
+#: What other libraries call our arguments.
+_OTHER_NAMES: Final = {
+    "system_prompt": "instructions=…", "system": "instructions=…", "prompt": "instructions=…",
+    "output_type": "output=…", "result_type": "output=…", "response_model": "output=…", "response_format": "output=…",
+    "schema": "output=…", "deps_type": "deps=…", "model_settings": "options={…}", "retries": "output_retries=…",
+    "tool": "tools=[…]", "functions": "tools=[…]", "mcp_servers": "tools=[…]", "toolsets": "tools=[…]",
+    "max_iterations": "limits=LoopLimits(iterations=…)", "max_turns": "limits=LoopLimits(iterations=…)",
+    "timeout": "limits=LoopLimits(seconds=…)", "budget": "limits=LoopLimits(cost=…)",
+}  # fmt: skip
+
+_FUNCTION: Final[Any] = Callable
+_TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
+    "instructions": ((str, _FUNCTION), "a text, or a function that makes it"),
+    "store": ((Store, str, PathLike), "a file such as 'runs.db', or a Store"),
+    "limits": ((LoopLimits,), "LoopLimits(iterations=…, seconds=…, tokens=…, cost=…)"),
+    "approve": ((_FUNCTION,), "a function of an ApprovalRequest that returns Allow() or Deny()"),
+    "elicit": ((_FUNCTION,), "a function that answers a form"),
+    "hooks": ((RunHooks,), "RunHooks(…)"),
+    "options": ((Options, Mapping), "a dict such as {'temperature': 0.2}, or Options(…)"),
+    "output_retries": ((int,), "a number"),
+}
+
+
+def check_settings(settings: Mapping[str, object]) -> None:
+    """Refuse arguments that an ``Agent`` does not take, and those of a wrong type.
+
+    Raises:
+        UsageError: There is one; the text says what to write instead.
+    """
+    known = list(VerdictSettings.__annotations__)
+    for name, value in settings.items():
+        if name in known:
+            types, example = _TYPES.get(name, ((object,), ""))
+            check_type(value, types, f"Agent({name}=…)", example)
+            continue
+        instead = _OTHER_NAMES.get(name)
+        if name in Options.__struct_fields__ and instead is None:
+            instead = f"options={{{name!r}: …}}"
+        close = difflib.get_close_matches(name, known, 1)
+        if instead is None and close:
+            instead = f"{close[0]}=…"
+        advice = "" if instead is None else f" (write {instead})"
+        raise UsageError(f"Agent takes no {name!r}{advice}; it takes: output, {', '.join(known)}")
+
+
+def provider_settings(settings: AgentSettings) -> ProviderSettings:
+    """The arguments that go to the agent's providers."""
+    return {
+        "headers": settings.get("headers"),
+        "api_key": settings.get("api_key"),
+        "base_url": settings.get("base_url"),
+        "options": settings.get("options"),
+    }

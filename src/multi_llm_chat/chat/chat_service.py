@@ -18,7 +18,6 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from multi_llm_chat.agent.limits import LoopLimits
-from multi_llm_chat.agent.providers import LLMProvider
 from multi_llm_chat.chat._message_writes import save_message
 from multi_llm_chat.chat._open_conversation import OpenConversation, read_shown, switch_to
 from multi_llm_chat.chat._round_runner import RoundRunner
@@ -26,7 +25,7 @@ from multi_llm_chat.chat._rounds import Round, answered_again, continued, edited
 from multi_llm_chat.chat.branch import addressed_by
 from multi_llm_chat.chat.display import display_turns
 from multi_llm_chat.chat.planner import Planner
-from multi_llm_chat.chat.speakers import Speakers, speakers_from
+from multi_llm_chat.chat.speakers import Model, Speakers, speakers_from
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_part
@@ -73,7 +72,7 @@ class ChatService:
 
     def __init__(
         self,
-        speakers: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+        speakers: Speakers | Mapping[str, Model] | Iterable[Model],
         *,
         store: Store | str | PathLike[str] = ":memory:",
         tools: ToolRunner | None = None,

@@ -24,7 +24,7 @@ from multi_llm_chat.agent.providers import (
 from multi_llm_chat.chat.speaker_names import further_settings, speaker_settings
 from multi_llm_chat.config.keys import Keys
 from multi_llm_chat.config.settings import PersonaSettings, Settings, SpeakerSettings
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import UsageError, check_type
 from multi_llm_chat.protocol.providers import is_known, provider_row
 from multi_llm_chat.repair import RepairPolicy
 
@@ -157,16 +157,29 @@ def _given_persona(name: str, persona: PersonaSettings, speakers: Mapping[str, S
     return Speaker(name, provider, settings)
 
 
+#: A name such as ``claude`` or ``claude:MODEL``, or a provider.
+Model: TypeAlias = str | LLMProvider
+#: One model, a chain of them, or several speakers by name.
+Models: TypeAlias = Model | Sequence[Model] | Mapping[str, Model | Sequence[str]]
+
+
 def speakers_from(
-    given: Speakers | Mapping[str, LLMProvider] | Iterable[LLMProvider],
+    given: Speakers | Mapping[str, Model] | Iterable[Model],
     personas: Mapping[str, PersonaSettings] | None = None,
 ) -> Speakers:
-    """Speakers from ``Speakers``, from providers by name, or from providers with names of their own."""
+    """Speakers from ``Speakers``, from models by the names under which they speak, or from a list of models.
+
+    A model is a provider, or a name such as ``"claude"`` or ``"claude:MODEL"``.
+    """
     if isinstance(given, Speakers):
         return given
     if isinstance(given, Mapping):
         return given_speakers(cast("Mapping[str, LLMProvider]", given), personas)
-    return given_speakers({provider.speaker: provider for provider in given}, personas)
+    example = "a list such as ['claude', 'gemini'], providers, or a dict with names of speakers"
+    check_type(given, Iterable, "ChatService", example)
+    models: Iterable[Model] = [given] if isinstance(given, str) else given
+    providers = [create_provider(each) if isinstance(each, str) else each for each in models]
+    return given_speakers({provider.speaker: provider for provider in providers}, personas)
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
@@ -221,12 +234,6 @@ def _member(
     if alone and own.base_url is not None:
         settings["base_url"] = own.base_url
     return create_provider(provider, **settings)
-
-
-#: A name such as ``claude`` or ``claude:MODEL``, or a provider.
-Model: TypeAlias = str | LLMProvider
-#: One model, a chain of them, or several speakers by name.
-Models: TypeAlias = Model | Sequence[Model] | Mapping[str, Model | Sequence[str]]
 
 
 def model_speakers(model: Models, settings: ProviderSettings) -> dict[str, LLMProvider]:

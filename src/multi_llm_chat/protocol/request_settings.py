@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol, TypedDict
 import msgspec
 from msgspec.structs import replace
 
-from multi_llm_chat.errors import UsageError
+from multi_llm_chat.errors import UsageError, check_type
 from multi_llm_chat.history.json_values import as_object, as_text
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.history.values import Turn
@@ -122,6 +122,7 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
     if isinstance(options, Options):
         choice = read_tool_choice(options.tool_choice)
         return options if choice == options.tool_choice else replace(options, tool_choice=choice)
+    check_type(options, Mapping, "options=…", "a dict such as {'temperature': 0.2}, or Options(…)")
     known = Options.__struct_fields__
     unknown = sorted(set(options) - set(known))
     if unknown:

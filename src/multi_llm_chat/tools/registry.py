@@ -92,6 +92,7 @@ class ToolRegistry:
 
     def __init__(
         self,
+        tools: Iterable[Tool | Callable[..., Any]] = (),
         *,
         timeout: float = DEFAULT_TIMEOUT,
         max_output: int = DEFAULT_OUTPUT,
@@ -114,6 +115,8 @@ class ToolRegistry:
         self._disabled: frozenset[str] = frozenset()
         self._policies: dict[str, Approval] = {}
         self._lock = threading.RLock()
+        for each in _members(tools):
+            self.add(each)
 
     # Adding and removing.
 
@@ -451,10 +454,7 @@ def tools_from(given: object) -> ToolRunner:
     """
     if is_runner(given):
         return cast("ToolRunner", given)
-    registry = ToolRegistry()
-    for each in _members(given):
-        registry.add(each)
-    return registry
+    return ToolRegistry(_members(given))
 
 
 def definitions_of(given: object) -> object:
