@@ -159,6 +159,18 @@ def test_what_was_repaired_once_needs_no_further_repair(
         assert twice.body[key] == once.body[key], (provider, model)
 
 
+@pytest.mark.parametrize("before", [[], [{"text": "Hm.", "thought": True}]])
+def test_a_turn_that_is_only_a_signature_is_sent_again(before: list[Any]):
+    """Gemini ends streams with such a part: read and sent back, it stays."""
+    contents = [
+        {"role": "user", "parts": [{"text": "Hi"}]},
+        {"role": "model", "parts": [*before, {"text": "", "thoughtSignature": "c2lnbmF0dXJl"}]},
+        {"role": "user", "parts": [{"text": "And?"}]},
+    ]
+    history = history_from(contents, "gemini", provider="gemini", model="gemini-2.5-pro")
+    assert render(history, "gemini", model="gemini-2.5-pro").body["contents"] == contents
+
+
 def user_words(history: list[Any]) -> Iterator[str]:
     for value in history:
         turn = as_object(value)

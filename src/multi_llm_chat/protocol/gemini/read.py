@@ -61,8 +61,15 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
             for value in content_parts([given] if as_object(given) is not None else given, index)
             for part in _read_part(in_camel_case(value), origin)
         ]
+        if parts and _is_signature(parts[-1]) and all(type(part) is Thinking for part in parts):
+            parts.append(Text(""))  # a turn of thinking alone says nothing and is left out
         turns.extend(turns_of("user" if role == "tool" else role, parts))
     return turns
+
+
+def _is_signature(part: Part) -> bool:
+    """Whether a part is the signature of an empty text."""
+    return isinstance(part, Thinking) and not part.content and "thought" not in part.opaque
 
 
 def _read_part(part: JsonObject, origin: Origin) -> Iterator[Part]:
