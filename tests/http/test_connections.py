@@ -50,11 +50,13 @@ def test_what_arrives_while_a_reader_rests_is_read_at_once() -> None:
 
 
 PROGRAM = """
-import asyncio, sys, threading
+import asyncio, gc, sys
 from multi_llm_chat import Agent, create_provider
 
 agent = Agent("claude", api_key="k", base_url=sys.argv[1])
 print(agent.run_sync("Hi").text)
+agent.itself, agent = agent, None  # collected in a cycle, with its session
+gc.collect()
 provider = create_provider("claude", api_key="k", base_url=sys.argv[1])
 print(asyncio.run(provider.acomplete("Hi")).text)
 loop = asyncio.new_event_loop()  # never closed

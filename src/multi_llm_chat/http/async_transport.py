@@ -86,9 +86,11 @@ class _Connections:
         self._loop = loop
         self.session = session
         self.bodies: set[aiohttp.StreamReader] = set()
+        _UNCLOSED.add(self)
 
     async def close(self) -> None:
         """Close them, in their own loop."""
+        _UNCLOSED.discard(self)
         for body in self.bodies:
             body.set_exception(Closed())  # aiohttp would let its readers wait for ever
         await self.session.close()
@@ -99,6 +101,7 @@ class _Connections:
             self._loop.call_soon_threadsafe(self._close_soon)
             return
         # The sockets went with their loop. What is left never waits: one step is all of it.
+        _UNCLOSED.discard(self)
         with contextlib.suppress(StopIteration):
             self.session.close().send(None)
 
@@ -119,6 +122,10 @@ class _Connections:
 
 
 _CLOSING: set[asyncio.Task[None]] = set()  # a loop holds its tasks weakly
+
+#: Connections that are not closed: a provider that is never closed is collected together with its session otherwise, and
+#: aiohttp complains before the provider can close it.
+_UNCLOSED: set[_Connections] = set()
 
 #: Seconds that the end of the program waits for the connections of one loop.
 _AT_EXIT = 1.0
