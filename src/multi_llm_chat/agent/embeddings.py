@@ -28,10 +28,11 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.http import async_driver as drive_async
 from multi_llm_chat.http import sync_driver as drive_sync
 from multi_llm_chat.http.transports import Transports
+from multi_llm_chat.protocol.capabilities import EmbeddingsApi
 from multi_llm_chat.protocol.dialect_registry import DIALECTS
 from multi_llm_chat.protocol.exchange import HttpRequest, hide, request_headers
 from multi_llm_chat.protocol.lenient_json import read_json
-from multi_llm_chat.protocol.providers import EmbeddingsApi, ProviderRow
+from multi_llm_chat.protocol.providers import ProviderRow
 from multi_llm_chat.protocol.retry import RetryPolicy, Wait, decide
 
 _GEMINI: Final = "gemini"

@@ -262,3 +262,42 @@ def gemini_generation(model: str) -> int:
 def signs_calls(model: str) -> bool:
     """Whether the first call of each step must bear a thought signature (GEM-04)."""
     return gemini_generation(model) >= 3
+
+
+# Embeddings.
+
+
+class EmbeddingsApi(Struct, frozen=True):
+    """A provider's endpoint for embeddings.
+
+    ``most_texts`` go into one request; the length of vectors is chosen under ``dimensions_key``, empty where it cannot be.
+    """
+
+    default_model: str
+    most_texts: int = 100
+    dimensions_key: str = "dimensions"
+
+
+#: The rows that have an endpoint for embeddings (docs read 2026-11). The others have none: Anthropic, Groq, Cerebras,
+#: DeepSeek, Kimi, xAI; Hugging Face's router and Z.ai have none that is documented for their address here.
+EMBEDDINGS = {
+    # 2,048 texts: platform.openai.com/docs/api-reference/embeddings
+    "openai": EmbeddingsApi("text-embedding-3-small", 2048),
+    "openai-chat": EmbeddingsApi("text-embedding-3-small", 2048),
+    "azure": EmbeddingsApi("text-embedding-3-small", 2048),
+    # batchEmbedContents takes 100: ai.google.dev/api/embeddings
+    "gemini": EmbeddingsApi("gemini-embedding-001", 100, "outputDimensionality"),
+    # docs.mistral.ai/api/endpoint/embeddings; 257 texts are refused (rig-core 0.42, tried at the API)
+    "mistral": EmbeddingsApi("mistral-embed", 256, "output_dimension"),
+    # help.aliyun.com/model-studio/embedding-interfaces-compatible-with-openai: 10 rows
+    "dashscope": EmbeddingsApi("text-embedding-v4", 10),
+    # docs.fireworks.ai/guides/querying-embeddings-models
+    "fireworks": EmbeddingsApi("fireworks/qwen3-embedding-8b"),
+    # docs.together.ai/reference/embeddings has no such setting
+    "together": EmbeddingsApi("intfloat/multilingual-e5-large-instruct", dimensions_key=""),
+    "openrouter": EmbeddingsApi("openai/text-embedding-3-small"),
+    "ollama": EmbeddingsApi("nomic-embed-text"),  # ollama docs, openai compatibility
+    "vllm": EmbeddingsApi("default"),
+    "llamacpp": EmbeddingsApi("default", dimensions_key=""),  # tools/server/README.md
+    "lmstudio": EmbeddingsApi("default", dimensions_key=""),
+}

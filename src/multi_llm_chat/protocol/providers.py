@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from multi_llm_chat.errors import UsageError
+from multi_llm_chat.protocol.capabilities import EMBEDDINGS, EmbeddingsApi
 from multi_llm_chat.repair.policy import Ends, Opens
 from multi_llm_chat.schema.dialect_rules import (
     FIREWORKS,
@@ -95,17 +96,6 @@ class MediaLimits(Struct, frozen=True):
     few: int | None = None
     many_side: int | None = None
     pdf_pages: int | None = None
-
-
-class EmbeddingsApi(Struct, frozen=True):
-    """A provider's endpoint for embeddings.
-
-    ``most_texts`` go into one request; the length of vectors is chosen under ``dimensions_key``, empty where it cannot be.
-    """
-
-    default_model: str
-    most_texts: int = 100
-    dimensions_key: str = "dimensions"
 
 
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
@@ -526,32 +516,8 @@ EMBEDDED = _compatible(
     name_pattern=_STRICT_NAMES,
 )
 
-#: The rows that have an endpoint for embeddings (docs read 2026-11). The others have none: Anthropic, Groq, Cerebras,
-#: DeepSeek, Kimi, xAI; Hugging Face's router and Z.ai have none that is documented for their address here.
-_EMBEDDINGS = {
-    # 2,048 texts: platform.openai.com/docs/api-reference/embeddings
-    "openai": EmbeddingsApi("text-embedding-3-small", 2048),
-    "openai-chat": EmbeddingsApi("text-embedding-3-small", 2048),
-    "azure": EmbeddingsApi("text-embedding-3-small", 2048),
-    # batchEmbedContents takes 100: ai.google.dev/api/embeddings
-    "gemini": EmbeddingsApi("gemini-embedding-001", 100, "outputDimensionality"),
-    # docs.mistral.ai/api/endpoint/embeddings; 257 texts are refused (rig-core 0.42, tried at the API)
-    "mistral": EmbeddingsApi("mistral-embed", 256, "output_dimension"),
-    # help.aliyun.com/model-studio/embedding-interfaces-compatible-with-openai: 10 rows
-    "dashscope": EmbeddingsApi("text-embedding-v4", 10),
-    # docs.fireworks.ai/guides/querying-embeddings-models
-    "fireworks": EmbeddingsApi("fireworks/qwen3-embedding-8b"),
-    # docs.together.ai/reference/embeddings has no such setting
-    "together": EmbeddingsApi("intfloat/multilingual-e5-large-instruct", dimensions_key=""),
-    "openrouter": EmbeddingsApi("openai/text-embedding-3-small"),
-    "ollama": EmbeddingsApi("nomic-embed-text"),  # ollama docs, openai compatibility
-    "vllm": EmbeddingsApi("default"),
-    "llamacpp": EmbeddingsApi("default", dimensions_key=""),  # tools/server/README.md
-    "lmstudio": EmbeddingsApi("default", dimensions_key=""),
-}
-
 ROWS: dict[str, ProviderRow] = {
-    row.name: msgspec.structs.replace(row, embeddings=_EMBEDDINGS.get(row.name)) for row in _ROWS
+    row.name: msgspec.structs.replace(row, embeddings=EMBEDDINGS.get(row.name)) for row in _ROWS
 }
 
 
