@@ -258,3 +258,120 @@ def test_a_finish_reason_of_gemini_may_be_a_number() -> None:
         assert [event.reason for event in events if isinstance(event, Finish)] == [word]
         if word == "stop":
             assert "c2ln" in str(exchange.turn)
+
+
+GIF = "data:image/gif;base64," + b64encode(b"GIF89a" + bytes(20)).decode()
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "kind"),
+    [
+        ("mistral", "mistral-small-latest", "gif"),
+        ("dashscope", "qwen3-vl-flash", "gif"),
+        ("openrouter", "qwen/qwen3.5-35b-a3b", "gif"),
+        ("cerebras", "gemma-4-31b", "png"),
+    ],
+)
+def test_a_picture_that_the_server_takes_stays_a_picture(
+    provider: str, model: str, kind: str
+) -> None:
+    """MIS-14, QWN-03, CER-03: 36 requests were recorded."""
+    png = "data:image/png;base64," + b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+    picture = {"type": "image_url", "image_url": {"url": GIF if kind == "gif" else png}}
+    question = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
+    assert _round_trip([question], provider, "openai-chat", model) == ([question], ())
+
+
+def test_a_model_of_text_on_cerebras_gets_words_for_a_picture() -> None:
+    """CER-03: "Multimodal is not enabled for your organization and model"."""
+    picture = {"type": "image_url", "image_url": {"url": GIF}}
+    question = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
+    rendered = render(history_from([question], "openai_chat"), "cerebras", model="gpt-oss-120b")
+    assert rendered.body["messages"][0]["content"] == "What is it?\n\n[attachment: image/gif]"
+    assert [note.rule for note in rendered.notes] == ["OAI-11"]
+
+
+@pytest.mark.parametrize(
+    ("provider", "model", "identifier", "is_kept"),
+    [
+        ("huggingface", "moonshotai/Kimi-K2-Instruct-0905:groq", "functions.f:0", True),
+        ("openrouter", "moonshotai/kimi-k2.5", "functions.f:0", True),
+        ("openrouter", "anthropic/claude-haiku-4.5", "functions.f:0", False),
+        ("llamacpp", "openai/gpt-oss-20b", "mvVq65j66dyGRizURhbdNCEnSO56GhXx", True),
+        ("llamacpp", "default", "mvVq65j66dyGRizURhbdNCEnSO56GhXx", False),
+        ("vllm", "Qwen/Qwen3-8B", "chatcmpl-tool-1", True),
+        ("vllm", "mistralai/Mistral-Small-3.2", "chatcmpl-tool-1", False),
+        ("huggingface", "mistralai/Mistral-7B-Instruct-v0.3", "chatcmpl-tool-1", False),
+    ],
+)
+def test_an_id_that_the_server_made_goes_back_where_its_template_takes_any(
+    provider: str, model: str, identifier: str, is_kept: bool
+) -> None:
+    """KMI-04, LCP-06, VLL-07, ORT-02: only Mistral's templates want nine letters and digits."""
+    made = {"id": identifier, "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": identifier, "content": "ok"},
+    ]
+    history = history_from(messages, "openai_chat", provider=provider, model=model)
+    rendered = render(history, provider, model=model, tools=TOOLS)
+    sent = [call["id"] for each in rendered.body["messages"] for call in each.get("tool_calls", [])]
+    assert (sent == [identifier]) is is_kept
+    assert (rendered.notes == ()) is is_kept
+    assert validate(provider, rendered.body, model=model) == []
+
+
+def test_words_and_a_signed_call_in_two_contents_of_gemini_are_one_step() -> None:
+    """GEM-01: no user turn is put between them; recorded for gemini-pro-latest (mastra-ai/mastra)."""
+    question = {"role": "user", "parts": [{"text": "hi"}]}
+    words = {"role": "model", "parts": [{"text": "I will search."}]}
+    contents = [question, words, call("f"), {"role": "user", "parts": [response("f")]}]
+    model = "gemini-pro-latest"
+    history = history_from(contents, "gemini", provider="gemini", model=model)
+    rendered = render(history, "gemini", model=model, tools=TOOLS)
+    step = {"role": "model", "parts": [*words["parts"], *call("f")["parts"]]}
+    assert rendered.body["contents"] == [question, step, contents[-1]]
+    assert rendered.notes == ()
+
+
+@pytest.mark.parametrize(("model", "is_sent"), [("gemini-flash-latest", True), ("gemini-2.0-flash", False)])  # fmt: skip
+def test_gemini_takes_a_gif_from_generation_three_on(model: str, is_sent: bool) -> None:
+    """GEM-29: 12 requests were recorded; generation 2 refuses it (discuss.ai.google.dev/t/71468)."""
+    data = GIF.partition(",")[2]
+    shown = {"role": "user", "parts": [{"inlineData": {"mimeType": "image/gif", "data": data}}]}
+    history = history_from([shown], "gemini", provider="gemini", model=model)
+    rendered = render(history, "gemini", model=model)
+    assert (rendered.body["contents"] == [shown]) is is_sent
+    assert (rendered.notes == ()) is is_sent
+
+
+def test_gemini_reads_text_files_of_any_type() -> None:
+    """GEM-29: text/csv was recorded (posit-dev/chatlas)."""
+    table = {"mimeType": "text/csv", "data": b64encode(b"a,b\n1,2\n").decode()}
+    shown = {"role": "user", "parts": [{"inlineData": table}]}
+    history = history_from([shown], "gemini", provider="gemini", model="gemini-3.5-flash")
+    assert render(history, "gemini", model="gemini-3.5-flash").body["contents"] == [shown]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "provider", "key"),
+    [("openai_chat", "openai-chat", "messages"), ("openai_responses", "openai", "input")],
+)
+def test_openai_takes_a_blank_message(dialect: str, provider: str, key: str) -> None:
+    """OAI-10, RSP-11: a blank question is sent as it is; recorded for gpt-4o and gpt-5-mini (Mirascope)."""
+    messages = [{"role": "user", "content": ""}]
+    rendered = render(history_from(messages, dialect), provider)
+    assert [each["content"] for each in rendered.body[key]] in ([""], [[{"type": "input_text", "text": ""}]])  # fmt: skip
+    assert rendered.notes == ()
+
+
+def test_openai_takes_a_blank_result() -> None:
+    """OAI-09: recorded for gpt-4o (OlympiaAI/raix)."""
+    made = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    messages: list[dict[str, Any]] = [
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "tool_calls": [made]},
+        {"role": "tool", "tool_call_id": "call_1", "content": ""},
+    ]
+    assert _round_trip(messages, "openai-chat", "openai-chat", "gpt-4o") == (messages, ())

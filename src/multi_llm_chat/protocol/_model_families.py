@@ -19,6 +19,7 @@ from multi_llm_chat.protocol.providers import ProviderRow
 Thinks: TypeAlias = bool
 
 _NINE = re.compile(r"[A-Za-z0-9]{9}")
+_PRINTABLE = re.compile(r"[!-~]{1,64}")
 
 _MISTRAL = re.compile(
     r"(?:mi[sx]tral|magistral|ministral|codestral|devstral|pixtral)", re.IGNORECASE
@@ -28,7 +29,7 @@ _EARLY_MISTRAL = re.compile(
 )
 _VOXTRAL = re.compile(r"voxtral", re.IGNORECASE)
 _VISION = re.compile(
-    r"llava|vision|[-_.]vl\b|\bvl[-_]|\dvl|gemma-?3(?!n)|pixtral|minicpm-?[vo]|internvl|smolvlm|moondream|llama-?4",
+    r"llava|vision|[-_.]vl\b|\bvl[-_]|\dvl|gemma-?3(?!n)|gemma-?4|pixtral|minicpm-?[vo]|internvl|smolvlm|moondream|llama-?4",
     re.IGNORECASE,
 )
 _TEXT_ONLY = re.compile(
@@ -36,6 +37,35 @@ _TEXT_ONLY = re.compile(
 )
 _LLAMA = re.compile(r"llama[-_ ]?3[._p]?[12]\b", re.IGNORECASE)
 _LOCAL_SERVERS = frozenset({"vllm", "llamacpp", "lmstudio", "huggingface"})
+#: Families whose templates take any id; a name that says nothing of the family, such as ``default``, may hide a Mistral.
+_ANY_ID = re.compile(
+    r"kimi|qwen|qwq|gpt-oss|llama[-_ ]?[234]|gemma|deepseek|glm|minimax|granite|phi-?[34]|olmo|smollm",
+    re.IGNORECASE,
+)
+
+
+def _any_id(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Ids that the model or its server made go back as they came: only Mistral's templates read them (LCP-06, VLL-07).
+
+    Recorded: charmbracelet/fantasy TestOpenAICompatibleCommon, huggingface-kimi-k2 and llama-cpp-gpt-oss.
+    """
+    if row.name not in _LOCAL_SERVERS:
+        return row
+    return msgspec.structs.replace(row, id_pattern=_PRINTABLE)
+
+
+def _nameless_results(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Templates that find the tool of a result in the call before it; Kimi's and Gemma's read its name (LCP-06)."""
+    if row.name != "llamacpp":
+        return row
+    return msgspec.structs.replace(
+        row, chat=msgspec.structs.replace(row.chat, result_names="stated")
+    )
+
+
+def _kimi_ids(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
+    """Kimi's template reads the tool's name from its own ids, ``functions.add:0``, on every host (KMI-04)."""
+    return msgspec.structs.replace(row, id_pattern=_PRINTABLE)
 
 
 def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
@@ -78,8 +108,14 @@ def _vibe(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """A vision model on llama.cpp's server takes pictures as data (LCP-08)."""
-    return _with_media(row, "image") if row.name == "llamacpp" else row
+    """A vision model takes pictures as data on llama.cpp's server (LCP-08) and on Cerebras (CER-03).
+
+    Recorded: maruel/genai providers/cerebras, gemma-4-31b.
+    """
+    if row.name == "cerebras":
+        chat = msgspec.structs.replace(row.chat, content="media")
+        row = msgspec.structs.replace(row, chat=chat)
+    return _with_media(row, "image") if row.name in {"llamacpp", "cerebras"} else row
 
 
 def _text_only(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
@@ -180,6 +216,9 @@ def _glm_on_cerebras(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 _FAMILIES: tuple[tuple[re.Pattern[str], Callable[[ProviderRow, Thinks], ProviderRow]], ...] = (
+    (_ANY_ID, _any_id),
+    (re.compile(r"gpt-oss|qwen|qwq|llama[-_ ]?3", re.IGNORECASE), _nameless_results),
+    (re.compile(r"kimi-k|moonshotai/", re.IGNORECASE), _kimi_ids),
     (_MISTRAL, _mistral),
     (_EARLY_MISTRAL, _early_mistral),
     (_LLAMA, _llama),

@@ -155,6 +155,7 @@ def _compatible(
     opens: Opens = "user",
     ends: Ends = "user",
     media: MediaLimits | None = None,
+    blank_texts: bool = False,
 ) -> ProviderRow:
     """A server that speaks Chat Completions; where it alternates, system text comes first.
 
@@ -178,6 +179,7 @@ def _compatible(
         most_calls=128,  # OAI-13
         opens=opens,
         ends=ends,
+        blank_texts=blank_texts,
         media=media,
         chat=chat,
     )
@@ -208,6 +210,7 @@ _ROWS = (
         model_variable="CHATGPT_MODEL",
         aliases=frozenset({"openai", "gpt"}),
         id_pattern=re.compile(r"[!-~]{1,64}"),  # RSP-07
+        blank_texts=True,  # recorded: Mirascope, test_call_with_empty_string
         media=MediaLimits(images=1500, image_patches=30_000),  # OAI-27
     ),
     _compatible(
@@ -220,6 +223,7 @@ _ROWS = (
         model_variable="CHATGPT_MODEL",
         opens="any",
         ends="any",  # recorded for gpt-4o and gpt-5 (RULES section 9)
+        blank_texts=True,  # recorded for user, assistant and tool: Mirascope, OlympiaAI/raix
     ),
     ProviderRow(
         name="anthropic",
@@ -317,7 +321,7 @@ _ROWS = (
         ChatQuirks(
             alternates=True,  # MIS-05
             other_keys={"seed": "random_seed", "service_tier": ""},
-            media=frozenset({"image", "image_url", "document_url"}),  # MIS-14
+            media=_PICTURES | {"document_url"},  # MIS-14; 18 requests with a GIF recorded
             thinking_field="content",  # MIS-16
             message_keys=("prefix",),  # MIS-11 forbids names
             chunks=True,
@@ -368,7 +372,7 @@ _ROWS = (
         "DASHSCOPE_API_KEY",
         ChatQuirks(
             alternates=True,
-            media=frozenset({"image", "image_url"}),  # QWN-03: no files
+            media=_PICTURES,  # QWN-03: no files; 8 requests with a GIF recorded
             thinking_field="reasoning_content",
             effort="family",  # QWN-02
             forced_thinking=False,  # QWN-01
@@ -413,7 +417,7 @@ _ROWS = (
         "OPENROUTER_API_KEY",
         ChatQuirks(
             alternates=True,
-            media=frozenset({"image", "image_url", "pdf_url"}),  # ORT-05
+            media=_PICTURES | {"pdf_url"},  # ORT-05; 6 requests with a GIF recorded
             thinking_details=True,  # ORT-03, ORT-09
             message_keys=("name", "role", "annotations", "cache_control"),  # ORT-05, ORT-07
             cache_mark="cache_control",  # ORT-07

@@ -506,6 +506,7 @@ def target_of(
         pauses=row.pauses,
         keeps_blanks=row.dialect == "anthropic",
         blank_texts=row.blank_texts and endpoint == endpoint_of(row.base_url),
+        signs_parts=row.dialect == "gemini",
     )
 
 

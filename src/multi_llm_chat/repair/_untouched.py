@@ -2,7 +2,8 @@
 
 Rules:
 1. What is accepted is what the steps of the repair would pass on with no change but that of the speaker's name;
-   whatever is doubtful is left to them. Ids and names of calls are judged afterwards, in either case.
+   whatever is doubtful is left to them. Ids and names of calls are judged afterwards, in either case. Where the target
+   takes blank texts, they stay too.
 2. Results stand behind their calls, in the order of the calls, with nothing between.
 3. Strings are looked at together: one look at a long text costs less than thousands at short ones.
 """
@@ -171,7 +172,7 @@ class _Look:
                     self.is_plain = False
                 if CLEANERS[ToolResult](part, "tool", 0, []) is not part:
                     return False
-            elif not content or content.isspace():
+            elif (not content or content.isspace()) and not self._target.blank_texts:
                 return False
             else:
                 self._strings.append(content)

@@ -7,7 +7,7 @@ Rules:
    turn is added only where the target refuses the request without it.
 3. Nothing is put behind a turn that the provider paused, nor behind one that asks to be continued.
 4. Where the target alternates, a model's turn that opens with its own thinking is not glued
-   behind another turn of the model: a user turn stands between.
+   behind another turn of the model: a user turn stands between. Gemini's may be glued: it signs single parts.
 5. Where the target wants an answer after tool results, a word of the model stands between
    results and the user.
 """
@@ -111,6 +111,7 @@ def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> lis
             bridged.append((None, _says(target.speaker, ACKNOWLEDGED)))
         if (
             target.alternates
+            and not target.signs_parts
             and before == role == target.speaker
             and isinstance(turn.parts[0], Thinking)
             and not _is_unfinished(bridged[-1][1], target)

@@ -265,8 +265,8 @@ class _ContentWriter:
         media = settle_media(part)
         if media is not None and media.data is not None:
             # A text file of another origin is written out with its name, which has no place in the data.
-            named_text = media.mime == "text/plain" and part.name and not fields
-            if media.mime not in _INLINE or named_text:
+            named_text = media.mime.startswith("text/") and part.name and not fields
+            if not self._is_inline(media.mime) or named_text:
                 return {"text": media_label(part)}
             # Google's own words for some sounds are not the registered ones.
             mime = part.mime if is_spelling(part.mime, media.mime) else media.mime
@@ -282,6 +282,15 @@ class _ContentWriter:
             return {"text": media_label(part)}
         typed = {} if mime in _UNTYPED else {"mimeType": mime}
         return with_extras({"fileData": typed | {"fileUri": address}}, fields)
+
+    def _is_inline(self, mime: str) -> bool:
+        """Whether data of this type can be sent; a GIF, which no guide names, from generation 3 on (GEM-29, recorded).
+
+        Text is read as text, whichever type it has (ai.google.dev/gemini-api/docs/document-processing).
+        """
+        if mime == "image/gif":
+            return self._inline
+        return mime in _INLINE or mime.startswith("text/")
 
     def _response(self, part: Part) -> JsonObject:
         assert isinstance(part, ToolResult)

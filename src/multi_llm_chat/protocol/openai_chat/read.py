@@ -63,7 +63,7 @@ def _read_message(message: JsonObject, index: int, origin: Origin) -> Turn:
     role = ROLE_ALIASES.get(stated, stated)
     content = message.get("content")
     if type(content) is str and len(message) == 2 and stated == role != "tool":
-        return Turn(role, (Text(content),) if content else ())
+        return Turn(role, (Text(content),) if content or role == "user" else ())
     reading = _Reader(origin)
     parts = [reading.part(part) for part in content_parts(content, index)]
     if role == "tool":

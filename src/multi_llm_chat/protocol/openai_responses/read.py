@@ -120,7 +120,8 @@ class _Reading:
             self._join(MODEL, parts)
             return
         self._close()
-        self._turns.append(Turn(role, tuple(parts)))
+        is_blank = role == "user" and item.get("content") == ""
+        self._turns.append(Turn(role, (Text(""),) if is_blank else tuple(parts)))
 
     def _add_native(self, kind: str, item: JsonObject) -> None:
         native, picture = native_item(item, self._origin)
