@@ -175,9 +175,8 @@ def _check_response(path: str, value: dict[str, Any]) -> Iterator[Violation]:
     fields = read(value)
     yield from _check_name(path, fields)
     yield from _check_identifier(path, fields)
-    if "response" not in fields:
-        yield say.RESPONSE_MISSING.fill(path=path)
-    elif as_object(fields["response"]) is None:
+    # A response may be absent (recorded for gemini-3.5-flash: google/adk-go, testdata/TestDelegation_09).
+    if "response" in fields and as_object(fields["response"]) is None:
         yield say.STRUCT.fill(path=f"{path}.response", value=say.shown(fields["response"]))
     for index, part in enumerate(as_array(fields.get("parts")) or []):
         blob = as_object(read(part).get("inlineData"))

@@ -76,9 +76,6 @@ STRUCT = Wording(
     "GEM-18",
     "Invalid value at '{path}' (type.googleapis.com/google.protobuf.Struct), {value}",
 )
-RESPONSE_MISSING = Wording(
-    "GEM-18", "* GenerateContentRequest.{path}: function_response.response must be set"
-)
 CONFIG_WITHOUT_TOOLS = Wording(
     "GEM-19", "Function calling config is set without function_declarations."
 )
