@@ -1,11 +1,17 @@
-"""Calls that a server refused and showed in its error (GRQ-04)."""
+"""Calls that a server refused and showed in its error (GRQ-04), and fields that only one server has."""
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from multi_llm_chat import render
+from multi_llm_chat.history.citations import citations_of
+from multi_llm_chat.history.values import Media, Native, Part, Text, Thinking, Turn
+from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.openai_chat.chunks import Delta
 from multi_llm_chat.protocol.openai_chat.decode import RefusedCall, read_refused_calls
 
 ROME = RefusedCall("get_weather", '{"city":"Rome"}')
@@ -65,3 +71,130 @@ def test_grq_04_a_written_call_is_read_back(name: str, arguments: dict[str, int]
     text = json.dumps(arguments)
     call = read_refused_calls(json.dumps({"name": name, "arguments": text}))
     assert call == [RefusedCall(name, text)]
+
+
+# Fields of a server's own.
+
+
+def read(
+    *chunks: dict[str, Any], provider: str = "openai-chat", model: str = "m"
+) -> tuple[Part, ...]:
+    """The parts of a reply: one whole reply, or the chunks of a stream."""
+    is_stream = "delta" in chunks[0]["choices"][0]
+    exchange = Exchange([], provider, model=model, stream=is_stream)
+    if is_stream:
+        exchange.begin(200, {"content-type": "text/event-stream"})
+        for chunk in chunks:
+            exchange.receive(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+        exchange.receive(b"data: [DONE]\n\n")
+    else:
+        exchange.begin(200, {"content-type": "application/json"})
+        exchange.receive(json.dumps(chunks[0]).encode())
+    exchange.end()
+    return exchange.turn.parts
+
+
+def chunk(**delta: Any) -> dict[str, Any]:
+    return {"choices": [{"index": 0, "delta": delta}]}
+
+
+def reply(**message: Any) -> dict[str, Any]:
+    said = {"role": "assistant"} | message
+    return {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}
+
+
+def fields_of(parts: tuple[Part, ...]) -> dict[str, Any]:
+    (text,) = [part for part in parts if isinstance(part, Text)]
+    return {} if text.extras is None else text.extras.fields
+
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(
+    lambda name: name not in Delta.__struct_fields__
+)
+VALUES = st.recursive(
+    st.integers(1, 9) | st.text(min_size=1), lambda inner: st.lists(inner, min_size=1)
+)
+
+
+@given(st.dictionaries(NAMES, VALUES, min_size=1))
+def test_a_field_that_is_not_known_is_kept(own: dict[str, Any]) -> None:
+    for parts in (read(reply(content="hi", **own)), read(chunk(content="hi", **own))):
+        assert fields_of(parts)["message"] == own
+
+
+def test_a_field_that_is_not_known_grows_in_a_stream() -> None:
+    parts = read(
+        chunk(content="a", sources=[1], name="mimo", thoughts="x", state={"n": 1}),
+        chunk(content="b", sources=[2], name="mimo", thoughts="y", state={"n": 2}),
+    )
+    own = {"sources": [1, 2], "name": "mimo", "thoughts": "xy", "state": {"n": 2}}
+    assert fields_of(parts)["message"] == own
+
+
+def test_labels_of_a_chunk_are_no_content() -> None:
+    """Recorded: Groq's ``channel``, Together's ``token_id``, how Vercel's gateway routed a request."""
+    parts = read(chunk(role="assistant", channel="final", token_id=7, provider_metadata={"a": 1}, content="a"))  # fmt: skip
+    assert parts == (Text("a"),)
+
+
+def test_an_answer_that_is_an_object_is_its_text() -> None:
+    """Recorded: Cloudflare's Workers AI, for a schema (posit-dev/chatlas)."""
+    assert read(reply(content={"title": "Apples", "n": 1})) == (Text('{"title":"Apples","n":1}'),)
+
+
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_what_perplexity_found_is_cited(is_stream: bool) -> None:
+    found = {
+        "citations": ["https://a.example/", "https://b.example/"],
+        "search_results": [{"title": "A", "url": "https://a.example/", "snippet": "word"}],
+        "related_questions": ["Why?"],
+    }
+    said = [chunk(content="Par") | found, chunk(content="is") | found] if is_stream else [reply(content="Paris") | found]  # fmt: skip
+    (text,) = read(*said)
+    assert isinstance(text, Text)
+    assert text.content == "Paris"
+    assert text.extras is not None
+    assert text.extras.fields == found
+    cited = [(each.title, each.url) for each in citations_of(text)]
+    assert cited == [("A", "https://a.example/"), ("https://b.example/", "https://b.example/")]
+
+
+def test_fields_of_an_answer_without_words_stay_with_its_sound() -> None:
+    """Recorded: Xiaomi's speech (maruel/genai)."""
+    (sound,) = read(reply(content="", audio={"id": "x", "data": "AAAA"}, final_text_preview="hi"))
+    assert isinstance(sound, Media)
+    assert sound.extras is not None
+    assert sound.extras.fields["message"] == {"final_text_preview": "hi"}
+
+
+def test_steps_that_groq_tries_again_are_all_kept() -> None:
+    """Recorded: groq/compound gives them one index (maruel/genai)."""
+    first = {"index": 0, "type": "python", "arguments": "print(1"}
+    second = {"index": 0, "type": "python", "arguments": "print(1)"}
+    (native,) = read(
+        chunk(executed_tools=[{"index": 0, "type": "python"}]),
+        chunk(executed_tools=[first]),
+        chunk(executed_tools=[second]),
+        chunk(executed_tools=[second | {"output": "1"}]),
+        provider="groq",
+    )
+    assert isinstance(native, Native)
+    assert native.raw == {"executed_tools": [first, second | {"output": "1"}]}
+
+
+def test_what_groq_searched_is_described_with_titles_and_addresses() -> None:
+    results = {"results": [{"title": "A | B", "url": "https://a.example/", "content": "words"}]}
+    step = {"index": 0, "name": "browser.search", "arguments": "{}", "output": "1 result", "search_results": results}  # fmt: skip
+    (native, _) = read(reply(content="ok", executed_tools=[step]), provider="groq")[::-1]
+    assert isinstance(native, Native)
+    for word in ("browser.search", "1 result", "A | B", "https://a.example/", "words"):
+        assert word in native.text
+
+
+@pytest.mark.parametrize("field", ["reasoning", "reasoning_content"])
+def test_reasoning_goes_back_to_hugging_face_in_the_field_it_came_in(field: str) -> None:
+    parts = read(reply(content="ok", **{field: "hm"}), provider="huggingface", model="x")
+    assert isinstance(parts[0], Thinking)
+    history = [Turn("user", (Text("hi"),)), Turn("huggingface", parts), Turn("user", (Text("go"),))]
+    answer = render(history, "huggingface", model="x").body["messages"][1]
+    assert answer == {"role": "assistant", "content": "ok", field: "hm"}

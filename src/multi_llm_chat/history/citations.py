@@ -2,7 +2,7 @@
 
 Rules:
 1. A citation is an object in the extras with an address, or with a document's title or file name.
-2. Each source counts once, in the order in which the text cites it.
+2. Each source counts once, in the order in which the text cites it; an address alone, only where no source has it.
 3. Other providers, terminals and exports get the sources as words behind the text: title and address.
 """
 
@@ -14,8 +14,8 @@ from msgspec import Struct
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject, Text
 
-#: The fields of text parts in which providers put citations: Anthropic; OpenAI, OpenRouter, Mistral; Gemini.
-_FIELDS = ("citations", "annotations", "references", "groundingChunks")
+#: The fields of text parts in which providers put citations: Perplexity; Anthropic; OpenAI, OpenRouter, Mistral; Gemini.
+_FIELDS = ("search_results", "citations", "annotations", "references", "groundingChunks")
 
 #: How deep citations are nested: OpenAI Chat has ``{"type": "url_citation", "url_citation": {…}}``.
 _DEPTH = 3
@@ -36,7 +36,10 @@ def citations_of(part: Text) -> tuple[Citation, ...]:
     fields = part.extras.fields
     found = (each for name in _FIELDS for each in _read(fields.get(name), 0))
     distinct = {(each.title, each.url): each for each in found}
-    return tuple(distinct.values())
+    titled = {each.url for each in distinct.values() if each.title != each.url}
+    return tuple(
+        each for each in distinct.values() if each.title != each.url or each.url not in titled
+    )
 
 
 def cited_text(part: Text) -> str:
@@ -52,6 +55,8 @@ def cited_text(part: Text) -> str:
 def _read(value: Any, depth: int) -> Iterator[Citation]:
     if depth > _DEPTH:
         return
+    if isinstance(value, str) and value.startswith(("http://", "https://")) and depth == 1:
+        yield Citation(value, value)
     for item in as_list(value) or []:
         yield from _read(item, depth + 1)
     entry = as_object(value)

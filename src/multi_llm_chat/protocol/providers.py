@@ -35,7 +35,7 @@ class ChatQuirks(Struct, frozen=True):
     the kinds it may hold.
     ``bare_calls``: what a call turn without words has for content.
     ``words_beside_calls``: one message may hold words and calls.
-    ``thinking_field``: the key under which the server wants its own reasoning back, or ``tags`` for think tags in the content;
+    ``thinking_field``: the key under which the server wants its own reasoning back, ``tags`` for think tags in the content, ``own`` for the key it came in;
     ``thinking_always``: it wants the key in every assistant turn, empty if need be.
     ``thinking_details``: it takes its own reasoning blocks back verbatim.
     ``message_keys``: what messages may say about themselves; ``cache_mark``: the key under which content parts bear marks for the cache, if any;
@@ -54,7 +54,9 @@ class ChatQuirks(Struct, frozen=True):
     media: frozenset[str] = frozenset()
     bare_calls: Literal["omit", "empty"] = "omit"
     words_beside_calls: bool = True
-    thinking_field: Literal["reasoning_content", "reasoning", "content", "tags"] | None = None
+    thinking_field: Literal["reasoning_content", "reasoning", "content", "tags", "own"] | None = (
+        None
+    )
     thinking_always: bool = False
     thinking_details: bool = False
     message_keys: tuple[str, ...] = ()
@@ -503,7 +505,8 @@ _ROWS = (
         "https://router.huggingface.co/v1",
         "openai/gpt-oss-120b",
         "HF_TOKEN",
-        ChatQuirks(alternates=True, media=frozenset({"image", "image_url"})),
+        # The servers behind the router differ in the key of their reasoning (recorded: maruel/genai providers/huggingface).
+        ChatQuirks(alternates=True, media=frozenset({"image", "image_url"}), thinking_field="own"),
         id_pattern=_NINE,
         name_pattern=_STRICT_NAMES,
     ),

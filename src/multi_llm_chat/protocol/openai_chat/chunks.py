@@ -2,8 +2,9 @@
 
 Rules:
 1. Everything is optional: compatible servers leave out, send ``null``, or send something else.
-2. A field is as wide as the quirks that are known of it: content may be a list (Mistral),
-   arguments may be an object (Ollama).
+2. A field is as wide as the quirks that are known of it: content may be a list (Mistral) or the object that was asked for
+   (Cloudflare's Workers AI), arguments may be an object (Ollama). A field of the message that is not known is refused by
+   the fast decoder, so that it is read again and kept.
 3. A non-streamed reply is a chunk whose delta is called ``message``.
 
 OpenRouter's ``reasoning_details`` are blocks that arrive in pieces and go back verbatim (ORT-03):
@@ -54,10 +55,10 @@ class AudioDelta(Struct, gc=False):
     expires_at: int | None = None
 
 
-class Delta(Struct, gc=False):
-    """What a chunk adds to the message."""
+class Delta(Struct, gc=False, forbid_unknown_fields=True):
+    """What a chunk adds to the message; the last four fields are known and say nothing of its content."""
 
-    content: str | list[Any] | None = None
+    content: str | list[Any] | dict[str, Any] | None = None
     tool_calls: list[CallDelta] | None = None
     reasoning_content: str | None = None
     reasoning: str | None = None
@@ -69,6 +70,10 @@ class Delta(Struct, gc=False):
     audio: AudioDelta | None = None
     executed_tools: list[Any] | None = None
     extra_content: Any = None
+    role: Any = None
+    channel: Any = None
+    token_id: Any = None
+    provider_metadata: Any = None
 
 
 class ChunkChoice(Struct, gc=False):
@@ -134,7 +139,18 @@ class Chunk(Struct, gc=False):
     usage: ChatUsage | None = None
     error: Any = None
     x_groq: GroqExtra | None = None
+    citations: Any = None
+    search_results: Any = None
+    images: Any = None
+    related_questions: Any = None
 
+    def sources(self) -> dict[str, Any]:
+        """What a search of the server found; Perplexity says it next to the message, whole in every chunk."""
+        found = {name: getattr(self, name) for name in _SOURCES}
+        return {name: value for name, value in found.items() if value}
+
+
+_SOURCES: Final = ("citations", "search_results", "images", "related_questions")
 
 CHUNKS = LenientDecoder(Chunk)
 CALLS = LenientDecoder(CallDelta)

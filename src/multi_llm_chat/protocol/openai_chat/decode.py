@@ -5,7 +5,8 @@ Rules:
    whatever the order in which the pieces came: so it is replayed, and so a whole reply has it.
 2. ``[DONE]`` or a finish reason completes a reply (STR-17); an empty finish reason is none.
 3. A chunk without choices is usage, a content filter's report (STR-07), or an error (STR-09).
-4. The first choice is the answer; each further one is a native part behind it.
+4. The first choice is the answer; each further one is a native part behind it. A field of the message that is not known
+   is an extra of the answer: lists grow, text grows unless it is repeated, everything else is replaced.
 5. Thinking remembers in ``opaque["field"]`` where it stood: ``reasoning_content``, ``reasoning``,
    or ``content`` (Mistral's thinking chunks); OpenRouter's ``reasoning_details`` are kept whole.
 6. A refusal is text with a mark, and the reason is ``refusal``. A spoken answer is its transcript, with the id under
@@ -44,6 +45,8 @@ from multi_llm_chat.protocol.openai_chat.extra_content import (
     OtherChoice,
     executed_text,
     join_base64,
+    joined_field,
+    unknown_fields,
 )
 from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft
 
@@ -102,7 +105,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         delta = choice.delta
         if delta is None or choice.index or len(chunk.choices) > 1 or self.is_whole:
             return self._read_choices(chunk)
-        if chunk.usage is not None or chunk.x_groq is not None:
+        if chunk.usage is not None or chunk.x_groq is not None or chunk.citations is not None:
             counted = self._count(chunk)
             if self.done:
                 return counted
@@ -122,6 +125,9 @@ class OpenAIChatDecoder(ReplyDecoder):
             return self._unreadable()
         if not chunk.choices or chunk.error is not None:
             return self._read_aside(chunk, event, data)
+        for name, value in unknown_fields(read_json(data)).items():
+            fields: JsonObject = self._text.extras.setdefault("message", {})
+            fields[name] = joined_field(fields.get(name), value)
         return self._read_choices(chunk)
 
     def _read_choices(self, chunk: Chunk) -> list[Event]:
@@ -174,6 +180,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         usage = chunk.usage or (groq.usage if groq is not None else None)
         if usage is not None:
             self._usage = usage.as_usage()
+        self._text.extras.update(chunk.sources())
         if groq is not None and groq.error is not None:
             return self._fail(read_error_details({"error": groq.error}))
         return []
@@ -201,7 +208,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         if delta.images or delta.annotations or delta.audio or delta.executed_tools:
             events += self._read_extras(delta)
         if delta.extra_content is not None:
-            self._text.extras["message"] = {"extra_content": delta.extra_content}
+            self._text.extras.setdefault("message", {})["extra_content"] = delta.extra_content
         return events
 
     def _read_words(self, delta: Delta) -> list[Event]:
@@ -244,12 +251,16 @@ class OpenAIChatDecoder(ReplyDecoder):
         return self._text.add(audio.transcript or "")
 
     def _read_executed(self, steps: list[Any]) -> None:
-        """Collect the steps of the server's own tools; a later piece of a step completes an earlier one (Groq)."""
+        """Collect the steps of the server's own tools; a later piece of a step completes an earlier one (Groq).
+
+        A step that the server tries again with other arguments keeps its index (recorded for groq/compound).
+        """
         for place, value in enumerate(steps):
             step = as_object(value)
             if step is not None:
-                key = str(step.get("index", place))
-                known = self._executed.get(key, {})
+                key = f"{step.get('index', place)} {step.get('arguments') or ''}"
+                begun = self._executed.pop(f"{step.get('index', place)} ", {})
+                known = begun | self._executed.get(key, {})
                 self._executed[key] = known | {k: v for k, v in step.items() if v is not None}
 
     def _think(self, delta: Delta) -> list[Event]:
@@ -261,7 +272,9 @@ class OpenAIChatDecoder(ReplyDecoder):
         self._thinking.opaque.setdefault("field", field)
         return self._thinking.add(text)
 
-    def _read_content(self, chunks: list[Any]) -> list[Event]:
+    def _read_content(self, chunks: list[Any] | JsonObject) -> list[Event]:
+        if isinstance(chunks, dict):  # the object that was asked for, not its text
+            return self._text.add(compact_json(chunks))
         events: list[Event] = []
         for chunk in chunks:
             entries = as_object(chunk)
@@ -348,7 +361,9 @@ class OpenAIChatDecoder(ReplyDecoder):
             self._drafts[index].value = {"input": "".join(pieces)}
         events: list[Event] = []
         if self._sounds:
-            fields = {"audio": self._text.extras.get("audio", {})}
+            fields: JsonObject = {"audio": self._text.extras.get("audio", {})}
+            if not self._text.fragments:
+                fields |= self._text.extras
             data = join_base64(self._sounds)
             mime = "audio/wav" if len(self._sounds) == 1 else "audio/pcm"  # streams have no header
             extras = Extras(self.context.origin, fields)

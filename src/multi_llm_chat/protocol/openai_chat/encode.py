@@ -332,8 +332,11 @@ def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
         said = [part for part in thoughts if part.content]
         return {"content": [_thinking_chunk(part) for part in said]} if said else written
     words = "".join(part.content for part in thoughts)
-    if quirks.thinking_field and (words or quirks.thinking_always):
-        written[quirks.thinking_field] = words
+    field = quirks.thinking_field
+    if field == "own":
+        field = thoughts[0].opaque.get("field", "")
+    if field and (words or quirks.thinking_always):
+        written[field] = words
     return written
 
 

@@ -1,10 +1,12 @@
-"""What a Chat Completions message holds besides words and function calls: sound, steps of the server, further choices."""
+"""What a Chat message holds besides words and function calls: sound, steps of the server, further choices, own fields."""
 
 import base64
 import binascii
-from typing import Any
+from typing import Any, Final, cast
 
-from multi_llm_chat.history.json_values import as_object, as_text, compact_json
+from msgspec.structs import fields
+
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.protocol.openai_chat.chunks import ChunkChoice, Delta
 
@@ -58,10 +60,47 @@ def executed_text(steps: list[JsonObject]) -> str:
     for step in steps:
         name = as_text(step.get("name")) or as_text(step.get("type")) or "a tool"
         lines.append(f"ran {name}: {as_text(step.get('arguments'))}".rstrip())
-        output: Any = step.get("output") or step.get("search_results") or step.get("code_results")
-        if output:
-            lines.append(output if isinstance(output, str) else compact_json(output))
+        output: Any = step.get("output") or step.get("code_results") or ""
+        said = output if isinstance(output, str) else compact_json(output)
+        lines += [said] if said else []
+        lines += _results_text(step.get("search_results"), said)
     return "\n".join(lines)
+
+
+def _results_text(results: object, said: str) -> list[str]:
+    """Title and address of what a search found, and its text where the output does not say it."""
+    listed = as_list((as_object(results) or {}).get("results")) or as_list(results)
+    if listed is None:
+        return [compact_json(results)] if results else []
+    lines: list[str] = []
+    for each in listed:
+        found = as_object(each) or {}
+        title, url, content = (as_text(found.get(name)) for name in ("title", "url", "content"))
+        lines.append(f"{title} ({url})" if title and url else title or url)
+        lines += [content] if content.strip() and content not in said else []
+    return [line for line in lines if line]
+
+
+_KNOWN: Final = frozenset(field.encode_name for field in fields(Delta))
+
+
+def unknown_fields(body: object) -> JsonObject:
+    """The fields of the first choice's message that have no place in ``Delta``."""
+    for value in as_list((as_object(body) or {}).get("choices")) or ():
+        choice = as_object(value) or {}
+        if not choice.get("index"):
+            message = as_object(choice.get("delta")) or as_object(choice.get("message")) or {}
+            return {name: each for name, each in message.items() if name not in _KNOWN and each}
+    return {}
+
+
+def joined_field(before: Any, value: Any) -> Any:
+    """The value of a field that a stream says in pieces: lists grow, text grows unless it is said again."""
+    if isinstance(before, list) and isinstance(value, list):
+        return [*cast("list[Any]", before), *cast("list[Any]", value)]
+    if isinstance(before, str) and isinstance(value, str):
+        return before if before == value else before + value
+    return value
 
 
 def join_base64(pieces: list[str]) -> str:
