@@ -183,6 +183,8 @@ def _frames(recorded: Recorded) -> Iterator[Json]:
                 yield cast("Json", each)
 
 
+#: Lists of a delta that the next one does not continue.
+_LISTS = ("annotations", "executed_tools")
 #: Strings of a delta that are not continued by the next one.
 _WHOLE = ("id", "type", "name", "role", "format", "signature")
 
@@ -191,27 +193,38 @@ def _first_choice(frame: Json) -> list[Json]:
     return [choice for choice in frame.get("choices") or [] if not choice.get("index")][:1]
 
 
+#: What a search of the server found, next to the message (Perplexity).
+_FOUND = ("citations", "search_results", "related_questions")
+
+
+def _spoken(message: Json) -> Json:
+    """The message without its reasoning: that of an aborted reply is not kept (STR-16)."""
+    return {key: each for key, each in message.items() if not key.startswith("reasoning")}
+
+
 def _chat_items(frames: list[Json], streamed: bool) -> list[Any]:
     if not streamed:
         return [
-            choice["message"]
+            _spoken(choice["message"]) if choice.get("error") else choice["message"]
             for frame in frames
             for choice in _first_choice(frame)
             if "message" in choice
-        ]
+        ] + [{key: frame[key]} for frame in frames for key in _FOUND if frame.get(key)]
     joined: dict[tuple[Any, ...], str] = {}
+    lists: list[Json] = []
     is_cut = any("error" in frame for frame in frames)
+    lists += [{key: frame[key]} for frame in frames[-1:] for key in _FOUND if frame.get(key)]
     for frame in frames:
         for choice in _first_choice(frame):
             delta: Json = choice.get("delta") or {}
-            delta = {key: each for key, each in delta.items() if key not in _ABOUT}
+            lists += [{key: delta[key]} for key in _LISTS if delta.get(key)]
+            delta = {key: each for key, each in delta.items() if key not in {*_ABOUT, *_LISTS}}
             calls = {call.get("index", 0): call for call in delta.get("tool_calls") or []}
             for path, text in _leaves({**delta, "tool_calls": calls}):
                 if str(path[-1]).startswith("reasoning") and is_cut:
                     continue  # STR-16: thinking of an aborted stream is not kept
-                fixed = path[-1] in _WHOLE or path[0] == "executed_tools"
-                joined[path] = text if fixed else joined.get(path, "") + text
-    return [
+                joined[path] = text if path[-1] in _WHOLE else joined.get(path, "") + text
+    return lists + [
         {"audio": {str(path[-1]): text}} if path[0] == "audio" else {str(path[-1]): text}
         for path, text in joined.items()
     ]
@@ -280,8 +293,15 @@ def _is_same_value(text: str, values: set[str], whole: str) -> bool:
     try:
         value = json.loads(text)
     except ValueError:
-        return json.dumps(text, ensure_ascii=False)[1:-1].replace(" ", "") in whole.replace(" ", "")
+        plain = json.dumps(text, ensure_ascii=False)[1:-1].replace(" ", "")
+        spaceless = whole.replace(" ", "")
+        return plain in spaceless or _escaped_twice(text).replace(" ", "") in spaceless
     return value in (None, {}) or _canonical(value) in values
+
+
+def _escaped_twice(text: str) -> str:
+    """The text as it stands in JSON inside a string of JSON."""
+    return json.dumps(json.dumps(text, ensure_ascii=False)[1:-1], ensure_ascii=False)[1:-1]
 
 
 def _in_other_alphabet(text: str, whole: str) -> bool:

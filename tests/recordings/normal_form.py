@@ -3,7 +3,7 @@
 Null is absent; a text stands for a list of one text; neighbours of one role are one message; arguments
 are compared as values; texts next to each other are one, with a blank line between, in results a line break; base64 in either alphabet; empty ``annotations``, ``logprobs`` and ``citations``, ``is_error: false``,
 ``thought: false``, ``detail: auto``, the ``index`` of a call and reasoning that is said twice are absent; ``image_url`` is an
-object and ``input_audio`` a text, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
+object and ``input_audio`` a text, Gemini's empty text that bears a signature is absent, Ollama's ``images`` are pictures of the content; Gemini's names are in camel case and its call ids left out.
 """
 
 # Recorded JSON has any shape.
@@ -158,6 +158,8 @@ def _part_form(part: Any) -> Any:
     if isinstance(part, str):
         return {"text": part}
     form = dict(part)
+    if form.get("text") == "" and "thoughtSignature" in form:
+        del form["text"]
     if form.get("thought") is False:
         del form["thought"]
     for key in ("functionCall", "functionResponse"):
