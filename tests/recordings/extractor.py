@@ -4,10 +4,7 @@ The environment variable ``RECORDINGS`` names a folder of bare or ordinary repos
 were written: ``RECORDINGS=folder python -m tests.recordings.extractor FILE``. Nothing of them is committed.
 
 Rules:
-1. Read are: the cassettes of vcrpy (``interactions`` or ``requests``/``responses``), of Ruby VCR (``http_interactions``), of
-   go-vcr and of opencode's recorder (``interactions``), of Mastra's (``recordings``, a stream in ``chunks``), of Datadog's test
-   agent (one ``request`` and ``response``), of httpmock (``when``/``then``, several documents in a file; the folder names the
-   provider), traces of httprr and HAR files, also gzipped.
+1. ``recorders`` knows the forms of the files.
 2. An exchange counts when its request is JSON with a history that one of the four dialects takes, or its address is
    one of a provider's; everything else in a cassette is skipped.
 3. A file that cannot be read or parsed is skipped.
@@ -21,20 +18,18 @@ import subprocess
 import sys
 import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 from msgspec import Struct
 
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from tests.recordings.recorders import ENDINGS, PLACES, read_pairs
 
 VARIABLE = "RECORDINGS"
-
-_ENDINGS = (".yaml", ".yml", ".yaml.gz", ".yml.gz", ".har", ".json", ".httprr", ".httprr.gz")
-_PLACES = ("cassette", "vcr", "recording", ".har", "/e2e/", "testdata/")
 
 #: Providers by the host of the recorded address; the first that fits.
 _HOSTS = (
@@ -63,17 +58,6 @@ _HOSTS = (
     ("bedrock-mantle", "mantle"),
     ("bedrock-runtime", "bedrock"),
 )
-
-
-#: Where the requests of httpmock's cassettes went, by folder.
-_FOLDERS = {
-    "openai": "https://api.openai.com", "anthropic": "https://api.anthropic.com", "azure": "https://x.openai.azure.com",
-    "gemini": "https://generativelanguage.googleapis.com", "groq": "https://api.groq.com", "mistral": "https://api.mistral.ai",
-    "deepseek": "https://api.deepseek.com", "xai": "https://api.x.ai", "openrouter": "https://openrouter.ai",
-    "together": "https://api.together.xyz", "huggingface": "https://router.huggingface.co", "zai": "https://api.z.ai",
-    "moonshot": "https://api.moonshot.ai", "ollama": "http://localhost:11434", "llamacpp": "http://localhost:8080",
-    "vllm": "http://localhost:8000", "doubleword": "https://api.doubleword.ai",
-}  # fmt: skip
 
 
 class Recorded(Struct, frozen=True):
@@ -120,10 +104,20 @@ def exchanges(repository: Path) -> Iterator[Recorded]:
             continue  # a snapshot lists its largest files without holding them
         if path.endswith(".gz"):
             data = gzip.decompress(data)
-        for number, (request, response) in enumerate(_interactions(path, data)):
+        for number, (request, response) in enumerate(
+            read_pairs(path, data, partial(_side_file, repository))
+        ):
             recorded = _recorded(f"{repository.parent.name}:{path}#{number}", request, response)
             if recorded is not None:
                 yield recorded
+
+
+def _side_file(repository: Path, path: str) -> bytes:
+    """Another file of the repository; empty if there is none."""
+    try:
+        return _git(repository, "show", f"HEAD:{path}")
+    except subprocess.CalledProcessError:
+        return b""
 
 
 def _files(repository: Path) -> list[str]:
@@ -131,79 +125,13 @@ def _files(repository: Path) -> list[str]:
     return [
         name
         for name in names
-        if name.endswith(_ENDINGS) and any(place in name.lower() for place in _PLACES)
+        if name.endswith(ENDINGS) and any(place in name.lower() for place in PLACES)
     ]
 
 
 def _git(repository: Path, *words: str) -> bytes:
     command = ["git", "-C", str(repository), *words]
     return subprocess.run(command, check=True, capture_output=True).stdout
-
-
-def _interactions(path: str, data: bytes) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    try:
-        documents = list(_parse(path, data))
-    except (yaml.YAMLError, ValueError):
-        return
-    for document in documents:
-        yield from _pairs(path, as_object(document) or {})
-
-
-def _pairs(path: str, document: dict[str, Any]) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    when, then = as_object(document.get("when")), as_object(document.get("then"))
-    if when is not None and then is not None:
-        folder = path.partition("cassettes/")[2].split("/")
-        host = _FOLDERS.get(folder[1] if len(folder) > 2 and folder[1] in _FOLDERS else folder[0])
-        if host is not None:
-            yield when | {"uri": f"{host}{as_text(when.get('path'))}"}, then
-        return
-    log = as_object(document.get("log"))
-    if log is not None:
-        listed = [as_object(entry) or {} for entry in as_list(log.get("entries")) or []]
-    elif "requests" in document:
-        pairs = zip(
-            as_list(document["requests"]) or [],
-            as_list(document.get("responses")) or [],
-            strict=False,
-        )
-        listed = [{"request": request, "response": response} for request, response in pairs]
-    elif "request" in document:
-        listed = [document]
-    else:
-        names = ("interactions", "http_interactions", "recordings")
-        found = next((document[name] for name in names if document.get(name)), None)
-        listed = [as_object(entry) or {} for entry in as_list(found) or []]
-    for entry in listed:
-        request, response = as_object(entry.get("request")), as_object(entry.get("response"))
-        if request is not None and response is not None:
-            yield request, response
-
-
-def _parse(path: str, data: bytes) -> Iterator[object]:
-    if path.removesuffix(".gz").endswith(".httprr"):
-        return _traced(data)
-    if path.removesuffix(".gz").endswith((".har", ".json")):
-        return iter([json.loads(data)])
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    return yaml.load_all(data, Loader=loader)
-
-
-def _traced(data: bytes) -> Iterator[object]:
-    """The exchanges of a trace of Go's httprr: after its first line the sizes of a request and a response, then both."""
-    at = data.index(b"\n") + 1
-    while at < len(data):
-        end = data.index(b"\n", at)
-        sizes = [int(size) for size in data[at:end].split()]
-        at = end + 1
-        heads: list[list[bytes]] = []
-        for size in sizes:
-            heads.append(data[at : at + size].split(b"\r\n\r\n", 1))
-            at += size
-        (asked, body), (answered, reply) = heads
-        yield {
-            "request": {"url": asked.split()[1].decode(), "body": body},
-            "response": {"status": answered.split()[1].decode(), "body": reply},
-        }
 
 
 def _recorded(source: str, request: dict[str, Any], response: dict[str, Any]) -> Recorded | None:
