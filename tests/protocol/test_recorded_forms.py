@@ -11,6 +11,7 @@ from multi_llm_chat.errors import ProviderError
 from multi_llm_chat.events import Finish
 from multi_llm_chat.history.values import Text, ToolCall, Turn
 from multi_llm_chat.protocol.exchange import Exchange
+from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.testing.validators import validate
 
@@ -279,7 +280,10 @@ def test_a_picture_that_the_server_takes_stays_a_picture(
     png = "data:image/png;base64," + b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
     picture = {"type": "image_url", "image_url": {"url": GIF if kind == "gif" else png}}
     question = {"role": "user", "content": [{"type": "text", "text": "What is it?"}, picture]}
-    assert _round_trip([question], provider, "openai-chat", model) == ([question], ())
+    sent, notes = _round_trip([question], provider, "openai-chat", model)
+    assert (sent, notes) == ([question], ())
+    body = {"model": model, "messages": sent, "stream": True}
+    assert validate(provider, body, model=model) == []
 
 
 def test_a_model_of_text_on_cerebras_gets_words_for_a_picture() -> None:
@@ -375,3 +379,74 @@ def test_openai_takes_a_blank_result() -> None:
         {"role": "tool", "tool_call_id": "call_1", "content": ""},
     ]
     assert _round_trip(messages, "openai-chat", "openai-chat", "gpt-4o") == (messages, ())
+
+
+def test_results_of_one_turn_may_stand_in_any_order() -> None:
+    """OAI-03: recorded behind OpenRouter (braintrustdata/braintrust-sdk-javascript); Gemini wants the order of the calls."""
+    made = [{"id": name * 9, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "ab"]  # fmt: skip
+    results = [{"role": "tool", "tool_call_id": name * 9, "content": name} for name in "ba"]
+    messages: list[Any] = [_USER, {"role": "assistant", "tool_calls": made}, *results, _USER]
+    for provider in ("openai-chat", "openrouter", "mistral", "vllm"):
+        assert _round_trip(messages, provider, "openai-chat", "m") == (messages, ())
+    history = history_from(messages, "openai-chat")
+    for provider in ROWS:
+        rendered = render(history, provider, tools=TOOLS)
+        assert validate(provider, rendered.body, model=rendered.model) == []
+    (answers,) = [each for each in render(history, "gemini").body["contents"] if "functionResponse" in each["parts"][0]]  # fmt: skip
+    assert [part["functionResponse"]["name"] for part in answers["parts"][:2]] == ["a", "b"]
+
+
+def test_results_in_another_order_follow_their_calls_to_new_ids() -> None:
+    made = [{"id": f"call-{name}", "type": "function", "function": {"name": name, "arguments": "{}"}} for name in "ab"]  # fmt: skip
+    results = [{"role": "tool", "tool_call_id": f"call-{name}", "content": name} for name in "ba"]
+    messages: list[Any] = [_USER, {"role": "assistant", "tool_calls": made}, *results, _USER]
+    sent, _ = _round_trip(messages, "mistral", "openai-chat", "mistral-small-latest")
+    called = {call["id"]: call["function"]["name"] for call in sent[1]["tool_calls"]}
+    assert [(called[each["tool_call_id"]], each["content"]) for each in sent[2:4]] == [("b", "b"), ("a", "a")]  # fmt: skip
+
+
+def test_words_behind_a_call_are_put_before_it_for_claude() -> None:
+    """ANT-02: recorded for claude-haiku-4-5 (anomalyco/opencode, rejects-malformed-assistant-tool-order)."""
+    parts = (Text("First."), ToolCall("f", {}, "a"), Text("Then."), ToolCall("g", {}, "b"))
+    history = [Turn("user", (Text("hi"),)), Turn("claude", parts)]
+    rendered = render(history, "anthropic", model="claude-haiku-4-5", tools=TOOLS)
+    said = rendered.body["messages"][1]["content"]
+    assert [block.get("text") or block["name"] for block in said] == ["First.", "Then.", "f", "g"]
+    assert ("ANT-02", "put words before the calls of a turn") in {(note.rule, note.message) for note in rendered.notes}  # fmt: skip
+    assert validate("anthropic", rendered.body, model="claude-haiku-4-5") == []
+    said[1], said[2] = said[2], said[1]
+    (violation,) = validate("anthropic", rendered.body, model="claude-haiku-4-5")
+    assert (violation.rule, violation.status) == ("ANT-02", 400)
+
+
+def test_a_call_with_an_empty_text_of_its_own_stays_a_call() -> None:
+    """A proxy that writes every key of every block (coder/aibridge)."""
+    block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}, "text": ""}
+    messages: list[Any] = [_USER, {"role": "assistant", "content": [block]}]
+    history = history_from(messages, "anthropic", provider="anthropic", model="claude-haiku-4-5")
+    body = render(history, "anthropic", model="claude-haiku-4-5", tools=TOOLS).body
+    (called,) = body["messages"][1]["content"]
+    assert (called["type"], called["input"]) == ("tool_use", {"a": 1})
+
+
+def test_a_legacy_function_call_is_noted() -> None:
+    """OAI-DOC: recorded (openai/openai-dotnet, ChatToolTests/FunctionsWork)."""
+    messages: list[Any] = [
+        _USER,
+        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+        {"role": "function", "name": "f", "content": "ok"},
+    ]
+    sent, notes = _round_trip(messages, "openai-chat", "openai-chat", "gpt-4o-mini")
+    assert sent[1]["tool_calls"][0]["function"] == {"name": "f", "arguments": "{}"}
+    assert [note.rule for note in notes] == ["OAI-DOC"]
+
+
+def test_a_strict_tool_without_parameters_is_foreseen() -> None:
+    """OAI-22: recorded (openai/openai-dotnet); Responses closes an object itself (opentelemetry-js-contrib)."""
+    function: dict[str, Any] = {"name": "f", "strict": True}
+    body = {"model": "gpt-4o", "messages": [_USER], "tools": [{"type": "function", "function": function}]}  # fmt: skip
+    (violation,) = validate("openai-chat", body, model="gpt-4o")
+    assert violation.rule == "OAI-22"
+    schema = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    tool = {"type": "function", "parameters": schema} | function
+    assert validate("openai", {"model": "gpt-4o", "input": "hi", "tools": [tool]}) == []

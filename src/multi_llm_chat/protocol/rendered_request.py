@@ -506,6 +506,8 @@ def target_of(
         pauses=row.pauses,
         keeps_blanks=row.dialect == "anthropic",
         blank_texts=row.blank_texts and endpoint == endpoint_of(row.base_url),
+        any_order=row.dialect
+        != "gemini",  # GEM-03; elsewhere recorded: openrouter, braintrust-sdk-javascript
         signs_parts=row.dialect == "gemini",
     )
 

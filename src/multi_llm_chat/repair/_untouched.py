@@ -4,7 +4,8 @@ Rules:
 1. What is accepted is what the steps of the repair would pass on with no change but that of the speaker's name;
    whatever is doubtful is left to them. Ids and names of calls are judged afterwards, in either case. Where the target
    takes blank texts, they stay too.
-2. Results stand behind their calls, in the order of the calls, with nothing between.
+2. Results stand behind their calls, with nothing between, in the order of the calls; in any order where the target takes
+   that and the ids are distinct.
 3. Strings are looked at together: one look at a long text costs less than thousands at short ones.
 """
 
@@ -160,8 +161,8 @@ class _Look:
         if turn.meta.get("speaker", caller) != caller or len(turn.parts) > len(waiting):
             return False
         for part in turn.parts:
-            call = waiting.pop()
-            if type(part) is not ToolResult or part.tool_call_id != call.tool_call_id:
+            call = self._take(part) if type(part) is ToolResult else None
+            if call is None or type(part) is not ToolResult:
                 return False
             if part.name and part.name != call.name and call.name:
                 return False
@@ -177,6 +178,14 @@ class _Look:
             else:
                 self._strings.append(content)
         return bool(turn.parts)
+
+    def _take(self, result: ToolResult) -> ToolCall | None:
+        """The call that the result answers, as the next or, where the target takes that, in another place."""
+        waiting, identifier = self._waiting, result.tool_call_id
+        if waiting[-1].tool_call_id == identifier:
+            return waiting.pop()
+        found = [at for at, call in enumerate(waiting) if call.tool_call_id == identifier]
+        return waiting.pop(found[0]) if self._target.any_order and len(found) == 1 else None
 
 
 def _says_nothing(parts: tuple[Part, ...]) -> bool:

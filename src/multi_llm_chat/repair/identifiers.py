@@ -12,7 +12,7 @@ Rules:
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -147,13 +147,13 @@ def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection
 
 
 class _Rewriter:
-    """Walks calls and, behind each turn, their results, which stand in the same order."""
+    """Walks calls and, behind each turn, their results: in the same order, or found by id and name."""
 
     def __init__(self, sent: list[str], names: NameMap, notes: list[Note]) -> None:
         self._sent = iter(sent)
         self._names = names
         self._notes = notes
-        self._waiting: Iterator[ToolCall] = iter(())
+        self._waiting: list[tuple[ToolCall, ToolCall]] = []  # as made and as sent
 
     def rewrite(self, placed: list[Placed]) -> None:
         for place, (source, turn) in enumerate(placed):
@@ -167,20 +167,20 @@ class _Rewriter:
     def _calls(self, source: int | None, turn: Turn) -> list[Part] | None:
         """The turn's parts with its calls as they are sent; None when nothing changes."""
         parts: list[Part] = []
-        calls: list[ToolCall] = []
+        calls: list[tuple[ToolCall, ToolCall]] = []
         same = True
         for part in turn.parts:
             if type(part) is ToolCall:
-                identifier, name = next(self._sent), self._names.sent(part.name)
+                made, identifier, name = part, next(self._sent), self._names.sent(part.name)
                 if identifier != part.tool_call_id or name != part.name:
                     self._note(source, part, identifier, name)
                     part = ToolCall(
                         name, part.arguments, identifier, part.raw_arguments, extras=part.extras
                     )
                     same = False
-                calls.append(part)
+                calls.append((made, part))
             parts.append(part)
-        self._waiting = iter(calls)
+        self._waiting = calls
         return None if same else parts
 
     def _results(self, turn: Turn) -> list[Part] | None:
@@ -188,12 +188,25 @@ class _Rewriter:
         same = True
         for part in turn.parts:
             assert type(part) is ToolResult
-            call = next(self._waiting)
+            call = self._take(part)
             if call.tool_call_id != part.tool_call_id or call.name != part.name:
                 part = replace(part, name=call.name, tool_call_id=call.tool_call_id)
                 same = False
             parts.append(part)
         return None if same else parts
+
+    def _take(self, result: ToolResult) -> ToolCall:
+        """The call that the result answers: the next, unless only another one has the result's id."""
+        waiting, identifier = self._waiting, result.tool_call_id
+        at = 0
+        if len(waiting) > 1 and waiting[0][0].tool_call_id != identifier:
+            same = [
+                place
+                for place, (made, _) in enumerate(waiting)
+                if made.tool_call_id == identifier and result.name in ("", made.name)
+            ]
+            at = same[0] if same else 0
+        return waiting.pop(at)[1]
 
     def _note(self, source: int | None, call: ToolCall, identifier: str, name: str) -> None:
         if identifier != call.tool_call_id:

@@ -73,6 +73,7 @@ class Target(Struct, frozen=True):
     ``pauses`` are the kinds of native items with which the provider pauses a turn that it continues itself.
     ``keeps_blanks``: blank texts beside native items of the model's turn go back as they came (ANT-06).
     ``blank_texts``: a text may be empty, so an otherwise legal history keeps those it has.
+    ``any_order``: the results of one turn's calls may stand in any order.
     ``signs_parts``: a signature belongs to its part, not to the beginning of a turn.
     """
 
@@ -91,6 +92,7 @@ class Target(Struct, frozen=True):
     pauses: frozenset[str] = frozenset()
     keeps_blanks: bool = False
     blank_texts: bool = False
+    any_order: bool = False
     signs_parts: bool = False
 
     def owns(self, turn: Turn) -> bool:

@@ -257,6 +257,11 @@ class MessageWriter:
         if parts and type(parts[-1]) is Thinking:
             parts = _led(parts)
         blocks = self._blocks(parts, role, at)
+        if role != "user" and _speaks_behind_calls(blocks):
+            self._draft.notes.append(
+                Note("ANT-02", self._draft.sources[at], "put words before the calls of a turn")
+            )
+            blocks = _calls_last(blocks)
         if len(blocks) == 1 and blocks[0]["type"] == "text" and len(blocks[0]) == 2:
             return blocks[0]["text"]
         return blocks
@@ -291,7 +296,7 @@ class MessageWriter:
                 blocks.extend(thinking_block(part))
         if self.decorated and not any(map(is_server_block, blocks)):
             # Blank texts are accepted only beside the steps of server tools (ANT-06).
-            return [block for block in blocks if block.get("text", "x").strip()]
+            return [block for block in blocks if not _is_blank(block)]
         return blocks
 
     def _extras(self, part: Text | ToolCall | ToolResult | Media) -> JsonObject:
@@ -465,6 +470,26 @@ def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
     while length and type(parts[length - 1]) is Thinking:
         length -= 1
     return parts[:length]
+
+
+def _speaks_behind_calls(blocks: list[JsonObject]) -> bool:
+    """Whether words stand behind a call: Claude takes the call for one without a result (ANT-02).
+
+    Recorded: anomalyco/opencode, anthropic-messages/rejects-malformed-assistant-tool-order-without-patch.json.
+    """
+    kinds = [block["type"] for block in blocks]
+    return "tool_use" in kinds and "text" in kinds[kinds.index("tool_use") :]
+
+
+def _calls_last(blocks: list[JsonObject]) -> list[JsonObject]:
+    first = next(at for at, block in enumerate(blocks) if block["type"] == "tool_use")
+    behind = blocks[first:]
+    words = [block for block in behind if block["type"] == "text"]
+    return [*blocks[:first], *words, *(block for block in behind if block["type"] != "text")]
+
+
+def _is_blank(block: JsonObject) -> bool:
+    return block["type"] == "text" and not block["text"].strip()
 
 
 def thinking_block(part: Thinking) -> Iterator[JsonObject]:

@@ -267,6 +267,8 @@ class _MessageWriter:
             function = {"name": call.name, "arguments": arguments_text(call)}
             return {"id": call.tool_call_id, "type": "function", "function": function}
         extra = self._extra(call)
+        if extra.get("form") == "function_call":
+            self._draft.note("OAI-DOC", f"wrote a function_call of {call.name} as a tool call")
         written: JsonObject = {"id": call.tool_call_id, "type": "function"}
         text = call.arguments.get("input")
         is_custom = extra.get("type") == "custom" and self._quirks.custom_tools

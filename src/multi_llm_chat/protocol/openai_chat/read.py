@@ -50,6 +50,10 @@ _READ: Final = frozenset(
 )  # fmt: skip
 
 
+#: Whose messages may be blank: they are not dropped.
+_BLANK: Final = ("user", "system")
+
+
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     """One turn for each message; ``origin`` stamps reasoning, native parts and extras."""
     return [
@@ -63,7 +67,7 @@ def _read_message(message: JsonObject, index: int, origin: Origin) -> Turn:
     role = ROLE_ALIASES.get(stated, stated)
     content = message.get("content")
     if type(content) is str and len(message) == 2 and stated == role != "tool":
-        return Turn(role, (Text(content),) if content or role == "user" else ())
+        return Turn(role, (Text(content),) if content or role in _BLANK else ())
     reading = _Reader(origin)
     parts = [reading.part(part) for part in content_parts(content, index)]
     if role == "tool":
@@ -134,11 +138,13 @@ class _Reader:
                 "executed_tools", executed_text(steps), self._origin, {"executed_tools": steps}
             )
         calls = as_list(message.get("tool_calls")) or []
-        legacy = message.get("function_call")
-        for value in [*calls, legacy] if legacy is not None else calls:
+        for value in calls:
             call = self._call(value)
             if call is not None:
                 yield call
+        legacy = self._call(message.get("function_call"))
+        if legacy is not None:
+            yield replace(legacy, extras=self._extras({"form": "function_call"}))
 
     def _audio_answer(self, audio: JsonObject) -> Iterator[Part]:
         fields = {"audio": {key: audio[key] for key in ("id", "expires_at") if audio.get(key)}}

@@ -95,6 +95,7 @@ def check_pairing(
     for turn in turns if compares_ids else ():
         if turn.role == "assistant":
             yield from _check_unique(turn, set())
+            yield from _check_words(turn)
         else:
             yield from _check_results(turn, previous)
         previous = turn
@@ -123,6 +124,17 @@ def _check_unique(turn: MergedTurn, seen: set[str]) -> Iterator[Violation]:
             yield say.DUPLICATE_USE.fill(index=placed.index, position=placed.position)
         if identifier is not None:
             seen.add(identifier)
+
+
+def _check_words(turn: MergedTurn) -> Iterator[Violation]:
+    """Words behind a use part it from its result (recorded: anomalyco/opencode, rejects-malformed-assistant-tool-order)."""
+    uses: list[str] = []
+    for placed in turn.blocks:
+        if placed.kind == "tool_use":
+            uses.append(as_string(placed.block.get("id")) or "")
+        elif placed.kind == "text" and uses:
+            yield say.UNANSWERED_USE.fill(index=turn.index, identifiers=", ".join(uses))
+            return
 
 
 def _check_results(turn: MergedTurn, previous: MergedTurn | None) -> Iterator[Violation]:

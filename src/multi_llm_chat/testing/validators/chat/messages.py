@@ -238,7 +238,8 @@ def _check_content(
             "content_type", path=where, index=index, expected=expected, actual=type_name(content)
         )
         return
-    yield from call.say("content_list", path=where, index=index, role=role)
+    if call.row.lists is None or not call.row.lists.search(call.model):
+        yield from call.say("content_list", path=where, index=index, role=role)
     if not parts:
         yield from call.say("content_empty", path=where, index=index, role=role)
     for position, item in enumerate(parts):

@@ -37,6 +37,8 @@ class ChatRow(msgspec.Struct, frozen=True):
     name_pattern: re.Pattern[str] | None = None
     name_limit: int = 64
     tool_limit: int = 128
+    #: Models that take lists of parts where the others take strings.
+    lists: re.Pattern[str] | None = None
     image_types: frozenset[str] = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
     image_url_may_be_string: bool = False
     audio_may_be_string: bool = False

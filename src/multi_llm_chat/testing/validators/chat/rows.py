@@ -186,6 +186,7 @@ _TABLE = (
         tool_keys=keys.TOOL,
         function_keys=keys.FUNCTION,
         identifier_limit=64,
+        lists=re.compile("gemma"),  # recorded: maruel/genai providers/cerebras, gemma-4-31b
         name_pattern=_NAME,
     ),
     ChatRow(

@@ -167,7 +167,7 @@ def _check_function(path: str, tool: dict[str, Any]) -> Iterator[Violation]:
     name = as_string(tool.get("name")) or ""
     faults = [("OAI-14", reason) for reason in function_faults(schema)]
     if tool.get("strict") is True:
-        faults += [("OAI-22", reason) for reason in strict_faults(schema)]
+        faults += [("OAI-22", reason) for reason in strict_faults(schema, closes=True)]
     for rule, reason in faults:
         text = f"Invalid schema for function '{name}': {reason}"
         yield Violation(rule, text, param=where, code="invalid_function_parameters")
