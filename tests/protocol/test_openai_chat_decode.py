@@ -1,4 +1,4 @@
-"""Calls that a server refused and showed in its error (GRQ-04), and fields that only one server has."""
+"""Calls that a server refused and showed in its error (GRQ-04), fields that only one server has, and odd streams."""
 
 import json
 from typing import Any
@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from multi_llm_chat import render
+from multi_llm_chat.events import Event, Usage
 from multi_llm_chat.history.citations import citations_of
-from multi_llm_chat.history.values import Media, Native, Part, Text, Thinking, Turn
+from multi_llm_chat.history.values import Media, Native, Part, Text, Thinking, ToolCall, Turn
 from multi_llm_chat.protocol.exchange import Exchange
 from multi_llm_chat.protocol.openai_chat.chunks import Delta
 from multi_llm_chat.protocol.openai_chat.decode import RefusedCall, read_refused_calls
@@ -198,3 +199,75 @@ def test_reasoning_goes_back_to_hugging_face_in_the_field_it_came_in(field: str)
     history = [Turn("user", (Text("hi"),)), Turn("huggingface", parts), Turn("user", (Text("go"),))]
     answer = render(history, "huggingface", model="x").body["messages"][1]
     assert answer == {"role": "assistant", "content": "ok", field: "hm"}
+
+
+# Odd streams.
+
+
+@given(st.lists(st.integers(0, 99), min_size=2, max_size=6), st.sampled_from([0, None]))
+def test_str_03_calls_that_are_numbered_anew_in_each_chunk_stay_apart(
+    numbers: list[int], index: int | None
+) -> None:
+    """STR-03: one call in each chunk, each with the first index or none, as Gemini's compatible form sends them."""
+    chunks = [
+        chunk(tool_calls=[{"index": index, "id": f"c{place}", "function": {"name": "f", "arguments": json.dumps({"n": number})}}])
+        for place, number in enumerate(numbers)
+    ]  # fmt: skip
+    calls = [part for part in read(*chunks) if isinstance(part, ToolCall)]
+    assert [call.arguments for call in calls] == [{"n": number} for number in numbers]
+    assert [call.tool_call_id for call in calls] == [f"c{place}" for place in range(len(numbers))]
+
+
+ASIDES: list[dict[str, Any]] = [
+    {"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}},
+    {"choices": [], "prompt_filter_results": [{"prompt_index": 0, "content_filter_results": {}}]},
+    {"choices": None},
+    {"object": "chat.completion.chunk"},
+]
+
+
+@given(st.lists(st.sampled_from(ASIDES), max_size=4), st.lists(st.sampled_from(ASIDES), max_size=4))
+def test_str_07_a_chunk_without_choices_says_nothing(
+    before: list[dict[str, Any]], behind: list[dict[str, Any]]
+) -> None:
+    """STR-07: usage behind the answer (OpenAI, xAI), a filter's report before it (Azure)."""
+    exchange = Exchange([], "azure", model="m")
+    exchange.begin(200, {"content-type": "text/event-stream"})
+    events: list[Event] = []
+    for each in [*before, chunk(content="Hel"), *behind, chunk(content="lo"), *behind]:
+        events += exchange.receive(b"data: " + json.dumps(each).encode() + b"\n\n")
+    events += exchange.receive(b"data: [DONE]\n\n")
+    events += exchange.end()
+    assert exchange.turn.parts == (Text("Hello"),)
+    counted = [event for event in events if isinstance(event, Usage)]
+    is_counted = ASIDES[0] in [*before, *behind]
+    assert [event.output_tokens for event in counted] == ([4] if is_counted else [])
+
+
+@given(st.lists(st.sampled_from(["", '{"a"', ": 1", "}"]), max_size=8))
+def test_str_11_empty_pieces_of_arguments_are_accepted(pieces: list[str]) -> None:
+    """STR-11: in both of OpenAI's dialects; the arguments are what the other pieces say."""
+    whole = [piece for piece in pieces if not piece] + ['{"a"', "", ": 1", "", "}"]
+    calls = read(
+        chunk(tool_calls=[{"index": 0, "id": "c", "function": {"name": "f", "arguments": ""}}]),
+        *[chunk(tool_calls=[{"index": 0, "function": {"arguments": piece}}]) for piece in whole],
+    )
+    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": ""}
+    frames: list[dict[str, Any]] = [
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        *[
+            {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc", "delta": piece}
+            for piece in whole
+        ],
+        {"type": "response.output_item.done", "output_index": 0, "item": item | {"arguments": '{"a": 1}'}},
+        {"type": "response.completed", "response": {"status": "completed", "output": []}},
+    ]  # fmt: skip
+    exchange = Exchange([], "openai", model="m")
+    exchange.begin(200, {"content-type": "text/event-stream"})
+    for frame in frames:
+        exchange.receive(b"data: " + json.dumps(frame).encode() + b"\n\n")
+    exchange.end()
+    for parts in (calls, exchange.turn.parts):
+        (call,) = parts
+        assert isinstance(call, ToolCall)
+        assert (call.arguments, call.raw_arguments, call.error) == ({"a": 1}, '{"a": 1}', None)
