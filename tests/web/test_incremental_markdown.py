@@ -78,6 +78,23 @@ PROSE = st.lists(
             " `f(a_b)` and ",
             "** ",
             "` ",
+            "don't ",
+            '("so"): ',
+            "a-b/c = d; ",
+            "“x” – y…",
+            "*it* ",
+            "a_b ",
+            "_it_",
+            "(x)",
+            "!",
+            "[",
+            "<http://a.b>",
+            "a < b ",
+            "~~no~~.",
+            ".\n\n",
+            " \n \nNext ",
+            "\n\n    code",
+            "end.\n\n- item",
         ]
     )
     | st.sampled_from(PIECES)

@@ -7,9 +7,10 @@ Rules:
 3. There are no link definitions: no line can change what an earlier block means, so each top-level block is
    rendered by itself, and the whole is its blocks one after the other.
 4. Code is coloured by classes. Code in an unknown language, code that is too long, and a block that still grows are plain.
-5. Of a text that streams, a block is final when a later block has begun on a line that is complete. Nothing that arrives later can
-   change it. All final blocks and the last tail are what ``render_markdown`` makes of the whole text; only the colours of code in
-   the tail wait for ``finish``. The cost of a piece depends on the tail, not on what is final.
+5. Of a text that streams, a block is final when a later block has begun on a line that is complete, a paragraph of plain lines also
+   when an empty line follows it. Nothing that arrives later can change it. All final blocks and the last tail are what
+   ``render_markdown`` makes of the whole text; only the colours of code in the tail wait for ``finish``. The cost of a piece depends on the tail, not on what is final; most pieces of prose only append
+   their own HTML to an open paragraph.
 """
 
 import re
@@ -248,20 +249,18 @@ class RenderedPiece(Struct, frozen=True):
     grown: str | None = None
 
 
-#: Text that changes nothing of what stands before it in its paragraph, and is its own HTML. Not "_": it is a delimiter.
+#: Text that changes nothing of what stands before it in its paragraph, and is its own HTML, also behind a mark that is open.
 _PLAIN: Final = re.compile(r"[^\W_](?:[^\W_]|[ ,.?!])*|[ ](?:[^\W_]|[ ,.?!])*")
-#: Such text with bold words and code that are complete and stand between spaces.
-_MARKED: Final = re.compile(
-    r"""[ ]?
-    (?:
-        (?: [^\W_]+ | \*\*[^\W_]+(?:[ ][^\W_]+)*\*\* | `[\w.(),:=/-]+(?:[ ][\w.(),:=/-]+)*` )
-        [,.?!]{0,3} [ ]+
-    )*
-    [^\W_]*""",
-    re.VERBOSE,
-)
+#: The same where no mark is open. Not other white space than spaces: a paragraph loses it at its end, and nh3 escapes some of it.
+_UNMARKED: Final = re.compile(r"(?:[^\s\x00-\x1f\x7f*_`~\[\]\\&$<>]|[ ])+")
+#: Text of one line without formulas and escapes: where no mark is open, its own HTML can be appended.
+_ONE_LINE: Final = re.compile(r"(?:[^\s\x00-\x1f\x7f\\$]|[ ])+")
+#: The last words of a paragraph, and the empty lines behind it.
+_PARAGRAPH_END: Final = re.compile(r"([^\n]*)\n[ ]*\n(?:[ ]*\n)*")
 #: What may belong to a mark, or be one, in rendered text.
-_MARKS: Final = re.compile(r"[*_`~\[\]\\!&$]")
+_MARKS: Final = re.compile(r"[*_`~\[\]\\&$]")
+#: Characters whose meaning at the end of a text depends on what follows.
+_OPEN_ENDS: Final = frozenset("*_`~[]\\!&$<")
 _TAGS: Final = re.compile(r"<[^<>]*>")
 #: A line that cannot become anything but a paragraph, or a line of one.
 _WORDS_FIRST: Final = re.compile(r" {0,3}[^\W\d_]")
@@ -273,13 +272,18 @@ def _growing(tail: str, html: str) -> str | None:
     line = tail[tail.rfind("\n") + 1 :]
     words = tail.rstrip(" ")
     is_paragraph = html.startswith("<p>") and html.endswith(_END) and html.count("<p>") == 1
-    # A delimiter at the end depends on what follows it; so does an open formula.
-    is_settled = words != tail or words[-1:].isalnum()
+    # An open formula depends on what follows too.
+    is_settled = words != tail or words[-1:] not in _OPEN_ENDS
     if words[-1:].isspace() or "$" in tail or not _WORDS_FIRST.match(line):
         return None
     if not is_paragraph or not is_settled:
         return None
     return tail[len(words) :]
+
+
+def _is_balanced(html: str) -> bool:
+    """Whether no mark in rendered text waits for another."""
+    return _MARKS.search(_TAGS.sub("", html)) is None
 
 
 class IncrementalMarkdown:
@@ -303,26 +307,59 @@ class IncrementalMarkdown:
 
     def feed(self, piece: str) -> RenderedPiece:
         """Receive more of the text."""
-        if self._spaces is not None and not self._carriage_return and _PLAIN.fullmatch(piece):
-            return self._grow(piece, self._spaces + piece.rstrip(" "))
-        if self._is_balanced and self._spaces and _MARKED.fullmatch(piece):
-            marked = _MARKDOWN.renderInline(piece.rstrip(" "))
-            return self._grow(piece, self._spaces + clean_html(marked))
+        if self._spaces is not None and not self._carriage_return:
+            html = self._appended(piece)
+            if html is not None:
+                return self._grow(piece, html)
+            end = _PARAGRAPH_END.match(piece) if "\r" not in piece else None
+            html = None if end is None else self._appended(end[1])
+            if end is not None and html is not None:
+                return self._end_paragraph(end[1], html, piece[end.end() :])
         piece = self._carriage_return + piece
         # The line feed of a CRLF may come with the next piece.
         self._carriage_return = "\r" if piece.endswith("\r") else ""
         piece = piece.removesuffix("\r")
         self._tail += piece.replace("\r\n", "\n").replace("\r", "\n")
-        final = self._settle()
+        return self._render("")
+
+    def _render(self, final: str) -> RenderedPiece:
+        """Render the tail; ``final`` are the blocks that became final before it."""
+        cut = self._settled_lines()
+        blocks = render_blocks(self._tail, is_open=True)
+        if cut:
+            final += "".join(block.html for block in blocks if block.first_line < cut)
+            blocks = [block for block in blocks if block.first_line >= cut]
+            offset = _offset(self._tail, cut)
+            self._tail = self._tail[offset:]
+            self._checked -= offset
         if final:
             self._final.append(final)
-        blocks = render_blocks(self._tail, is_open=True)
         self._tail_html = "".join(block.html for block in blocks)
         self._spaces = _growing(self._tail, blocks[-1].html) if blocks else None
-        self._is_balanced = (
-            self._spaces is not None and _MARKS.search(_TAGS.sub("", blocks[-1].html)) is None
-        )
+        self._is_balanced = self._spaces is not None and _is_balanced(blocks[-1].html)
         return RenderedPiece(final, self._tail_html)
+
+    def _appended(self, piece: str) -> str | None:
+        """The HTML that a piece appends to an open paragraph; None where only a new rendering can tell."""
+        spaces = self._spaces or ""
+        words = piece.rstrip(" ")
+        if not words:
+            return ""
+        if (_UNMARKED if self._is_balanced else _PLAIN).fullmatch(piece):
+            return spaces + words
+        if not self._is_balanced or not _ONE_LINE.fullmatch(piece):
+            return None
+        # A mark depends on the characters next to it.
+        is_apart = (spaces or piece[0] not in _OPEN_ENDS) and (
+            words != piece or words[-1] not in _OPEN_ENDS
+        )
+        return spaces + clean_html(_MARKDOWN.renderInline(words)) if is_apart else None
+
+    def _end_paragraph(self, words: str, html: str, rest: str) -> RenderedPiece:
+        """Append the last words to an open paragraph, which an empty line makes final, and render what follows."""
+        final = self._grow(words, html).tail
+        self._tail, self._checked = rest, 0
+        return self._render(final)
 
     def _grow(self, piece: str, html: str) -> RenderedPiece:
         """Append words to an open paragraph, which is not rendered again: that costs a hundred times as much."""
@@ -333,6 +370,7 @@ class IncrementalMarkdown:
             return RenderedPiece("", self._tail_html, "")
         self._tail_html = f"{self._tail_html.removesuffix(_END)}{html}{_END}"
         self._spaces = piece[len(words) :]
+        self._is_balanced = self._is_balanced and _is_balanced(html)
         return RenderedPiece("", self._tail_html, html)
 
     def finish(self) -> str:
@@ -340,19 +378,14 @@ class IncrementalMarkdown:
         tail = self._tail + self._carriage_return
         return "".join(self._final) + "".join(block.html for block in render_blocks(tail))
 
-    def _settle(self) -> str:
-        """Render and remove the blocks of the tail that are final."""
+    def _settled_lines(self) -> int:
+        """How many lines of the tail belong to blocks that are final."""
         complete = self._tail.rfind("\n") + 1
         if complete <= self._checked:
-            return ""
+            return 0
         self._checked = complete
         starts = find_first_lines(self._tail[:complete])
-        if len(starts) < 2:
-            return ""
-        cut = _offset(self._tail, starts[-1])
-        settled, self._tail = self._tail[:cut], self._tail[cut:]
-        self._checked = complete - cut
-        return "".join(block.html for block in render_blocks(settled))
+        return starts[-1] if len(starts) > 1 else 0
 
 
 def _offset(text: str, line: int) -> int:
