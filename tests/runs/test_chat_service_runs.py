@@ -39,8 +39,8 @@ from multi_llm_chat.events import (
     TurnFinished,
 )
 from multi_llm_chat.runs.dbos_queue import DbosQueue
-from multi_llm_chat.runs.leases import RunHost
-from multi_llm_chat.store import RunInfo, list_runs, open_store
+from multi_llm_chat.runs.leases import UNFRAMED_RUNS, Lease, RunHost
+from multi_llm_chat.store import Fence, RunInfo, list_runs, open_store
 from multi_llm_chat.testing.simulator import Gate, Simulator
 
 NewScene = Callable[..., Scene]
@@ -133,6 +133,24 @@ def test_closing_a_workspace_leaves_the_rest_for_the_next_start(
         with open_store(scene.place) as store:
             assert store.run(list_runs)[0].is_free
         check(scene, before)
+
+
+def test_a_process_with_many_runs_loses_no_words(model: Simulator, tmp_path: Path, read: Read):
+    """Each run then reads its reply once in a frame, and merges the deltas of a frame."""
+    scene = Scene(str(tmp_path / "c.db"), model.base_url("openai-chat"), str(tmp_path / "l"))
+    with open_store(scene.place) as store:
+        host = RunHost(store)
+        others = [Lease(host, Fence(f"other {number}", 1)) for number in range(UNFRAMED_RUNS + 1)]
+        for lease in others:
+            lease.hold()
+        assert host.frame() > 0
+        with service_of(scene, store, host=host) as service:
+            events = read(service.process_message("Is everything in order?"))
+            turns = [text_of(turn) for turn in service.turns if turn.role == "robot"]
+        for lease in others:
+            lease.release()
+    assert turns == list(WORDS)
+    assert "".join(each.text for each in events if isinstance(each, TextDelta)) == "".join(WORDS)
 
 
 @pytest.fixture

@@ -35,6 +35,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.runs._notifications import Notifications
+from multi_llm_chat.runs.channel import merge_deltas
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.health import answer, metrics
 from multi_llm_chat.runs.leases import (
@@ -133,8 +134,9 @@ def test_events_that_wait_together_say_the_same(events: list[Event]):
         lease.append(events)
         rows = lease.bind(RunFinished("answered"))
     short = [event for _, text in rows if (event := read_row(read_json(text))) is not None]
-    assert words_by_turn(short[:-1]) == words_by_turn(events)
+    assert words_by_turn(short[:-1]) == words_by_turn(events) == words_by_turn(merge_deltas(events))
     assert len(short) <= len(events) + 1
+    assert merge_deltas(short) == short
 
 
 def test_calls_are_spans_without_words(model: Simulator, tmp_path: Path):

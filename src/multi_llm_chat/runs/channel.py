@@ -4,15 +4,19 @@ Rules:
 1. ``put`` never waits: a slow reader does not slow the run down. With ``in_step`` the run waits in ``ready`` until the
    reader has taken every event, so that a reader that cancels does so before the next step.
 2. Events arrive in batches and are read one by one; no event costs a task switch of its own.
-3. A ``Channel`` belongs to one event loop, that of its run and its reader. ``event_stream`` carries events to threads
+3. Deltas that arrived together may be merged: a reader gets the same text in fewer events.
+4. A ``Channel`` belongs to one event loop, that of its run and its reader. ``event_stream`` carries events to threads
    without a loop.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
+from itertools import groupby
 from typing import Protocol
 
-from multi_llm_chat.events import Event
+from msgspec.structs import replace
+
+from multi_llm_chat.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
 
 
 class EventSink(Protocol):
@@ -72,3 +76,32 @@ class Channel:
             self._taken.set()
             if self._closed and not self._events:
                 return
+
+
+def merge_deltas(events: Iterable[Event]) -> list[Event]:
+    """The events of one run; deltas of one text that follow each other are one event."""
+    merged: list[Event] = []
+    for kind, group in groupby(events, _kind_of_delta):
+        same = list(group)
+        if kind is None or len(same) == 1:
+            merged += same
+        else:
+            merged.append(_merged(same))
+    return merged
+
+
+def _merged(same: Sequence[Event]) -> Event:
+    """One delta in place of deltas of one text."""
+    first = same[0]
+    if isinstance(first, ToolCallDelta):
+        pieces = [each.arguments for each in same if isinstance(each, ToolCallDelta)]
+        return replace(first, arguments="".join(pieces))
+    pieces = [each.text for each in same if isinstance(each, TextDelta | ThinkingDelta)]
+    return replace(first, text="".join(pieces))
+
+
+def _kind_of_delta(event: Event) -> type[Event] | int | None:
+    """What deltas of one text have in common; None for an event that is no delta."""
+    if isinstance(event, TextDelta | ThinkingDelta):
+        return type(event)
+    return event.index if isinstance(event, ToolCallDelta) else None

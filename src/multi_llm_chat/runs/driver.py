@@ -56,7 +56,7 @@ from multi_llm_chat.events import (
 )
 from multi_llm_chat.history.values import Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import ToolDefinition
-from multi_llm_chat.runs.channel import EventSink
+from multi_llm_chat.runs.channel import EventSink, merge_deltas
 from multi_llm_chat.runs.rates import RateGate, RunBudget, retry_waits
 from multi_llm_chat.runs.records import STORE_PATIENCE, TRANSIENT, Write, error_record, given_up
 from multi_llm_chat.runs.transcripts import Transcripts
@@ -482,7 +482,7 @@ class RunDriver:
                     break
                 self._has_streamed = True
                 complete = type(events[-1]) is Finish
-                await self._emit_deltas(events)
+                await self._emit_deltas(merge_deltas(events) if stream.pace() else events)
             self._transcripts.keep(*self._speaks, stream.reply, self._journal)
             if spec.hooks is not None:
                 await spec.hooks.observe_reply(stream.reply)

@@ -14,16 +14,16 @@ Rules:
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Protocol
 from weakref import WeakSet
 
-from msgspec.structs import replace
-
 from multi_llm_chat.errors import RunLost, StoreError
 from multi_llm_chat.event_codec import write_row
-from multi_llm_chat.events import Event, TextDelta, ThinkingDelta, ToolCallDelta
+from multi_llm_chat.events import Event
 from multi_llm_chat.runs._notifications import Notifications
+from multi_llm_chat.runs.channel import merge_deltas
 from multi_llm_chat.runs.owner import new_owner
 from multi_llm_chat.runs.records import NumberedRows, Write
 from multi_llm_chat.store import Events, Fence, Store, append_events, renew
@@ -68,10 +68,8 @@ class Lease:
         self.is_held = False
         self._host = host
         self._next = sequence
-        self._open: list[Event] = []
-        #: Deltas that follow each other: the first one, and the texts of the others.
-        self._delta: TextDelta | ThinkingDelta | ToolCallDelta | None = None
-        self._pieces: list[str] = []
+        #: Events without a number; the loop of the run appends, the thread that numbers them takes them.
+        self._open: deque[Event] = deque()
         self._numbered: dict[int, str] = {}
 
     def hold(self) -> None:
@@ -86,35 +84,8 @@ class Lease:
 
     def append(self, events: Sequence[Event]) -> None:
         """Take events that are written within the next moments; deltas that follow each other become one event."""
-        with self._host.lock:
-            for event in events:
-                delta = self._delta
-                match event:
-                    case TextDelta() if type(delta) is TextDelta:
-                        self._pieces.append(event.text)
-                    case ThinkingDelta() if type(delta) is ThinkingDelta:
-                        self._pieces.append(event.text)
-                    case ToolCallDelta() if (
-                        isinstance(delta, ToolCallDelta) and delta.index == event.index
-                    ):
-                        self._pieces.append(event.arguments)
-                    case _:
-                        self._close_delta()
-                        if isinstance(event, TextDelta | ThinkingDelta | ToolCallDelta):
-                            self._delta = event
-                        else:
-                            self._open.append(event)
-
-    def _close_delta(self) -> None:
-        """Make one event of the deltas that followed each other."""
-        delta, pieces = self._delta, self._pieces
-        if delta is None:
-            return
-        if isinstance(delta, ToolCallDelta):
-            self._open.append(replace(delta, arguments="".join([delta.arguments, *pieces])))
-        else:
-            self._open.append(replace(delta, text="".join([delta.text, *pieces])))
-        self._delta, self._pieces = None, []
+        # Without the lock: the thread holds it while it numbers the events of all runs.
+        self._open.extend(events)
 
     def bind(self, event: Event) -> NumberedRows:
         """The uncommitted rows, followed by an event that becomes true with the commit of these rows."""
@@ -131,11 +102,10 @@ class Lease:
 
     def numbered(self) -> NumberedRows:
         """The rows that are not yet committed; the caller holds the host's lock."""
-        self._close_delta()
-        for event in self._open:
+        taken = [self._open.popleft() for _ in range(len(self._open))]
+        for event in merge_deltas(taken):
             self._numbered[self._next] = write_json(write_row(event))
             self._next += 1
-        self._open = []
         return tuple(self._numbered.items())
 
     def forget(self, rows: NumberedRows) -> None:
