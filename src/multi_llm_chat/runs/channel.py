@@ -3,7 +3,7 @@
 Rules:
 1. ``put`` never waits: a slow reader does not slow the run down. With ``in_step`` the run waits in ``ready`` until the
    reader has taken every event, so that a reader that cancels does so before the next step.
-2. Events arrive in batches and are read one by one; no event costs a task switch of its own.
+2. Events arrive and are read in batches; no event costs a task switch of its own.
 3. Deltas that arrived together may be merged: a reader gets the same text in fewer events.
 4. A ``Channel`` belongs to one event loop, that of its run and its reader. ``event_stream`` carries events to threads
    without a loop.
@@ -64,15 +64,14 @@ class Channel:
         self._taken.set()
         self._news.set()
 
-    async def read(self) -> AsyncGenerator[Event]:
-        """The events, until the channel is closed and empty."""
+    async def read(self) -> AsyncGenerator[list[Event]]:
+        """The events in the batches in which they arrive, until the channel is closed and empty."""
         while True:
             await self._news.wait()
             self._news.clear()
             while self._events:
                 events, self._events = self._events, []
-                for event in events:
-                    yield event
+                yield events
             self._taken.set()
             if self._closed and not self._events:
                 return

@@ -12,6 +12,7 @@ import asyncio
 import concurrent.futures
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Sequence
+from contextlib import aclosing
 from queue import SimpleQueue
 from typing import Any, TypeAlias
 
@@ -47,12 +48,19 @@ class EventStream:
         return self._read()
 
     async def _read(self) -> AsyncGenerator[Event]:
+        async with aclosing(self.batches()) as batches:
+            async for events in batches:
+                for event in events:
+                    yield event
+
+    async def batches(self) -> AsyncGenerator[list[Event]]:
+        """The events in the batches in which they arrive; instead of iterating over the stream itself."""
         channel = Channel(in_step=self._in_step)
         task = asyncio.ensure_future(self._produce(channel))
         task.add_done_callback(lambda _: channel.close())
         try:
-            async for event in channel.read():
-                yield event
+            async for events in channel.read():
+                yield events
             await task
         finally:
             if not task.done():

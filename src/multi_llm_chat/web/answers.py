@@ -78,6 +78,11 @@ class LiveAnswer:
         return replace(self._view, segments=tuple(self._segments), is_live=True)
 
     @property
+    def has_waiting_text(self) -> bool:
+        """Whether text or thinking waits for ``flush``."""
+        return bool(self._text_deltas or self._thinking_deltas)
+
+    @property
     def tail_size(self) -> int:
         """The length of the open end, which is sent again with each change."""
         last = self._segments[-1] if self._segments else None

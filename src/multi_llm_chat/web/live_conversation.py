@@ -280,11 +280,11 @@ class LiveConversation:
         try:
             async with self._round_lock:
                 await self.remote.wait_until_ended()
-                async for event in stream:
+                async for events in stream.batches():
                     if resets:
                         resets = False
                         self.on_history_changed()
-                    changes = self._changes(event)
+                    changes = self._changes(events)
                     if not started.done():
                         changes.append({"op": "busy", "value": True})
                         started.set_result(None)
@@ -340,7 +340,7 @@ class LiveConversation:
 
     def on_event(self, event: Event) -> None:
         """Publish what an event of another process changes."""
-        self._publish(self._changes(event))
+        self._publish(self._changes([event]))
 
     def on_follow_ended(self, run: str) -> None:
         """Load the saved turns of a run that ended or cannot be followed."""
@@ -358,16 +358,17 @@ class LiveConversation:
 
     # Events.
 
-    def _changes(self, event: Event) -> list[Change]:
-        """The changes of the page that an event causes."""
-        return [
+    def _changes(self, events: Sequence[Event]) -> list[Change]:
+        """The changes of the page that events cause; text waits until the last change is long enough ago."""
+        changes = [
             change
+            for event in events
             for each in self._verdicts.read(event)
             for change in self._handlers.get(type(each), self._run_event)(each)
         ]
+        return [*changes, *self._flush_if_due()]
 
     def _run_event(self, event: Event) -> list[Change]:
-        self._flush_soon()
         changes = self._answers[event.run].apply(event)
         if isinstance(event, ToolStarted):
             self._tool_started.set()
@@ -458,14 +459,21 @@ class LiveConversation:
     def _flush_answers(self) -> list[Change]:
         return [change for answer in self._answers.values() for change in answer.flush()]
 
-    def _flush_soon(self) -> None:
-        """Change the page as soon as the last change is long enough ago: at once, if it is."""
-        if self._flush is None:
-            # A long list or table is sent as a whole each time: then less often.
-            heaviest = max((answer.tail_size for answer in self._answers.values()), default=0)
-            pace = FLUSH_SECONDS * min(LONGEST_DELAY, 1 + heaviest / HEAVY_TAIL)
-            loop = asyncio.get_running_loop()
-            self._flush = loop.call_at(max(loop.time(), self._flushed + pace), self._flush_now)
+    def _flush_if_due(self) -> list[Change]:
+        """The changes by the text that waits, if the last ones are long enough ago; else they are made when they are."""
+        if self._flush is not None or not any(
+            each.has_waiting_text for each in self._answers.values()
+        ):
+            return []
+        # A long list or table is sent as a whole each time: then less often.
+        heaviest = max(answer.tail_size for answer in self._answers.values())
+        pace = FLUSH_SECONDS * min(LONGEST_DELAY, 1 + heaviest / HEAVY_TAIL)
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._flushed + pace:
+            self._flush = loop.call_at(self._flushed + pace, self._flush_now)
+            return []
+        self._flushed = loop.time()
+        return self._flush_answers()
 
     def _flush_now(self) -> None:
         self._flush = None
