@@ -53,7 +53,7 @@ def test_a_loose_list_stays_one_list():
 
 
 #: Mostly words, with what may change the meaning of the words before it.
-PROSE = st.lists(
+WORDS = st.lists(
     st.sampled_from(
         [
             "word",
@@ -95,13 +95,17 @@ PROSE = st.lists(
             " \n \nNext ",
             "\n\n    code",
             "end.\n\n- item",
+            "<b>",
+            "<script>",
+            "x <i>**y**</i> ",
         ]
     )
     | st.sampled_from(PIECES)
     | st.text(max_size=2),
     min_size=1,
-    max_size=25,
-)
+    max_size=3,
+).map("".join)
+PROSE = st.lists(WORDS, min_size=1, max_size=25)
 
 
 @given(PROSE)

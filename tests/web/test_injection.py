@@ -49,6 +49,14 @@ def test_rendered_payloads_are_harmless(payload: str):
     markdown = IncrementalMarkdown()
     for letter in payload:
         assert_harmless(markdown.feed(letter).tail)
+    markdown = IncrementalMarkdown()
+    for words in (
+        "An open paragraph ",
+        f"grows by **bold** {payload} and `code` ",
+        f"{payload}\n\n{payload}",
+    ):
+        assert_harmless(markdown.feed(words).tail)
+    assert_harmless(markdown.html.final)
 
 
 def test_there_are_enough_payloads():

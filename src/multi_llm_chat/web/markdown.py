@@ -251,10 +251,16 @@ class RenderedPiece(Struct, frozen=True):
 
 #: Text that changes nothing of what stands before it in its paragraph, and is its own HTML, also behind a mark that is open.
 _PLAIN: Final = re.compile(r"[^\W_](?:[^\W_]|[ ,.?!])*|[ ](?:[^\W_]|[ ,.?!])*")
-#: The same where no mark is open. Not other white space than spaces: a paragraph loses it at its end, and nh3 escapes some of it.
-_UNMARKED: Final = re.compile(r"(?:[^\s\x00-\x1f\x7f*_`~\[\]\\&$<>]|[ ])+")
+#: White space but spaces, and other characters that are not shown: a paragraph loses some at its end, and nh3 escapes some.
+_HIDDEN: Final = r"\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+#: The same as ``_PLAIN`` where no mark is open.
+_UNMARKED: Final = re.compile(rf"[^{_HIDDEN}*_`~\[\]\\&$<>]+")
 #: Text of one line without formulas and escapes: where no mark is open, its own HTML can be appended.
-_ONE_LINE: Final = re.compile(r"(?:[^\s\x00-\x1f\x7f\\$]|[ ])+")
+_ONE_LINE: Final = re.compile(rf"[^{_HIDDEN}\\$]+")
+#: Bold words and code whose marks mean this wherever they stand.
+_BOLD_OR_CODE: Final = re.compile(
+    r"\*\*([^\W_]+(?:[ ][^\W_]+)*)\*\*|`([\w.(),:=/-]+(?:[ ][\w.(),:=/-]+)*)`"
+)
 #: The last words of a paragraph, and the empty lines behind it.
 _PARAGRAPH_END: Final = re.compile(r"([^\n]*)\n[ ]*\n(?:[ ]*\n)*")
 #: What may belong to a mark, or be one, in rendered text.
@@ -279,6 +285,10 @@ def _growing(tail: str, html: str) -> str | None:
     if not is_paragraph or not is_settled:
         return None
     return tail[len(words) :]
+
+
+def _tagged(found: re.Match[str]) -> str:
+    return f"<strong>{found[1]}</strong>" if found[1] else f"<code>{found[2]}</code>"
 
 
 def _is_balanced(html: str) -> bool:
@@ -353,7 +363,11 @@ class IncrementalMarkdown:
         is_apart = (spaces or piece[0] not in _OPEN_ENDS) and (
             words != piece or words[-1] not in _OPEN_ENDS
         )
-        return spaces + clean_html(_MARKDOWN.renderInline(words)) if is_apart else None
+        if not is_apart:
+            return None
+        if _UNMARKED.fullmatch(_BOLD_OR_CODE.sub("-", words)):  # nothing else has a meaning
+            return spaces + _BOLD_OR_CODE.sub(_tagged, words)
+        return spaces + clean_html(_MARKDOWN.renderInline(words))
 
     def _end_paragraph(self, words: str, html: str, rest: str) -> RenderedPiece:
         """Append the last words to an open paragraph, which an empty line makes final, and render what follows."""
