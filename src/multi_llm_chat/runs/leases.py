@@ -31,8 +31,10 @@ from multi_llm_chat.store.transaction import write_json
 
 #: Seconds between two writes of events.
 FLUSH: Final = 0.05
-#: Most seconds between two renewals: a run without events learns within this time that it must stop.
+#: Seconds between two renewals: a run without events learns within this time that it must stop. A process with many runs renews
+#: less often, so that it renews no more than so many leases a second, but three times within the length of a lease.
 RENEWAL: Final = 2.0
+RENEWALS_A_SECOND: Final = 100
 #: How many runs this process drives without frames; above, each run reads its reply once in a frame, which is the longer
 #: the more runs there are, so that the process makes no more than so many steps a second.
 UNFRAMED_RUNS: Final = 100
@@ -221,7 +223,8 @@ class RunHost:
                     self._thread = None
                     return
             self._write()
-            if time.monotonic() - renewed >= min(self.lease_ms / 3000, RENEWAL):
+            interval = max(RENEWAL, len(self._leases) / RENEWALS_A_SECOND)
+            if time.monotonic() - renewed >= min(self.lease_ms / 3000, interval):
                 renewed = time.monotonic()
                 self._renew()
             if time.monotonic() - retried >= RETRY:

@@ -12,7 +12,7 @@ Rules:
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -40,8 +40,10 @@ MOST_OPEN: Final = 200
 #: Seconds that a page has between its loading and its stream, while there are less than ten times as many conversations.
 LOADING_SECONDS: Final = 30.0
 
-#: Seconds from a change of a user's list to its news on the user's other pages, which collects further changes.
+#: Seconds from a change of a user's list to its news on the user's other pages, which collects further changes; and how many pages
+#: a second load the list at most.
 LIST_SECONDS: Final = 0.5
+LISTS_A_SECOND: Final = 100
 
 #: The setting of a conversation that keeps the speakers whom its last message addressed.
 ADDRESSEES: Final = "addressees"
@@ -180,18 +182,23 @@ class Hub:
 
     def publish_to_user(self, user: str, change: dict[str, Any]) -> None:
         """Publish a change to all pages of a user."""
-        for scope, live in self._conversations.items():
-            if scope.startswith(scope_of(user, "")):
-                live.log.publish(change)
+        for live in self._conversations_of(user):
+            live.log.publish(change)
+
+    def _conversations_of(self, user: str) -> Iterator[LiveConversation]:
+        start = scope_of(user, "")
+        return (live for scope, live in self._conversations.items() if scope.startswith(start))
 
     def _on_list_changed(self, user: str) -> None:
-        """Make the pages of a user load the list again, at most once in ``LIST_SECONDS``.
+        """Make the pages of a user load the list again, the less often the more pages there are.
 
         Each of them loads it: without a pause, many conversations of one user would cost their square.
         """
         if user not in self._changed_lists:
+            pages = sum(live.log.readers for live in self._conversations_of(user))
+            seconds = max(LIST_SECONDS, pages / LISTS_A_SECOND)
             self._changed_lists[user] = asyncio.get_running_loop().call_later(
-                LIST_SECONDS, self._publish_list, user
+                seconds, self._publish_list, user
             )
 
     def _publish_list(self, user: str) -> None:

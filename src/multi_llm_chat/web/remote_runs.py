@@ -31,7 +31,7 @@ TURNS_AT_FIRST: Final = TURNS_PER_PAGE + TURNS_AROUND
 
 #: Seconds between two reads of the store; and how many reads a second all open conversations make together at most.
 POLL_SECONDS: Final = 1.0
-POLLS_A_SECOND: Final = 100
+POLLS_A_SECOND: Final = 50
 
 _LOGGER = logging.getLogger(__name__)
 
