@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from itertools import islice
 from typing import Any, Final
 
@@ -355,6 +356,7 @@ class Hub:
 
 
 def _warm() -> None:
-    """Load prices, the highlighter and the formula converter."""
+    """Load prices, the HTTP client, the highlighter and the formula converter."""
+    import_module("multi_llm_chat.http.async_transport")
     cost_of(Usage(1, 1), "openai", "gpt-4o")
     render_markdown("```python\n1\n```\n\n$x$")
