@@ -8,7 +8,7 @@ import pytest
 from argon2 import PasswordHasher
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
 from tests.web.server_process import RunningServer, form_token, run_server
 
 from multi_llm_chat.config.secrets import FileSecrets, MemorySecrets
@@ -27,7 +27,8 @@ from multi_llm_chat.web.guard import (
     LARGEST_BODY,
     UNPACED_BODY,
     BodyTooLargeError,
-    limit_body,
+    Guard,
+    LimitedBody,
 )
 from multi_llm_chat.web.server import ServerOptions, open_access
 
@@ -175,7 +176,7 @@ def test_a_large_body_leaves_time_for_others():
             return {"type": "http.request", "body": bytes(65_536), "more_body": left > 0}
 
         async def size() -> int:
-            limited, found, more = limit_body(receive, limit), 0, True
+            limited, found, more = LimitedBody(receive, limit), 0, True
             while more:
                 message = await limited()
                 found, more = found + len(message["body"]), message["more_body"]
@@ -193,6 +194,40 @@ def test_a_large_body_leaves_time_for_others():
     assert others >= pieces // 3
     with pytest.raises(BodyTooLargeError):
         asyncio.run(read(pieces, UNPACED_BODY // 2))
+
+
+def test_who_sends_a_large_body_that_is_not_read_waits_for_the_answer():
+    """Another request, which comes later, is answered first."""
+    answered: list[str] = []
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def ask(guard: Guard, name: str, *headers: tuple[bytes, bytes]) -> None:
+        async def receive() -> Message:
+            return {"type": "http.request", "body": bytes(65_536), "more_body": True}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                answered.append(name)
+
+        origin = [(b"host", b"localhost"), (b"origin", b"http://localhost")]
+        scope = {"type": "http", "method": "POST", "path": "/login", "query_string": b""}
+        await guard(scope | {"headers": [*origin, *headers]}, receive, send)
+
+    async def ask_all() -> None:
+        guard = Guard(app, AccessPolicy(b"secret"))
+        await asyncio.gather(
+            ask(guard, "unknown length", (b"transfer-encoding", b"chunked")),
+            ask(guard, "large", (b"content-length", b"9000000")),
+            ask(guard, "small", (b"content-length", b"900")),
+            ask(guard, "none"),
+        )
+
+    asyncio.run(ask_all())
+    assert answered[:2] == ["small", "none"]
+    assert set(answered[2:]) == {"unknown length", "large"}
 
 
 def test_a_changed_session_is_invalid():

@@ -6,7 +6,9 @@ Rules:
    rule of its own.
 3. A request that changes something must come from our own page: its origin is this server, and its form token is right.
 4. Every response forbids the browser everything that our pages do not need.
-5. A body is not read beyond its limit, and the body of a stranger's request arrives within ``STRANGER_SECONDS``.
+5. A body is not read beyond its limit, and the body of a stranger's request arrives within ``STRANGER_SECONDS``. A request that is
+   answered before its large body was read is answered later: one who sends such requests again and again takes little of the
+   server's time.
 6. A link that signs in is used up by the first request that has it, also of a browser that is signed in, and taken out of the
    address.
 """
@@ -36,8 +38,9 @@ STRANGER_SECONDS: Final = 10.0
 #: So much of a body is read as fast as it arrives, the rest at this speed: a large upload leaves the server time for others.
 UNPACED_BODY: Final = 1_000_000
 BODY_BYTES_A_SECOND: Final = 32_000_000
-#: Seconds until a refused request with a body is answered: one who sends them again and again takes little of the server's time.
+#: Seconds until a request is answered that is refused, or whose body of more than so many bytes was not read.
 REFUSAL_SECONDS: Final = 0.2
+SMALL_BODY: Final = 65_536
 
 POLICY: Final = "; ".join(
     (
@@ -102,7 +105,9 @@ class Guard:
         try:
             if _declared_length(headers) > limit:
                 raise BodyTooLargeError
-            await self._app(scope, limit_body(receive, limit), guarded)
+            body = LimitedBody(receive, limit)
+            answer = _when_read(body, guarded) if _may_be_large(headers) else guarded
+            await self._app(scope, body, answer)
         except TimeoutError:
             response = JSONResponse({"error": "The request took too long."}, 408)
             await response(scope, receive, guarded)
@@ -240,20 +245,40 @@ def _declared_length(headers: Headers) -> int:
     return int(declared) if declared.isdecimal() else 0
 
 
-def limit_body(receive: Receive, limit: int) -> Receive:
-    """Receive a body of ``limit`` bytes at most; behind its first megabyte no faster than ``BODY_BYTES_A_SECOND``."""
-    left = limit
-    unpaced = limit - UNPACED_BODY
+def _may_be_large(headers: Headers) -> bool:
+    """Whether the request has a body that is not known to be small."""
+    return "transfer-encoding" in headers or _declared_length(headers) > SMALL_BODY
 
-    async def limited() -> Any:
-        nonlocal left
-        message = await receive()
+
+class LimitedBody:
+    """Receives a body of ``limit`` bytes at most; behind its first megabyte no faster than ``BODY_BYTES_A_SECOND``."""
+
+    def __init__(self, receive: Receive, limit: int) -> None:
+        self._receive = receive
+        self._left = limit
+        self._unpaced = limit - UNPACED_BODY
+        #: Whether all of it was received.
+        self.is_whole = False
+
+    async def __call__(self) -> Message:
+        """The next piece."""
+        message = await self._receive()
         size = len(message.get("body", b""))
-        left -= size
-        if left < 0:
+        self._left -= size
+        if self._left < 0:
             raise BodyTooLargeError
-        if left < unpaced and message.get("more_body", False):
+        self.is_whole = not message.get("more_body", False)
+        if self._left < self._unpaced and not self.is_whole:
             await asyncio.sleep(size / BODY_BYTES_A_SECOND)
         return message
 
-    return limited
+
+def _when_read(body: LimitedBody, send: Send) -> Send:
+    """Send a response at once if the body was received, else after ``REFUSAL_SECONDS``."""
+
+    async def later(message: Message) -> None:
+        if message["type"] == "http.response.start" and not body.is_whole:
+            await asyncio.sleep(REFUSAL_SECONDS)
+        await send(message)
+
+    return later
