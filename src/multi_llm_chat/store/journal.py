@@ -146,19 +146,45 @@ def renew(
     transaction: Transaction, fences: Sequence[Fence], lease_ms: int
 ) -> tuple[set[str], set[str]]:
     """Renew leases; the runs that this process still owns, and those of them for which a stop was requested."""
-    ours: set[str] = set()
-    stopped: set[str] = set()
-    for fence in sorted(fences, key=lambda each: each.run_id):
-        row = transaction.row(
-            f"UPDATE runs SET lease_until_ms = {transaction.clock} + ?"  # noqa: S608 the database's clock
-            " WHERE id = ? AND epoch = ? AND status = 'running' RETURNING stop_ms",
-            lease_ms, fence.run_id, fence.epoch,
+    states = _lock_runs(transaction, [fence.run_id for fence in fences])
+    ours = {
+        fence.run_id
+        for fence in fences
+        if (state := states.get(fence.run_id)) is not None
+        and (state.epoch, state.status) == (fence.epoch, "running")
+    }
+    for marks, chunk in chunks(sorted(ours)):
+        transaction.rows(
+            f"UPDATE runs SET lease_until_ms = {transaction.clock} + ? WHERE id IN ({marks})",  # noqa: S608 the database's clock, and question marks
+            lease_ms, *chunk,
         )  # fmt: skip
-        if row is not None:
-            ours.add(fence.run_id)
-            if row[0] is not None:
-                stopped.add(fence.run_id)
-    return ours, stopped
+    return ours, {run_id for run_id in ours if states[run_id].is_stopped}
+
+
+class _RunState(Struct, frozen=True):
+    """The state of a run that this transaction has locked."""
+
+    epoch: int
+    status: RunStatus
+    is_stopped: bool
+
+
+def _lock_runs(transaction: Transaction, runs: Sequence[str]) -> dict[str, _RunState]:
+    """Lock runs until the transaction ends, in as few statements as possible; those that exist.
+
+    Each statement of SQLite releases and takes the interpreter's lock: one for each of 500 runs costs the event loop more than
+    the database.
+    """
+    states: dict[str, _RunState] = {}
+    for marks, chunk in chunks(runs):
+        # In one order, so that two concurrent writers cannot deadlock.
+        found = transaction.rows(
+            f"SELECT id, epoch, status, stop_ms FROM runs WHERE id IN ({marks}) ORDER BY id{transaction.lock}",  # noqa: S608 only question marks
+            *chunk,
+        )
+        for run_id, epoch, status, stop_ms in found:
+            states[run_id] = _RunState(epoch, status, stop_ms is not None)
+    return states
 
 
 def release_run(transaction: Transaction, fence: Fence) -> None:
@@ -256,21 +282,13 @@ def append_events(transaction: Transaction, batches: Sequence[Events]) -> tuple[
     Returns:
         The runs that another process owns, for which nothing was written; and the runs for which a stop was requested.
     """
-    epochs: dict[str, int] = {}
-    stopped: set[str] = set()
-    for marks, chunk in chunks([batch.fence.run_id for batch in batches]):
-        # In one order, so that two concurrent writers cannot deadlock.
-        found = transaction.rows(
-            f"SELECT id, epoch, stop_ms FROM runs WHERE id IN ({marks}) ORDER BY id{transaction.lock}",  # noqa: S608 only question marks
-            *chunk,
-        )
-        epochs.update((run_id, epoch) for run_id, epoch, _ in found)
-        stopped.update(run_id for run_id, _, stop_ms in found if stop_ms is not None)
+    states = _lock_runs(transaction, [batch.fence.run_id for batch in batches])
     lost = {
         batch.fence.run_id
         for batch in batches
-        if epochs.get(batch.fence.run_id) != batch.fence.epoch
+        if (state := states.get(batch.fence.run_id)) is None or state.epoch != batch.fence.epoch
     }
+    stopped = {run_id for run_id, state in states.items() if state.is_stopped}
     _write_all(transaction, [batch for batch in batches if batch.fence.run_id not in lost])
     return lost, stopped - lost
 
@@ -283,7 +301,7 @@ def write_events(
 
 
 def _write_all(transaction: Transaction, batches: Sequence[Events]) -> None:
-    """Write events in as few statements as possible: each statement releases and takes the interpreter's lock."""
+    """Write events in as few statements as possible, as in ``_lock_runs``."""
     rows = [
         (batch.fence.run_id, number, payload)
         for batch in batches
