@@ -39,11 +39,13 @@ from multi_llm_chat.runs.channel import merge_deltas
 from multi_llm_chat.runs.follow import follow
 from multi_llm_chat.runs.health import answer, metrics
 from multi_llm_chat.runs.leases import (
+    FRAME_END,
     LONGEST_FRAME,
     STEPS_A_SECOND,
     UNFRAMED_RUNS,
     Lease,
     RunHost,
+    frame_pause,
     frame_seconds,
 )
 from multi_llm_chat.store import (
@@ -291,3 +293,13 @@ def test_few_runs_read_their_replies_at_once_and_many_in_frames():
     framed = {runs: frame for runs, frame in frames.items() if 0 < frame < LONGEST_FRAME}
     assert framed
     assert all(runs / frame <= STEPS_A_SECOND * 1.001 for runs, frame in framed.items())
+
+
+@given(st.integers(0, 5_000), st.floats(0, 1e7))
+def test_frames_of_many_runs_end_together(runs: int, now: float):
+    pause, frame = frame_pause(runs, now), frame_seconds(runs)
+    assert bool(pause) == bool(frame)
+    if frame:
+        assert abs(pause - frame) <= FRAME_END / 2 + 1e-6
+        ends = (now + pause) / FRAME_END
+        assert abs(ends - round(ends)) < 1e-3

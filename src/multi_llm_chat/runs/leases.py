@@ -8,7 +8,7 @@ Rules:
    nothing more for that run; when a stop was requested in the store, it calls ``on_stop``.
 4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` waits for them.
 5. A process with many runs works in frames: each run reads what has arrived of its reply once in a frame, and the thread
-   writes once in a frame. The first words of a reply do not wait.
+   writes once in a frame. Frames of many runs end together. The first words of a reply do not wait.
 6. The thread lives as long as there are runs or unsaved writes.
 """
 
@@ -38,8 +38,10 @@ RENEWALS_A_SECOND: Final = 100
 #: How many runs this process drives without frames; above, each run reads its reply once in a frame, which is the longer
 #: the more runs there are, so that the process makes no more than so many steps a second.
 UNFRAMED_RUNS: Final = 100
-STEPS_A_SECOND: Final = 1_250
+STEPS_A_SECOND: Final = 1_000
 LONGEST_FRAME: Final = 0.5
+#: Frames end at multiples of so many seconds: the runs that read at the same moment share the wake-ups of their process.
+FRAME_END: Final = 0.05
 #: Seconds for which a run belongs to this process without a renewal.
 LEASE: Final = 15.0
 #: Seconds between two tries of unsaved writes.
@@ -164,6 +166,10 @@ class RunHost:
     def frame(self) -> float:
         """Seconds between two reads of a reply by each run; 0 if there are few runs."""
         return frame_seconds(len(self._leases))
+
+    def pause(self) -> float:
+        """Seconds until a run that has read reads again: to the end of its frame; 0 if there are few runs."""
+        return frame_pause(len(self._leases), time.monotonic())
 
     @property
     def unsaved(self) -> int:
@@ -315,6 +321,12 @@ class RunHost:
 def frame_seconds(runs: int) -> float:
     """Seconds between two reads of a reply where a process drives so many runs; 0 if they are few."""
     return 0.0 if runs <= UNFRAMED_RUNS else min(LONGEST_FRAME, runs / STEPS_A_SECOND)
+
+
+def frame_pause(runs: int, now: float) -> float:
+    """Seconds from ``now`` to the end of a frame that begins now; 0 if there are few runs."""
+    frame = frame_seconds(runs)
+    return round((now + frame) / FRAME_END) * FRAME_END - now if frame else 0.0
 
 
 _hosts: "WeakSet[RunHost]" = WeakSet()
