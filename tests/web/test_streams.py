@@ -414,9 +414,35 @@ def test_a_council_is_offered_asked_and_shown_as_a_table(tmp_path: Path):
             assert said.status_code == 200
             seen = json.dumps(read_until_idle(entries))
         page = visitor.get(f"/c/{identifier}").text
-    assert "gemini ¶1" in page
-    assert "<table>" in page
+    assert 'aria-label="Paragraph 1 of gemini">¶1</button>' in page
+    assert "one alone" in page
+    assert "Paragraph 1 of gemini" in seen  # at once, not only after a reload
     assert "&quot;claims&quot;" not in seen  # the JSON is not shown while it comes either
+
+
+def test_a_verdict_that_is_asked_for_again_takes_the_place_of_the_broken_one(tmp_path: Path):
+    config = '[councils.panel]\nmembers = ["gemini", "claude"]\n\n'
+    verdict = {"answer": "Yes.", "claims": [{"claim": "So.", "agree": ["gemini:1"], "contradict": []}]}  # fmt: skip
+    with (
+        run_server(tmp_path, config=config) as server,
+        server.signed_in_client() as visitor,
+    ):
+        server.add_replies("gemini", Say("Two."), Say("No JSON."), Say(json.dumps(verdict)))
+        server.add_replies("claude", Say("One."))
+        identifier, position = new_conversation(visitor)
+        with visitor.stream("GET", f"/c/{identifier}/events?after={position}") as stream:
+            entries = changes(stream.iter_lines())
+            visitor.post(f"/c/{identifier}/messages", data={"text": "Well?", "to": "council:panel"})
+            shown: dict[str, dict[str, Any]] = {}
+            for _, found in read_until_idle(entries):
+                for change in found:
+                    if change["op"] == "append" and "verdict" in change["html"]:
+                        shown[change["html"].partition(' id="')[2].partition('"')[0]] = change
+                    if change["op"] == "remove":
+                        shown.pop(change["id"], None)
+        (last,) = shown.values()
+        assert "before" not in last  # although its speaker is addressed first
+        assert next(iter(shown)) in visitor.get(f"/c/{identifier}").text
 
 
 def test_pages_that_were_just_loaded_are_not_reset_when_many_are_open(server: RunningServer):

@@ -50,6 +50,7 @@ from multi_llm_chat.web.views import (
     StepSegment,
     TextSegment,
     ToolSegment,
+    VerdictSegment,
     changed_arguments,
     format_arguments,
     hue_of,
@@ -230,6 +231,53 @@ def test_texts_without_citations_stay_as_they_are():
     assert isinstance(one, TextSegment)
     assert isinstance(two, TextSegment)
     assert "cite" not in one.final + two.final
+
+
+# Verdicts.
+
+MEMBERS = ("gemini", "chatgpt", "claude")
+paragraph_ids = st.lists(
+    st.from_regex(r"(gemini|chatgpt|claude|x:y):(-1|[0-4])", fullmatch=True) | st.text(max_size=6),
+    max_size=4,
+)
+
+
+@given(agree=paragraph_ids, contradict=paragraph_ids, arrived=st.permutations(MEMBERS))
+def test_a_verdict_has_a_cell_for_each_member_with_the_paragraphs_it_names(
+    agree: list[str], contradict: list[str], arrived: list[str]
+):
+    claims = [{"claim": "So it is.", "agree": agree, "contradict": contradict}]
+    message = Turn("user", (Text("Well?"),), "m", meta={"addressed": list(MEMBERS)})
+    answers = [Turn(name, (Text(f"**{name}** one\n\ntwo `of` {name}"),)) for name in arrived]
+    verdict = Turn(
+        "claude",
+        (Text(json.dumps({"answer": "*Yes.*", "claims": claims})),),
+        "v",
+        meta={"verdict": True, "council": True},
+    )
+    renderer = HistoryRenderer("conversation", MEMBERS, HistoryDetails())
+    (found,) = renderer.answer("run", [verdict], [message, *answers, verdict]).segments
+    assert isinstance(found, VerdictSegment)
+    assert "<em>Yes.</em>" in found.html
+    assert [name for name, _ in found.members] == list(MEMBERS)
+    (row,) = found.claims
+    for name, cell in zip(MEMBERS, row.cells, strict=True):
+        named = {each for each in (*agree, *contradict) if re.fullmatch(f"{name}:[0-9]+", each)}
+        assert (cell.stance == "silent") == (not named)
+        assert {f"{name}:{each.number}" for each in cell.passages} <= named
+        for each in cell.passages:
+            assert each.text == {1: f"{name} one", 2: f"two of {name}"}.get(each.number, "")
+    assert (row.reading == "contradiction") == any(
+        cell.stance == "contradict" for cell in row.cells
+    )
+
+
+def test_a_verdict_that_cannot_be_read_is_shown_as_it_is():
+    turn = Turn("claude", (Text("No JSON."),), "v", meta={"verdict": True})
+    renderer = HistoryRenderer("conversation", MEMBERS, HistoryDetails())
+    (words,) = renderer.answer("run", [turn], [turn]).segments
+    assert isinstance(words, TextSegment)
+    assert "No JSON." in words.final
 
 
 attacks = st.sampled_from(PAYLOADS) | st.text(max_size=30)

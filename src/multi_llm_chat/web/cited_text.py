@@ -1,22 +1,33 @@
-"""Texts that cite pages: numbers in the text that lead to the pages.
+"""Texts that cite: numbers in an answer that lead to pages, and claims of a verdict that lead to paragraphs of other answers.
 
 Rules:
 1. Each page has one number in an answer, in the order in which it is cited.
 2. A number stands at the end of the part that cites the page, and only in text: a number that falls into a tag or a formula is
    removed.
 3. Texts next to each other of which one cites something are one text, as they were streamed.
+4. A link of a verdict carries the words of its paragraph as the page shows them: the page finds the paragraph by them. An id that names
+   no paragraph (of an answer that was deleted, or in a verdict that broke its schema) has no words, and leads to the whole answer.
 """
 
 import re
 from collections.abc import Mapping, Sequence
-from html import escape
+from html import escape, unescape
 from typing import Final, TypeAlias
 from urllib.parse import quote
 
+from multi_llm_chat.chat.branch import addressed_by
+from multi_llm_chat.chat.council import Claim, Verdict, member_answers
 from multi_llm_chat.history.citations import citations_of
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.web.markdown import clean_html, render_markdown
-from multi_llm_chat.web.views import Source
+from multi_llm_chat.web.views import (
+    CitedParagraph,
+    ClaimCell,
+    ClaimRow,
+    Source,
+    VerdictSegment,
+    hue_of,
+)
 
 #: What stays as it is in the address of a page.
 _URL_CHARACTERS: Final = ":/?#[]@!$&()*+,;=%~"
@@ -103,3 +114,67 @@ def _cited_run(turn: Turn, position: int) -> range:
     texts = [part for part in turn.parts[first : last + 1] if isinstance(part, Text)]
     is_cited = any(citations_of(part) for part in texts)
     return range(first, last + 1) if is_cited else range(position, position + 1)
+
+
+# Verdicts.
+
+#: As many characters of a paragraph as a link needs to find it and to show it.
+_LONGEST_PASSAGE: Final = 160
+
+
+def verdict_view(
+    identifier: str, verdict: Verdict, turns: Sequence[Turn], names: Sequence[str]
+) -> VerdictSegment:
+    """A verdict as a table: a row for each claim, a column for each member in the order in which the message addresses them.
+
+    Args:
+        identifier: The id of the segment.
+        verdict: What the chair found.
+        turns: The message and the answers of the members.
+        names: All speakers, for their hues.
+    """
+    answers = member_answers(turns)
+    message = next((turn for turn in reversed(turns) if turn.role == "user"), None)
+    order = addressed_by(message) if message else ()
+    members = [
+        *(name for name in order if name in answers),
+        *(name for name in answers if name not in order),
+    ]
+    return VerdictSegment(
+        identifier,
+        render_markdown(verdict.answer),
+        tuple((name, hue_of(name, names)) for name in members),
+        tuple(
+            ClaimRow(claim.text, tuple(_claim_cell(claim, name, answers[name]) for name in members))
+            for claim in verdict.claims
+        ),
+    )
+
+
+def _claim_cell(claim: Claim, member: str, paragraphs: Sequence[str]) -> ClaimCell:
+    against = _passages(claim.contradict, member, paragraphs)
+    if against:
+        return ClaimCell("contradict", against)
+    found = _passages(claim.agree, member, paragraphs)
+    return ClaimCell("agree", found) if found else ClaimCell()
+
+
+def _passages(
+    ids: Sequence[str], member: str, paragraphs: Sequence[str]
+) -> tuple[CitedParagraph, ...]:
+    numbers = [
+        int(number)
+        for name, _, number in (each.rpartition(":") for each in ids)
+        if name == member and number.isdecimal()
+    ]
+    return tuple(
+        CitedParagraph(
+            number, _plain(paragraphs[number - 1]) if 0 < number <= len(paragraphs) else ""
+        )
+        for number in dict.fromkeys(numbers)
+    )
+
+
+def _plain(markdown: str) -> str:
+    words = unescape(_TAG.sub("", render_markdown(markdown))).split()
+    return " ".join(words)[:_LONGEST_PASSAGE]

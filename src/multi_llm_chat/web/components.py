@@ -20,6 +20,9 @@ from multi_llm_chat.web.templating import HtmlRenderer, Translations, read_templ
 from multi_llm_chat.web.views import (
     ArgumentChange,
     ArtifactSegment,
+    CitedParagraph,
+    ClaimCell,
+    ClaimRow,
     Footer,
     NoteSegment,
     PageAnswer,
@@ -35,6 +38,7 @@ from multi_llm_chat.web.views import (
     TextSegment,
     ThinkingSegment,
     ToolSegment,
+    VerdictSegment,
     WaitingMessage,
     hue_of,
 )
@@ -107,6 +111,7 @@ def sample_exchanges(text: str = TEXT) -> list[tuple[str, PageExchange]]:
         ("Tools", _exchange(text, "c", *_with_tools(text))),
         ("A single answer, at the limit of the provider", _exchange(text, "d", _waiting(text))),
         ("A memo", _exchange(text, "e", is_memo=True)),
+        ("A council", _exchange(text, "f", *_council(text))),
     ]
 
 
@@ -253,6 +258,25 @@ def _with_tools(text: str) -> tuple[PageAnswer, ...]:
             is_live=True,
         ),
     )
+
+
+def _council(text: str) -> tuple[PageAnswer, ...]:
+    passage = (CitedParagraph(1, text),)
+    agree, contradict = ClaimCell("agree", passage), ClaimCell("contradict", passage)
+    members = (("gemini", 0), ("chatgpt", 1), ("claude", 2))
+    rows = (
+        ClaimRow(text, (agree, agree, agree)),
+        ClaimRow(text, (agree, ClaimCell(), agree)),
+        ClaimRow(text, (agree, contradict, ClaimCell())),
+        ClaimRow(text, (ClaimCell(), ClaimCell(), agree)),
+    )
+    answers = [
+        _answer(f"f{hue}", name, hue, TextSegment(f"f{hue}-0", render_markdown(text)))
+        for name, hue in members
+    ]
+    found = VerdictSegment("f9-0", render_markdown(text), members, rows)
+    verdict = PageAnswer("f9", "claude", 2, "model-5", (found,), _PAID, "turn-f9", is_council=True)
+    return (*answers, verdict)
 
 
 def _waiting(text: str) -> PageAnswer:

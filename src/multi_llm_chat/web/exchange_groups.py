@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from multi_llm_chat.chat.branch import by_run, typed
+from multi_llm_chat.chat.council import readable_turn
 from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import Placed, turns_around, turns_with_text
 from multi_llm_chat.web.artifacts import (
@@ -69,9 +70,8 @@ def answer_source(placed: Sequence[Placed], turn: str) -> str | None:
             return typed(group[0].turn)
         for turns in turns_by_run(group).values():
             if any(each.id == turn for each in turns):
-                texts = [
-                    part.content for each in turns for part in each.parts if isinstance(part, Text)
-                ]
+                parts = (part for each in turns for part in readable_turn(each).parts)
+                texts = [part.content for part in parts if isinstance(part, Text)]
                 return "\n\n".join(text.strip() for text in texts if text.strip())
     return None
 

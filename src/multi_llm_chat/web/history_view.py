@@ -17,7 +17,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from multi_llm_chat.chat.branch import COUNCIL, addressed_by, typed
-from multi_llm_chat.chat.council import readable_turn
+from multi_llm_chat.chat.council import read_verdict, readable_turn
 from multi_llm_chat.events import Usage
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import (
@@ -51,7 +51,7 @@ from multi_llm_chat.web.artifacts import (
     may_have_artifacts,
     split_artifacts,
 )
-from multi_llm_chat.web.cited_text import read_sources, render_text
+from multi_llm_chat.web.cited_text import read_sources, render_text, verdict_view
 from multi_llm_chat.web.exchange_groups import turns_by_run
 from multi_llm_chat.web.markdown import render_markdown
 from multi_llm_chat.web.views import (
@@ -193,8 +193,10 @@ class HistoryRenderer:
                 shown[at] = replace(exchange, answers=answers)
         return shown
 
-    def answer(self, run: str, turns: Sequence[Turn]) -> PageAnswer:
-        """One answer, from its turns."""
+    def answer(
+        self, run: str, turns: Sequence[Turn], around: Sequence[Turn] | None = None
+    ) -> PageAnswer:
+        """One answer, from its turns; ``around`` are those of its exchange, to which the links of a verdict lead."""
         speaker = next((turn.role for turn in turns if turn.role != "tool"), "tool")
         last = next((turn for turn in reversed(turns) if turn.role != "tool"), turns[-1])
         footer = self._footer(run, turns)
@@ -207,7 +209,7 @@ class HistoryRenderer:
             speaker,
             hue_of(speaker, self._names),
             last.model or "",
-            self._segments(run, turns),
+            self._verdict(run, turns, around or turns) or self._segments(run, turns),
             footer,
             last.id,
             is_council=any(turn.meta.get(COUNCIL) for turn in turns),
@@ -231,8 +233,9 @@ class HistoryRenderer:
         first = group[0].turn
         message = self.message(first) if first.role == "user" else None
         rest = [each for each in group if each.turn.role not in ("user", "system")]
+        around = [each.turn for each in group]
         answers = [
-            self._live.get(run) or self.answer(run, turns)
+            self._live.get(run) or self.answer(run, turns, around)
             for run, turns in turns_by_run(rest).items()
         ]
         answers += self._failed(first.id, answers)
@@ -270,6 +273,16 @@ class HistoryRenderer:
             for run in newest.values()
             if run.status == "failed" and run.speaker not in answered
         ]
+
+    def _verdict(
+        self, run: str, turns: Sequence[Turn], around: Sequence[Turn]
+    ) -> tuple[Segment, ...]:
+        """The verdict of a council; nothing for any other answer, and for a verdict that cannot be read."""
+        verdict = read_verdict(turns[-1])
+        if verdict is None or not verdict.claims:
+            return ()
+        thoughts = self._segments(run, [_thinking_only(turns[-1])])
+        return (*thoughts, verdict_view(f"{run}-{len(thoughts)}", verdict, around, self._names))
 
     def _segments(self, run: str, turns: Sequence[Turn]) -> tuple[Segment, ...]:
         results = [
@@ -477,6 +490,10 @@ def _call_seconds(turn: Turn) -> dict[str, float]:
     """The duration of each call, noted with its result; values of other programs are ignored."""
     noted = as_object(turn.meta.get("seconds")) or {}
     return {name: value for name, value in noted.items() if isinstance(value, int | float)}
+
+
+def _thinking_only(turn: Turn) -> Turn:
+    return replace(turn, parts=tuple(part for part in turn.parts if isinstance(part, Thinking)))
 
 
 def _edits(turn: Turn) -> dict[str, JsonObject]:

@@ -104,6 +104,7 @@ class LiveConversation:
         self.reader = BranchReader(service)
         self._exchange_id = ""
         self._columns: dict[str, str] = {}
+        self._verdict_run = ""  # of the exchange
         self._addressed: tuple[str, ...] = ()
         self._is_closing = False
         self._handlers: dict[type, Callable[[Any], list[Change]]] = {
@@ -329,6 +330,7 @@ class LiveConversation:
         self._exchange_id = (last or turns[0]).id or "" if turns else ""
         self._addressed = addressed_by(last) if last else ()
         self._columns = {run: answer.view.speaker for run, answer in self._answers.items()}
+        self._verdict_run = ""
 
     # Runs of other processes.
 
@@ -402,7 +404,7 @@ class LiveConversation:
 
     def _message_saved(self, event: MessageSaved) -> list[Change]:
         self._exchange_id = event.turn.id or ""
-        self._addressed, self._columns = event.addressed, {}
+        self._addressed, self._columns, self._verdict_run = event.addressed, {}, ""
         self._on_change()
         renderer = self._renderer(HistoryDetails())
         exchange = PageExchange(self._exchange_id, renderer.message(event.turn))
@@ -426,6 +428,10 @@ class LiveConversation:
         )
         self._answers[event.run] = LiveAnswer(view, self._origin)
         change: Change = {"op": "append", "to": f"{self._exchange_id}-answers", "html": view}
+        if is_verdict:
+            # It stands last. One that broke its schema is asked for again on another branch: the page shows the new one only.
+            before, self._verdict_run = self._verdict_run, event.run
+            return [*([{"op": "remove", "id": before}] if before else []), change]
         right = self._column_after(event.speaker)
         self._columns[event.run] = event.speaker
         return [change | {"before": right} if right else change]
@@ -447,7 +453,8 @@ class LiveConversation:
         self._footers[run] = footer
         turns = [each.turn for each in self.service.placed if each.run_id == run]
         if turns:
-            view = self._renderer(HistoryDetails()).answer(run, turns)
+            around = [each.turn for each in self.service.placed]
+            view = self._renderer(HistoryDetails()).answer(run, turns, around)
         else:
             live = answer.view
             view = PageAnswer(run, live.speaker, live.hue, live.model, live.segments, footer)

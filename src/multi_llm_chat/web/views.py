@@ -128,6 +128,71 @@ class StepSegment(Struct, frozen=True):
     kind: Literal["step"] = "step"
 
 
+class CitedParagraph(Struct, frozen=True):
+    """A paragraph of a council member's answer: its number, and its words as the page shows them."""
+
+    number: int
+    text: str
+
+
+#: Whether a member of a council makes a claim; ``silent`` if it says nothing about it.
+Stance: TypeAlias = Literal["agree", "contradict", "silent"]
+
+
+class ClaimCell(Struct, frozen=True):
+    """What one member says about a claim, and where."""
+
+    stance: Stance = "silent"
+    passages: tuple[CitedParagraph, ...] = ()
+
+
+class ClaimRow(Struct, frozen=True):
+    """A claim of a verdict, with a cell for each member."""
+
+    text: str
+    cells: tuple[ClaimCell, ...]
+
+    @property
+    def agreeing(self) -> int:
+        """How many members make the claim."""
+        return sum(cell.stance == "agree" for cell in self.cells)
+
+    @property
+    def reading(self) -> Literal["contradiction", "all", "some", "one"]:
+        """What the cells say together."""
+        if any(cell.stance == "contradict" for cell in self.cells):
+            return "contradiction"
+        if self.agreeing == len(self.cells):
+            return "all"
+        return "some" if self.agreeing > 1 else "one"
+
+
+class VerdictSegment(Struct, frozen=True):
+    """The verdict of a council: the answer as HTML, and a table of claims; ``members`` are names with their hues."""
+
+    id: str
+    html: str
+    members: tuple[tuple[str, int], ...]
+    claims: tuple[ClaimRow, ...]
+    kind: Literal["verdict"] = "verdict"
+
+    @property
+    def contradictions(self) -> tuple[ClaimRow, ...]:
+        """The claims that a member contradicts."""
+        return tuple(row for row in self.claims if row.reading == "contradiction")
+
+    @property
+    def opponents(self) -> tuple[str, ...]:
+        """The members that disagree with each other."""
+        found = {
+            name
+            for row in self.contradictions
+            for (name, _), cell in zip(self.members, row.cells, strict=True)
+            if cell.stance != "silent"
+        }
+        return tuple(name for name, _ in self.members if name in found)
+
+
 class ArtifactSegment(Struct, frozen=True):
     """A page or a drawing that an answer made; ``turn`` and ``number`` name it."""
 
@@ -230,6 +295,7 @@ Segment: TypeAlias = (
     | SourcesSegment
     | StepSegment
     | ArtifactSegment
+    | VerdictSegment
     | ToolSegment
 )
 

@@ -26,7 +26,7 @@ export function refreshTabs(root = document) {
 /** @param {HTMLElement} answer @param {boolean} chosen */
 function tab(answer, chosen) {
   const hue = /hue-(\d)/.exec(answer.className)?.[1] ?? "0";
-  const made = element("button", `hue-${hue}`, element("span", `sign hue-${hue}`, icon(hue, 14, "sign")), element("span", "", answer.dataset.speaker ?? ""));
+  const made = element("button", `hue-${hue}`, element("span", `sign hue-${hue}`, icon(answer.matches(".verdict") ? "8" : hue, 14, "sign")), element("span", "", answer.dataset.title ?? answer.dataset.speaker ?? ""));
   made.type = "button";
   made.setAttribute("role", "tab");
   made.setAttribute("aria-selected", String(chosen));
@@ -48,12 +48,34 @@ export function chooseTab(button) {
 /** Give one answer the whole width. @param {HTMLElement} button */
 export function widen(button) {
   const answer = /** @type {HTMLElement} */ (button.closest(".answer"));
+  if (answer.parentElement?.querySelector(":scope > .verdict .findings") && !answer.matches(".verdict")) { // a member of a council, in short
+    button.setAttribute("aria-pressed", String(answer.classList.toggle("opened")));
+    return;
+  }
   const wide = !answer.classList.contains("wide");
   for (const each of answer.parentElement?.children ?? []) each.classList.remove("wide");
   answer.classList.toggle("wide", wide);
   answer.parentElement?.classList.toggle("widened", wide);
   button.setAttribute("aria-pressed", String(wide));
   answer.scrollIntoView({ block: "nearest" });
+}
+
+/** Show a paragraph of another answer of the exchange: that with the words of the link. Letters are compared, for citations add numbers. @param {HTMLElement} link */
+export function showPassage(link) {
+  const exchange = /** @type {HTMLElement} */ (link.closest(".exchange"));
+  const answer = /** @type {HTMLElement | undefined} */ ([.../** @type {NodeListOf<HTMLElement>} */ (exchange.querySelectorAll(".answer:not(.verdict)"))].filter((each) => each.dataset.speaker === link.dataset.speaker).at(-1));
+  if (!answer) return;
+  const letters = (/** @type {string | null | undefined} */ text) => (text ?? "").replace(/\P{L}/gu, "").slice(0, 40);
+  const wanted = letters(link.dataset.text);
+  const blocks = /** @type {HTMLElement[]} */ ([...answer.querySelectorAll(".words :is(p, li, h1, h2, h3, h4, h5, h6, blockquote, table, figure, pre)")]);
+  const place = (wanted && blocks.find((each) => letters(each.textContent).startsWith(wanted.slice(0, letters(each.textContent).length || 1)))) || answer;
+  for (const each of answer.parentElement?.children ?? []) each.classList.toggle("chosen", each === answer);
+  answer.classList.add("opened");
+  refreshTabs(exchange);
+  answer.focus({ preventScroll: true });
+  place.scrollIntoView({ block: "center" });
+  place.classList.add("flash");
+  setTimeout(() => place.classList.remove("flash"), 1800);
 }
 
 // Waits count down.

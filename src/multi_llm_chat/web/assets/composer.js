@@ -91,7 +91,7 @@ function addressMentioned() {
   const names = chips().map((chip) => chip.dataset.name ?? "");
   /** @type {Record<string, string[]>} */
   const known = { all: everyone(), ...Object.fromEntries(names.map((name) => [name.toLowerCase(), [name]])), ...groups() };
-  const found = [...text.value.matchAll(/(?<![\w@./-])@([\p{L}\p{N}_.-]+)/gu)].flatMap((match) => known[match[1].toLowerCase().replace(/[.-]+$/, "")] ?? []);
+  const found = [...text.value.matchAll(/(?<![\w@./-])@([\p{L}\p{N}_.:-]+)/gu)].flatMap((match) => known[match[1].toLowerCase().replace(/[.:-]+$/, "")] ?? []);
   if (found.length && found.join() !== addressed().join()) address(found);
 }
 /** More ways to address. @param {HTMLElement} at */

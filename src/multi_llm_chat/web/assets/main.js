@@ -121,6 +121,8 @@ const ACTIONS = {
   "answer-menu": answerMenu,
   widen: answers.widen,
   tab: answers.chooseTab,
+  passage: answers.showPassage,
+  settle: (at) => { composer.address(at.dataset.names.split(" ")); composer.write(at.dataset.text); },
   step: answers.step,
   select: menus.select,
   stop: (at) => attempt(() => postAction("stop", at.dataset.speaker ? { speaker: at.dataset.speaker } : {})),

@@ -58,7 +58,7 @@ const details = (root) => [...(root.matches("details") ? [root] : []), ...root.q
  * @param {Element | null} old @param {Element | null} fresh */
 function update(old, fresh) {
   if (!old || !fresh) { if (fresh === null) old?.remove(); return; }
-  for (const css of ["chosen", "wide"]) if (old.classList.contains(css)) fresh.classList.add(css);
+  for (const css of ["chosen", "wide", "opened"]) if (old.classList.contains(css)) fresh.classList.add(css);
   const open = new Map(details(old).map(({ key, each }) => [key, each.open]));
   for (const { key, each } of details(fresh)) each.open = open.get(key) ?? each.open;
   if (!old.isEqualNode(fresh)) old.replaceWith(fresh);
