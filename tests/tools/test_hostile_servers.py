@@ -374,6 +374,8 @@ def test_hints_of_a_server_that_is_not_trusted_lower_no_policy() -> None:
         with McpServers(entries, registry, patience=PATIENCE):
             assert registry.approval("delete_everything") == policy
             assert registry.resume("delete_everything") == ("retry" if trusted else "ask")
+            (listed,) = (x for x in registry.listing() if x.original == "delete_everything")
+            assert ("reads" in listed.hints) == trusted
 
 
 def test_what_was_allowed_is_asked_again_when_the_tool_changes() -> None:

@@ -59,6 +59,12 @@ def test_hints_decide_who_is_asked(scene: Scene) -> None:
     assert "needs the user's approval" in scene.call("erase", path="x").content
 
 
+def test_hints_are_shown_to_the_person_who_is_asked(scene: Scene) -> None:
+    hints = {each.original: each.hints for each in scene.registry.listing()}
+    assert hints["add"] == ("reads",)
+    assert hints["erase"] == ("deletes",)
+
+
 def test_progress_and_logs_are_reported(scene: Scene) -> None:
     result, seen = scene.watched("steps")
     assert result.content == "arrived"

@@ -39,7 +39,7 @@ def test_all_used_keys_exist_and_all_keys_are_used():
     assert used - set(read_catalogue("en")) == set()
     made = (
         r"tool_|server_|theme_|stop_|password_|today|yesterday|last_|js_command_|js_theme_|branch"
-        r"|failure_|advice_|wait_|scene_|costs_|filter_|artifact_|js_can_|page_|words_|key_state_|rule_|effort_"
+        r"|failure_|advice_|wait_|scene_|costs_|filter_|artifact_|js_can_|page_|words_|key_state_|rule_|effort_|hint_"
     )
     assert {
         key for key in read_catalogue("en") if key not in used and not re.match(made, key)

@@ -29,7 +29,7 @@ from multi_llm_chat.history.json_values import as_object, clean_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.tools.schema_validation import SchemaCheck
 from multi_llm_chat.tools.threads import in_thread
-from multi_llm_chat.tools.tool import Approval, NotRun
+from multi_llm_chat.tools.tool import Approval, NotRun, ToolHint
 
 _LOGGER = logging.getLogger(__name__)
 
@@ -77,7 +77,7 @@ class ApprovalRequest(Struct, frozen=True):
 
     ``interrupted`` means that the call was begun before, and may have done its work: is it to be made again?
     ``schema`` is that of the arguments. ``written`` are the arguments that the model wrote, if ``call`` has others because a
-    person changed them in an earlier attempt.
+    person changed them in an earlier attempt. ``hints`` are what the tool's server says that it does.
     """
 
     call: ToolCall
@@ -89,6 +89,7 @@ class ApprovalRequest(Struct, frozen=True):
     interrupted: bool = False
     schema: JsonObject = field(default_factory=dict)
     written: JsonObject | None = None
+    hints: tuple[ToolHint, ...] = ()
 
 
 #: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.

@@ -46,6 +46,7 @@ from multi_llm_chat.tools.tool import (
     Resume,
     Tool,
     ToolContext,
+    ToolHint,
     ToolOutput,
 )
 from multi_llm_chat.tools.tool_output import note_edit
@@ -75,6 +76,7 @@ class ToolListing(Struct, frozen=True):
     description: str
     enabled: bool
     approval: Approval
+    hints: tuple[ToolHint, ...] = ()
 
 
 class ToolRegistry:
@@ -269,6 +271,7 @@ class ToolRegistry:
                 entry.tool.description,
                 self.is_enabled(name),
                 self.approval(name),
+                entry.tool.hints,
             )
             for name, entry in self._entries.items()
         ]
@@ -510,6 +513,7 @@ def _request(
         request_id,
         schema=entry.definition.schema,
         written=written,
+        hints=tool.hints,
     )
 
 

@@ -33,6 +33,9 @@ Approval: TypeAlias = Literal["always", "ask", "never"]
 #: What to do with a call that was interrupted, when its conversation is taken up again.
 Resume: TypeAlias = Literal["retry", "ask", "never"]
 
+#: What a server says that its tool does: reads only, changes something, deletes something, reaches the internet.
+ToolHint: TypeAlias = Literal["reads", "writes", "deletes", "internet"]
+
 #: The key of the call that is being made here, the same whenever it is tried again.
 IDEMPOTENCY_KEY: ContextVar[str | None] = ContextVar("IDEMPOTENCY_KEY", default=None)
 
@@ -222,6 +225,7 @@ class Tool(Struct, frozen=True):
         resume: What happens to an interrupted call.
         max_output: Characters of text; ``None`` takes the registry's.
         stoppable: Whether cancelling it stops it; a thread cannot be stopped.
+        hints: What its server says that it does, for the person who is asked.
     """
 
     name: str
@@ -234,3 +238,4 @@ class Tool(Struct, frozen=True):
     resume: Resume = "ask"
     max_output: int | None = None
     stoppable: bool = True
+    hints: tuple[ToolHint, ...] = ()

@@ -151,6 +151,7 @@ class LiveAnswer:
             "rows": format_arguments(wrote, whole=True),
             "changes": changed_arguments(wrote.arguments, call.arguments, whole=True),
             "editable": edit_text(call.arguments),
+            "hints": request.hints,
         }
         return [self._update(at, state="waiting", question=question, **details)]
 

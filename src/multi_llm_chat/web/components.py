@@ -183,6 +183,7 @@ def _usual(text: str) -> tuple[PageAnswer, ...]:
                 (("repo", "acme/ledger"), ("title", text), ("body", "\n".join([text] * 12))),
                 question="question",
                 interrupted=True,
+                hints=("reads", "writes", "deletes", "internet"),
                 editable=edit_text({"repo": "acme/ledger", "title": text}),
             ),
             is_live=True,

@@ -28,6 +28,7 @@ from multi_llm_chat.history.values import JsonObject, Media, ToolCall, ToolResul
 from multi_llm_chat.store import ErrorRecord
 from multi_llm_chat.tools.approval import visible_text
 from multi_llm_chat.tools.mcp import Elicitation
+from multi_llm_chat.tools.tool import ToolHint
 
 # Ids in URLs.
 
@@ -244,7 +245,7 @@ class ToolSegment(Struct, frozen=True):
     """A tool call and its outcome.
 
     ``name`` is the tool's own name and ``source`` its server; ``rows`` are the arguments that the model wrote, ``changes`` those
-    that a person changed. ``question`` is the id of an open approval request, ``editable`` the arguments as JSON to edit;
+    that a person changed. ``hints`` are what the server says that the tool does. ``question`` is the id of an open approval request, ``editable`` the arguments as JSON to edit;
     ``interrupted`` says that the call was started before and may have done its work. ``form`` is what the server asks
     while the call runs.
     """
@@ -264,6 +265,7 @@ class ToolSegment(Struct, frozen=True):
     form: ServerForm | None = None
     changes: tuple[ArgumentChange, ...] = ()
     editable: str = ""
+    hints: tuple[ToolHint, ...] = ()
     kind: Literal["tool"] = "tool"
 
     @property

@@ -32,7 +32,7 @@ from multi_llm_chat.data_limits import (
 from multi_llm_chat.history.json_values import clean_text
 from multi_llm_chat.history.values import JsonObject, Media, Text
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
-from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext, ToolOutput
+from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext, ToolHint, ToolOutput
 
 # Lists.
 
@@ -127,6 +127,7 @@ def _tool(tool: mcp_types.Tool, settings: ServerSettings, call: Caller) -> Tool:
         settings.timeout,
         _approval(tool, settings),
         _resume(tool.annotations, settings),
+        hints=_hints(tool.annotations, settings),
     )
 
 
@@ -134,6 +135,22 @@ def _approval(tool: mcp_types.Tool, settings: ServerSettings) -> Approval:
     hints = tool.annotations
     reads_only = settings.trusted and hints is not None and hints.read_only_hint is True
     return "always" if reads_only or tool.name in settings.always_allow else "ask"
+
+
+def _hints(
+    hints: mcp_types.ToolAnnotations | None, settings: ServerSettings
+) -> tuple[ToolHint, ...]:
+    """What a person is shown about a tool. Any server may warn of its tool; only a trusted one may call it harmless."""
+    if hints is None:
+        return ()
+    writes = hints.read_only_hint is False or hints.destructive_hint is not None
+    said: dict[ToolHint, bool] = {
+        "reads": hints.read_only_hint is True and settings.trusted,
+        "writes": hints.read_only_hint is not True and writes and not hints.destructive_hint,
+        "deletes": hints.read_only_hint is not True and hints.destructive_hint is True,
+        "internet": hints.open_world_hint is True,
+    }
+    return tuple(hint for hint, holds in said.items() if holds)
 
 
 def _resume(hints: mcp_types.ToolAnnotations | None, settings: ServerSettings) -> Resume:
