@@ -506,3 +506,23 @@ def test_a_search_is_filtered_by_author_time_and_archive(server: RunningServer, 
     expect(page.locator("#hits .empty")).to_be_visible()
     page.get_by_role("button", name="Search without filters").click()
     expect(hits).to_have_count(3)
+
+
+def test_columns_begin_at_their_top_and_a_single_answer_is_followed_to_its_end(
+    server: RunningServer, page: Page
+):
+    """The end of the longest column is not the end of the others: following it would move them out of sight."""
+    long = "\n\n".join(f"Paragraph {number}." for number in range(60))
+    server.add_replies("gemini", Say("Short."))
+    server.add_replies("claude", Say(long), Say(f"{long}\n\nThe last words."))
+    send(page, "@gemini @claude hi")
+    expect(page.locator(".answer:not(.live)")).to_have_count(2)
+    for _ in range(2):  # the same after a reload
+        expect(page.locator(".answer[data-speaker=gemini] .body")).to_be_in_viewport()
+        expect(page.locator(".message").last).to_be_in_viewport()
+        page.reload()
+        page.locator("body[data-ready]").wait_for()
+    page.locator("#latest").click()
+    expect(page.locator("p", has_text="Paragraph 59.")).to_be_in_viewport()
+    send(page, "@claude more")
+    expect(page.locator("p", has_text="The last words.")).to_be_in_viewport()

@@ -1,7 +1,7 @@
 // Actions of buttons and keys.
 // @ts-check
 import { attempt, button, byId, copy, element, get, label, notice, post, postAction, ready, state, word } from "./page.js";
-import { earlier, later, listen, listeners, load, toEnd, visit } from "./stream.js";
+import { earlier, follow, later, listen, listeners, load, toEnd, visit } from "./stream.js";
 import * as answers from "./answers.js";
 import * as artifacts from "./artifacts.js";
 import * as composer from "./composer.js";
@@ -246,7 +246,7 @@ rail.addEventListener("change", fold);
 fold();
 answers.refreshTabs();
 composer.restore();
-toEnd();
+follow();
 listen();
 visitHash();
 ready();

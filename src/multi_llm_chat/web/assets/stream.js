@@ -14,11 +14,29 @@ export const listeners = {};
 
 const scroll = byId("scroll");
 let pinned = true;
-/** Whether the reader is at the end and wants to stay there. */
-const atEnd = () => scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 80;
+/** Whether answers of an exchange stand side by side. @param {Element | null | undefined} exchange */
+function hasColumns(exchange) {
+  const [first, second] = /** @type {HTMLElement[]} */ ([...(exchange?.querySelectorAll(":scope > .answers > .answer") ?? [])]);
+  return !!first?.offsetParent && !!second?.offsetParent && first.offsetTop === second.offsetTop;
+}
+/** How far the page follows the answers: to their end, but no further than the beginning of columns, for the end of the longest is not the end of the others. */
+function following() {
+  const bottom = scroll.scrollHeight - scroll.clientHeight;
+  const last = [...document.querySelectorAll("#messages > .exchange")].at(-1);
+  if (!last || !hasColumns(last)) return bottom;
+  return Math.min(bottom, scroll.scrollTop + last.getBoundingClientRect().top - scroll.getBoundingClientRect().top - 4);
+}
+/** Follow the answers; what is read never moves down. */
+export function follow() {
+  if (pinned) scroll.scrollTop = Math.max(scroll.scrollTop, following());
+  offerLatest();
+}
+/** Offer the way to the end, if it is out of sight. */
+function offerLatest() { byId("latest").hidden = pinned && scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 240; }
 scroll.addEventListener("scroll", () => {
-  pinned = atEnd() && !state.later;
-  byId("latest").hidden = pinned;
+  // Whether the reader is where the page follows to, and wants to stay there.
+  pinned = following() - scroll.scrollTop < 80 && !state.later;
+  offerLatest();
   // Who comes near the first message that is shown gets the earlier ones.
   const first = /** @type {HTMLButtonElement | null} */ (document.querySelector("#messages > .earlier[data-first]"));
   if (first && scroll.scrollTop < 600) void earlier(first);
@@ -32,7 +50,7 @@ export function toEnd() {
 // The composer floats over the messages: they end above it.
 new ResizeObserver(() => {
   document.documentElement.style.setProperty("--dock", `${byId("dock").offsetHeight}px`);
-  if (pinned) scroll.scrollTop = scroll.scrollHeight;
+  follow();
 }).observe(byId("dock"));
 
 /** @param {Element | null} place @param {string} html */
@@ -108,7 +126,7 @@ const APPLY = {
     if (fresh.matches(".answer:not(.live)")) announce(`${fresh.dataset.speaker}: ${fresh.querySelector(".words")?.textContent?.slice(0, 500) ?? ""}`);
     if (fresh.matches(".tool.waiting, .tool.asks")) {
       announce(`${word("needs_approval")}: ${fresh.dataset.name}`);
-      if (pinned) toEnd();
+      if (pinned) fresh.scrollIntoView({ block: "nearest" });
     }
   },
   stream(change) {
@@ -154,7 +172,7 @@ function flush() {
     if (loading) return; // the reload contains all changes after a reset
   }
   if (changes.some((change) => change.op === "append" || change.op === "replace")) refreshTabs(byId("messages").lastElementChild ?? document);
-  if (pinned) scroll.scrollTop = scroll.scrollHeight;
+  follow();
 }
 
 /** @param {MessageEvent} event */
@@ -262,7 +280,7 @@ function show(view, around) {
   busy(view.busy);
   if (view.title) byId("title").textContent = view.title;
   byId("total").textContent = view.total;
-  if (pinned) toEnd();
+  follow();
 }
 
 /** @param {HTMLElement} button */
