@@ -12,7 +12,7 @@ from tests.web.server_process import RunningServer, run_server
 
 from multi_llm_chat.testing.simulator import Say
 
-CONFIG = '[councils.main]\nmembers = ["gemini", "chatgpt"]\nchair = "claude"\n\n'
+CONFIG = '[councils.main]\nmembers = ["gemini", "chatgpt"]\nchair = "claude"\n\n[personas.poet]\nspeaker = "claude"\n\n'
 LONG = "\n\n".join(
     f"**Paragraph {number}** of a long answer. {'Words. ' * 40}"
     for number in ["one", "two", "three", "four", "five"]
@@ -78,3 +78,15 @@ def test_a_council_on_a_phone_has_a_tab_for_the_verdict(server: RunningServer, p
     assert page.evaluate("() => document.documentElement.scrollWidth") <= 390
     verdict.get_by_role("button", name="Paragraph 4 of gemini").click()
     expect(page.locator("p.flash")).to_be_in_viewport()
+
+
+def test_personas_and_councils_are_in_the_menu_until_they_are_addressed(
+    server: RunningServer, page: Page
+):
+    """Many chips would hide the speakers that a chat uses."""
+    expect(page.locator(".people .chip:visible")).to_have_count(3)
+    page.get_by_role("button", name="Add", exact=True).click()
+    page.get_by_role("menuitemcheckbox", name="poet").click()
+    expect(page.locator(".people .chip:visible")).to_have_count(4)
+    page.locator("#text").press_sequentially("@council:main ")
+    expect(page.locator(".people [aria-pressed=true]:visible")).to_have_text(["council:main"])

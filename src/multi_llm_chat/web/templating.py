@@ -108,6 +108,8 @@ def _number(value: int) -> str:
 
 
 def _seconds(value: float) -> str:
+    if value < 0.05:
+        return "<0.1 s"
     return f"{value:.1f} s" if value < 100 else f"{value / 60:.0f} min"
 
 

@@ -115,7 +115,7 @@ async def _page(
 
 
 def _notices(context: RequestContext) -> list[str]:
-    """The notice of the embedded model, if it is the only speaker."""
+    """A notice about the embedded model, if it is the only speaker: in the reader's words, without variables and commands."""
     speakers = context.hub.workspace.speakers
     if tuple(speakers) != ("local",):
         return []
@@ -123,7 +123,7 @@ def _notices(context: RequestContext) -> list[str]:
         notice: Any = getattr(speakers["local"].provider, "notice", "")
     except (ValueError, OSError):
         return []
-    return [notice] if notice else []
+    return [context.translations.text("small_model")] if notice else []
 
 
 async def view(request: Request) -> Response:
