@@ -16,6 +16,7 @@ from tests.runs.scene import text_of
 
 from multi_llm_chat.archive.text_export import Format
 from multi_llm_chat.chat._message_writes import title_of
+from multi_llm_chat.chat.branch import plain_title
 from multi_llm_chat.chat.display import logic_history_to_display
 from multi_llm_chat.chat.transfer import (
     export_conversations,
@@ -204,6 +205,12 @@ def test_a_title_has_the_words_of_a_message_without_its_marks(
     marked = begin + " ".join(form.format(words) for words, form in pieces)
     title = title_of([Turn("user", (Text(marked),))])
     assert title == words if len(words) <= 60 else words.startswith(title[:-1])
+
+
+@given(PLAIN, st.integers(1, 40))
+def test_a_title_that_an_earlier_version_cut_is_shown_without_its_marks(words: str, length: int):
+    stored = f"**{words} and more words**"[: length + 2].rstrip() + "…"
+    assert "**" not in plain_title(stored) or stored in ("**…", "** …")
 
 
 @pytest.mark.parametrize(

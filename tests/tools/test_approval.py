@@ -318,6 +318,23 @@ def test_text_that_is_not_json_or_does_not_fit_is_refused(text: str) -> None:
     assert len(str(refused.value)) < 3_000
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ('"a\\u0000b"', r"$.more contains the character \u0000, which cannot be sent: remove it."),
+        ('[{"x": "\\ud800"}]', "$.more[0].x contains half a character"),
+        ('{"\\u0000": 1}', r"A name in $.more contains the character \u0000"),
+        ("1e999", "$.more is not plain JSON"),
+        ("[" * 80 + "]" * 80, "deep: write it flatter"),
+    ],
+)
+def test_a_refusal_says_what_to_change_and_where(more: str, words: str) -> None:
+    request = ApprovalRequest(ToolCall("note", {"count": 1}, "1"), "note", schema=_COUNT)
+    with pytest.raises(UsageError) as refused:
+        read_edit(request, f'{{"count": 1, "more": {more}}}')
+    assert words in str(refused.value)
+
+
 @pytest.mark.parametrize("edited", [{"count": "many"}, {}, {"count": float("nan")}, "text", [1]])
 def test_nothing_runs_with_changed_arguments_that_do_not_fit(edited: Any) -> None:
     registry, ran = noting(saying(Allow(arguments=edited)), _COUNT)

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.web.server_process import command, environment, form_token
+from tests.web.server_process import RunningServer, command, environment, form_token
 
+from multi_llm_chat.store import create
 from multi_llm_chat.testing.simulator import Say, Simulator
 
 
@@ -79,3 +80,12 @@ def test_a_port_in_use_is_reported(tmp_path: Path):
         )
     assert done.returncode == 1
     assert "choose another with --port" in done.stderr
+
+
+def test_a_title_with_marks_of_an_earlier_version_is_shown_plain(server: RunningServer):
+    server.hub.store("local").run(create, "**Plan** for `main.py`", identifier="old")
+    with server.signed_in_client() as visitor:
+        for path in ("/", "/c/old"):
+            page = visitor.get(path).text
+            assert "Plan for main.py" in page
+            assert "**Plan**" not in page

@@ -7,13 +7,13 @@ Rules:
    the end of that branch back.
 """
 
-import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec import Struct
 
 from multi_llm_chat.archive.document import MAIN
+from multi_llm_chat.chat.branch import plain_title
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.runs.records import Write
 from multi_llm_chat.store import (
@@ -29,15 +29,6 @@ from multi_llm_chat.store import (
 _TITLE_LENGTH: Final = 60
 #: More of a message is not read for its title.
 _READ_LENGTH: Final = 2_000
-
-#: The marks of Markdown, and what stays of each. Names such as ``__init__.py`` and sums such as ``2 * 3`` have none.
-_MARKS: Final = (
-    (re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE), ""),
-    (re.compile(r"^[ \t]*(?:#{1,6}|>+|[-*+]|\d{1,9}[.)])[ \t]+", re.MULTILINE), ""),
-    (re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:[ \t]+\"[^\"]*\")?\)"), r"\1"),
-    (re.compile(r"(`+)([^`]+)\1"), r"\2"),
-    *((re.compile(rf"(?<![\w*~])({mark})(?=[^\s*_~])(.+?)(?<=[^\s*_~])\1(?![*~]|\.?\w)"), r"\2") for mark in (r"\*\*\*", r"\*\*", "__", "~~", r"\*", "_")),
-)  # fmt: skip
 
 
 class Said(Struct, frozen=True):
@@ -98,9 +89,5 @@ def title_of(turns: Iterable[Turn]) -> str:
     words = "\n".join(
         part.content for turn in turns for part in turn.parts if isinstance(part, Text)
     )
-    plain = words[:_READ_LENGTH]
-    for mark, stays in _MARKS:
-        plain = mark.sub(stays, plain)
-    # A message of marks alone keeps them.
-    words = " ".join(plain.split()) or " ".join(words.split())
+    words = plain_title(words[:_READ_LENGTH])
     return words if len(words) <= _TITLE_LENGTH else words[: _TITLE_LENGTH - 1].rstrip() + "…"

@@ -5,6 +5,7 @@ Rules:
 2. The turns of one run stand together, also where the store has another speaker's turns between them.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -99,3 +100,26 @@ def typed(turn: Turn) -> str:
     if isinstance(text, str):
         return text
     return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
+
+
+# Titles.
+
+#: The marks of Markdown, and what stays of each. Names such as ``__init__.py`` and sums such as ``2 * 3`` have none.
+_MARKS: Final = (
+    (re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE), ""),
+    (re.compile(r"^[ \t]*(?:#{1,6}|>+|[-*+]|\d{1,9}[.)])[ \t]+", re.MULTILINE), ""),
+    (re.compile(r"!?\[([^\[\]]*)\]\([^()\s]*(?:[ \t]+\"[^\"]*\")?\)"), r"\1"),
+    (re.compile(r"(`+)([^`]+)\1"), r"\2"),
+    *((re.compile(rf"(?<![\w*~])({mark})(?=[^\s*_~])(.+?)(?<=[^\s*_~])\1(?![*~]|\.?\w)"), r"\2") for mark in (r"\*\*\*", r"\*\*", "__", "~~", r"\*", "_")),
+)  # fmt: skip
+_OPEN_MARK: Final = re.compile(r"(?<!\S)(?:\*{1,3}|~~|`+)(?=\w)")
+
+
+def plain_title(text: str) -> str:
+    """The words of a title without the marks of Markdown, which earlier versions saved with it; marks alone stay."""
+    plain = text
+    for mark, stays in _MARKS:
+        plain = mark.sub(stays, plain)
+    if plain.endswith("…"):  # a title that was cut may have lost the mark that closes
+        plain = _OPEN_MARK.sub("", plain)
+    return " ".join(plain.split()) or " ".join(text.split())

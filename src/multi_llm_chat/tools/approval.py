@@ -16,7 +16,7 @@ import inspect
 import json
 import logging
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextvars import ContextVar
 from typing import Any, Final, Literal, NoReturn, TypeAlias, cast
 
@@ -25,7 +25,7 @@ from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.events import ApprovalDecided, ApprovalRequested, Event
-from multi_llm_chat.history.json_values import as_object, clean_json
+from multi_llm_chat.history.json_values import MAX_DEPTH, as_object, clean_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
 from multi_llm_chat.tools.schema_validation import SchemaCheck
 from multi_llm_chat.tools.threads import in_thread
@@ -264,10 +264,31 @@ def _checked(request: ApprovalRequest, decision: Allow) -> Decision:
 
 def _require_fit(request: ApprovalRequest, arguments: object) -> None:
     if as_object(arguments) is None or clean_json(arguments) is not arguments:
-        raise UsageError("The arguments hold values that are not plain JSON, or are nested too deeply.")  # fmt: skip
+        raise UsageError(_unclean(arguments))
     complaints = SchemaCheck(request.schema).complaints(arguments)
     if complaints:
         raise UsageError("The arguments do not fit the schema of the tool:\n" + "\n".join(complaints))  # fmt: skip
+
+
+def _unclean(value: object, place: str = "$", depth: int = 0) -> str:
+    """What cannot be sent, where it stands, and what to do about it."""
+    if depth >= MAX_DEPTH:
+        return f"{place} is nested more than {MAX_DEPTH} deep: write it flatter."
+    if isinstance(value, str) and "\0" in value:
+        return f"{place} contains the character \\u0000, which cannot be sent: remove it."
+    if isinstance(value, str):
+        return f"{place} contains half a character (such as \\ud800): remove it."
+    items: Iterable[tuple[object, object]] = ()
+    if isinstance(value, Mapping):
+        items = cast("Mapping[object, object]", value).items()
+    elif isinstance(value, list):
+        items = enumerate(cast("list[object]", value))
+    for name, item in items:
+        if isinstance(name, str) and clean_json(name) is not name:
+            return _unclean(name, f"A name in {place}")
+        if clean_json(item, depth + 1) is not item:
+            return _unclean(item, f"{place}[{name}]" if isinstance(name, int) else f"{place}.{name}", depth + 1)  # fmt: skip
+    return f"{place} is not plain JSON: use text, numbers, lists and objects."
 
 
 def _same(one: object, other: object) -> bool:

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from multi_llm_chat.chat.branch import plain_title
 from multi_llm_chat.web.markdown import highlight
 from multi_llm_chat.web.views import (
     PageAnswer,
@@ -100,6 +101,7 @@ def _environment() -> Environment:
     filters["tool_icon"] = _tool_icon
     filters["merge"] = _merge
     filters["highlight"] = highlight
+    filters["plain_title"] = plain_title
     return environment
 
 

@@ -16,7 +16,7 @@ from starlette.responses import (
     StreamingResponse,
 )
 
-from multi_llm_chat.chat.branch import new_id
+from multi_llm_chat.chat.branch import new_id, plain_title
 from multi_llm_chat.errors import StoreError, UsageError
 from multi_llm_chat.history.json_values import as_list
 from multi_llm_chat.history.values import JsonObject
@@ -89,7 +89,7 @@ async def _page(
         context.renderer.render,
         "page.html",
         conversation=conversation,
-        title=title,
+        title=plain_title(title),
         snapshot=snapshot,
         **_list_values(context, listing, "open"),
         people=hub.list_speakers(addressed, chosen),
@@ -240,7 +240,7 @@ async def events(request: Request) -> Response:
 
 async def _title(context: RequestContext) -> str | None:
     try:
-        return (await context.store.arun(get, context.conversation)).title
+        return plain_title((await context.store.arun(get, context.conversation)).title)
     except StoreError:
         return None
 
