@@ -504,7 +504,7 @@ def test_a_search_is_filtered_by_author_time_and_archive(server: RunningServer, 
     page.keyboard.press("Control+k")
     page.locator("#search").fill("quokka")
     expect(page.locator("#hits .empty")).to_be_visible()
-    page.get_by_role("button", name="Search without filters").click()
+    page.get_by_role("option", name="Search without filters").click()
     expect(hits).to_have_count(3)
 
 

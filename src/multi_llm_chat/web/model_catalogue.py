@@ -77,19 +77,23 @@ class ProviderListing(Struct, frozen=True):
 
 
 class ProviderState(Struct, frozen=True):
-    """A provider on the page of models: its key, whether the key works, and the speakers that use it."""
+    """A provider on the page of models: its key, whether the key works, and the speakers that use it.
+
+    ``own_variable`` is the variable of a key that its speakers have for themselves, if they have one.
+    """
 
     row: ProviderRow
     key: FoundKey | None
     speakers: tuple[str, ...]
     listing: ProviderListing | None
     hue: int
+    own_variable: str = ""
 
     @property
     def state(self) -> str:
         """``works``, ``refused``, ``unreachable``, ``unchecked``, or ``missing`` without a key."""
         if self.listing is None:
-            return "missing" if self.key is None else "unchecked"
+            return "unchecked" if self.key or self.own_variable else "missing"
         if self.listing.error == "MissingKey":
             return "missing"
         if self.listing.is_refused:

@@ -30,7 +30,7 @@ export function openMenu(at, items, role = "menu") {
   popup.setAttribute("aria-label", at.getAttribute("aria-label") ?? at.textContent ?? "");
   popup.replaceChildren(...items.map((item) => (item ? row(item, role) : element("hr"))));
   // Outside an open dialog everything is inert.
-  (at.closest("dialog") ?? document.body).append(popup);
+  (at.closest("dialog, nav, main, aside") ?? document.body).append(popup);
   opener = at;
   at.setAttribute("aria-expanded", "true");
   popup.showPopover();

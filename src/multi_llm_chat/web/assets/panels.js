@@ -121,6 +121,7 @@ function choose(at) {
   const all = options();
   all.forEach((each, number) => { each.id = `hit-${number}`; each.setAttribute("aria-selected", String(number === at)); });
   if (all[at]) { field.setAttribute("aria-activedescendant", all[at].id); all[at].scrollIntoView({ block: "nearest" }); }
+  else field.removeAttribute("aria-activedescendant");
   preview(all[at]);
 }
 // What stands around the chosen hit, where there is room for it.

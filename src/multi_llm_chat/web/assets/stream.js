@@ -32,7 +32,7 @@ export function follow() {
   offerLatest();
 }
 /** Offer the way to the end, if it is out of sight. */
-function offerLatest() { byId("latest").hidden = pinned && scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < 240; }
+function offerLatest() { byId("latest").hidden = !state.later && scroll.scrollHeight - scroll.scrollTop - scroll.clientHeight < (pinned ? 240 : 80); }
 scroll.addEventListener("scroll", () => {
   // Whether the reader is where the page follows to, and wants to stay there.
   pinned = following() - scroll.scrollTop < 80 && !state.later;

@@ -156,6 +156,7 @@ def _provider_states(context: RequestContext) -> list[ProviderState]:
                 using,
                 next((each for each in known if each), None),
                 hue_of(row.speaker, [*speakers]),
+                next((each for name in using if (each := speakers[name].key)), ""),
             )
         )
     return states
