@@ -58,3 +58,15 @@ def test_a_conversation_with_an_odd_id_works_in_the_page(server: RunningServer, 
     page.reload()
     expect(page.locator(".answer .body")).to_have_text("An answer.")
     expect(page.locator(".entry.current a")).to_have_text("Given")
+
+
+def test_an_address_that_leads_nowhere_says_so(server: RunningServer, page: Page):
+    page.goto(f"{server.url}/no/such/page")
+    expect(page.locator("h1")).to_have_text("This page does not exist")
+    page.get_by_role("link", name="Back to the chat").click()
+    expect(page.locator("#welcome")).to_be_visible()
+    page.goto(f"{server.url}/c/no-such-chat")
+    expect(page.locator(".toast")).to_contain_text("That chat does not exist any more.")
+    expect(page).to_have_url(f"{server.url}/")
+    with server.signed_in_client() as client:
+        assert client.get("/no/such/page", headers={"accept": "*/*"}).text == "Not Found"

@@ -261,3 +261,18 @@ def test_a_waiting_message_is_sent_as_it_was_edited_last(server: RunningServer, 
     expect(page.locator(".queued .words")).to_have_text("@gemini another second")
     gate.open()
     expect(page.locator(".message").nth(1)).to_contain_text("another second")
+
+
+def test_a_mention_with_a_typing_error_is_proposed_right(server: RunningServer, page: Page):
+    text = page.locator("#text")
+    text.press_sequentially("@cluade")
+    expect(page.locator("#proposal")).to_be_hidden()  # it may not be complete
+    text.press_sequentially(" hi @param x, me@example.org")
+    expect(page.locator("#proposal")).to_contain_text(
+        "No speaker is called cluade. Did you mean @claude"
+    )
+    page.get_by_role("button", name="@claude").click()
+    expect(text).to_have_value("@claude hi @param x, me@example.org")
+    expect(text).to_be_focused()
+    expect(page.locator("#proposal")).to_be_hidden()
+    expect(page.locator(".people [aria-pressed=true]")).to_have_text([re.compile("claude")])

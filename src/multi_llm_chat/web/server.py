@@ -28,7 +28,7 @@ from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -47,6 +47,7 @@ from multi_llm_chat.web.routes import (
     tools,
     usage,
 )
+from multi_llm_chat.web.routes.request_context import RequestContext
 
 if TYPE_CHECKING:
     from multi_llm_chat.web.hub import Hub
@@ -74,7 +75,11 @@ def make_app(
     app = Starlette(
         routes=[*_routes(), *(_DEVELOPMENT if shows_components else ())],
         middleware=[Middleware(Guard, access=access, stranger_seconds=stranger_seconds)],
-        exception_handlers={MultiLLMChatError: _render_error, ValueError: _render_error},
+        exception_handlers={
+            MultiLLMChatError: _render_error,
+            ValueError: _render_error,
+            404: _render_missing,
+        },
         lifespan=lifespan,
     )
     app.state.hub = hub
@@ -152,6 +157,14 @@ def _routes() -> list[Route | Mount]:
 
 
 _DEVELOPMENT: Final = (Route("/components", pages.components, methods=["GET"]),)
+
+
+async def _render_missing(request: Request, _error: Exception) -> Response:
+    """A page for people; programs get plain text."""
+    if "text/html" not in request.headers.get("accept", ""):
+        return PlainTextResponse("Not Found", 404)
+    context = RequestContext(request)
+    return HTMLResponse(context.renderer.render("missing.html", theme=context.theme), 404)
 
 
 async def _render_error(_request: Request, error: Exception) -> Response:

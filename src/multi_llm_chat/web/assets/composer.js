@@ -93,7 +93,27 @@ function addressMentioned() {
   const known = { all: everyone(), ...Object.fromEntries(names.map((name) => [name.toLowerCase(), [name]])), ...groups() };
   const found = [...text.value.matchAll(/(?<![\w@./-])@([\p{L}\p{N}_.:-]+)/gu)].flatMap((match) => known[match[1].toLowerCase().replace(/[.:-]+$/, "")] ?? []);
   if (found.length && found.join() !== addressed().join()) address(found);
+  propose(Object.keys(known));
 }
+/** How many letters differ. @param {string} one @param {string} other */
+function distance(one, other) {
+  let row = [...Array(other.length + 1).keys()];
+  for (let at = 1; at <= one.length; at++) row = row.reduce((/** @type {number[]} */ next, _, to) => [...next, to ? Math.min(next[to - 1] + 1, row[to] + 1, row[to - 1] + Number(one[at - 1] !== other[to - 1])) : at], []);
+  return row[other.length];
+}
+/** Propose the speaker whose name is nearly that of a mention, once the mention is complete. @param {string[]} names */
+function propose(names) {
+  const line = byId("proposal");
+  const unknown = [...text.value.slice(0, 2000).matchAll(/(?<![\w@./-])@([\p{L}\p{N}_.:-]{3,30})(?=\s)/gu)].map((match) => match[1]).find((name) => !names.includes(name.toLowerCase().replace(/[.:-]+$/, "")));
+  const nearest = unknown && names.map((name) => ({ name, far: distance(unknown.toLowerCase(), name) })).sort((one, other) => one.far - other.far)[0];
+  line.hidden = !nearest || nearest.far > 2;
+  if (line.hidden || !nearest) return;
+  line.firstElementChild.textContent = word("no_speaker").replace("{name}", unknown);
+  line.lastElementChild.textContent = `@${nearest.name}`;
+  line.lastElementChild.dataset.instead = unknown;
+}
+/** Take the proposal. @param {HTMLElement} at */
+export function takeProposal(at) { write(text.value.replace(`@${at.dataset.instead}`, at.textContent ?? "")); }
 /** More ways to address. @param {HTMLElement} at */
 export function openAdd(at) {
   const names = chips().map((chip) => chip.dataset.name ?? "");

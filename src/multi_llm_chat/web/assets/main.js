@@ -18,8 +18,8 @@ function sourceOf(at) {
   return get(`${state.path}/source?turn=${encodeURIComponent(at.dataset.turn ?? "")}`).then((found) => found.json()).then((found) => found.text);
 }
 
-/** Edit a text in place. @param {HTMLElement} at @param {HTMLElement} shown @param {(text: string) => void} send */
-async function editIn(at, shown, send) {
+/** Edit a text in place. @param {HTMLElement} at @param {HTMLElement} shown @param {(text: string) => void} send @param {string} [verb] */
+async function editIn(at, shown, send, verb = word("send")) {
   if (shown.parentElement?.querySelector("form.editing")) return;
   const form = element("form", "editing");
   const field = element("textarea", "field");
@@ -31,7 +31,7 @@ async function editIn(at, shown, send) {
     if (event.key === "Enter" && !event.shiftKey && !event.isComposing) { event.preventDefault(); form.requestSubmit(); }
   };
   form.onsubmit = (/** @type {Event} */ event) => { event.preventDefault(); const text = field.value; end(); send(text); };
-  const accept = element("button", "primary", word("send"));
+  const accept = element("button", "primary", verb);
   form.append(field, element("div", "decision", accept, button(word("cancel"), end)));
   shown.hidden = true;
   shown.before(form);
@@ -42,7 +42,7 @@ const edit = (at) => editIn(at, /** @type {HTMLElement} */ (at.closest("article"
 /** @param {HTMLElement} at */
 const queuedId = (at) => /** @type {HTMLElement} */ (at.closest(".queued")).dataset.id;
 /** @param {HTMLElement} at */
-const editQueued = (at) => editIn(at, /** @type {HTMLElement} */ (at.closest(".queued")?.querySelector(".words")), (text) => void attempt(() => postAction("edit-queued", { question: queuedId(at), text })));
+const editQueued = (at) => editIn(at, /** @type {HTMLElement} */ (at.closest(".queued")?.querySelector(".words")), (text) => void attempt(() => postAction("edit-queued", { question: queuedId(at), text })), word("save"));
 
 /** @param {HTMLElement} at */
 const copyLink = (at) => copy(`${location.origin}${state.path}#${encodeURIComponent(at.dataset.turn ?? "")}`, word("link_done"));
@@ -122,6 +122,7 @@ const ACTIONS = {
   widen: answers.widen,
   tab: answers.chooseTab,
   passage: answers.showPassage,
+  propose: composer.takeProposal,
   settle: (at) => { composer.address(at.dataset.names.split(" ")); composer.write(at.dataset.text); },
   step: answers.step,
   select: menus.select,
@@ -248,5 +249,6 @@ answers.refreshTabs();
 composer.restore();
 follow();
 listen();
+if (new URLSearchParams(location.search).has("gone")) { notice(word("chat_gone")); history.replaceState(null, "", "/"); }
 visitHash();
 ready();

@@ -65,7 +65,7 @@ async def conversation_page(request: Request) -> Response:
         summary = await context.store.arun(get, context.conversation)
     except StoreError as error:
         if error.reason == "missing":
-            return RedirectResponse("/", 303)
+            return RedirectResponse("/?gone", 303)
         raise
     live = await context.open_conversation()
     return await _page(context, context.conversation, live, summary.title, summary.settings)
