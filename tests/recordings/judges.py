@@ -233,7 +233,19 @@ def _chat_items(frames: list[Json], streamed: bool) -> list[Any]:
 def _response_items(frames: list[Json], streamed: bool) -> list[Any]:
     if not streamed:
         return [item for frame in frames for item in frame.get("output") or []]
-    return [frame["item"] for frame in frames if frame.get("type") == "response.output_item.done"]
+    # Where a recorder rewrote the finished item and not its pieces (paths of a machine), the pieces count.
+    pieces: dict[Any, str] = {}
+    for frame in frames:
+        if frame.get("type") == "response.function_call_arguments.delta":
+            place = frame.get("output_index")
+            pieces[place] = pieces.get(place, "") + str(frame.get("delta") or "")
+    done = [frame for frame in frames if frame.get("type") == "response.output_item.done"]
+    return [
+        frame["item"] | {"arguments": pieces[frame.get("output_index")]}
+        if pieces.get(frame.get("output_index")) and "arguments" in frame["item"]
+        else frame["item"]
+        for frame in done
+    ]
 
 
 def _blocks(frames: list[Json], streamed: bool) -> list[Any]:
