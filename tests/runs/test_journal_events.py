@@ -295,11 +295,20 @@ def test_few_runs_read_their_replies_at_once_and_many_in_frames():
     assert all(runs / frame <= STEPS_A_SECOND * 1.001 for runs, frame in framed.items())
 
 
-@given(st.integers(0, 5_000), st.floats(0, 1e7))
-def test_frames_of_many_runs_end_together(runs: int, now: float):
-    pause, frame = frame_pause(runs, now), frame_seconds(runs)
+@given(st.integers(0, 5_000), st.integers(0, 10_000), st.floats(0, 1e6))
+def test_runs_with_one_slot_read_together_and_the_slots_are_spread(
+    runs: int, slot: int, now: float
+):
+    frame = frame_seconds(runs)
+    pause = frame_pause(frame, slot, now)
     assert bool(pause) == bool(frame)
     if frame:
-        assert abs(pause - frame) <= FRAME_END / 2 + 1e-6
-        ends = (now + pause) / FRAME_END
-        assert abs(ends - round(ends)) < 1e-3
+        slots = round(frame / FRAME_END)
+        assert frame / 4 <= pause <= 1.25 * slots * FRAME_END + FRAME_END
+        reads = {
+            round((now + frame_pause(frame, slot + each, now)) / FRAME_END) % slots
+            for each in range(slots)
+        }
+        assert len(reads) == slots
+        later = frame_pause(frame, slot, now + pause + 0.001)
+        assert abs(later + 0.001 - slots * FRAME_END) < 1e-3

@@ -471,7 +471,7 @@ class RunDriver:
         async with spec.provider.open_reply(request) as stream:
             stream.on_retry, self._count = self._on_retry, lambda: stream.counted
             if self._journal is not None:
-                stream.pace = self._journal.host.pause
+                stream.pace = self._journal.lease.pause
             batches = aiter(stream.batches())
             complete = False  # a cancel after the last event does not discard the reply
             while True:

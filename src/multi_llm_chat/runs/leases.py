@@ -8,7 +8,7 @@ Rules:
    nothing more for that run; when a stop was requested in the store, it calls ``on_stop``.
 4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` waits for them.
 5. A process with many runs works in frames: each run reads what has arrived of its reply once in a frame, and the thread
-   writes once in a frame. Frames of many runs end together. The first words of a reply do not wait.
+   writes once in a frame. Runs with the same slot read together. The first words of a reply do not wait.
 6. The thread lives as long as there are runs or unsaved writes.
 """
 
@@ -16,6 +16,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from typing import Final, Protocol
 from weakref import WeakSet
 
@@ -40,7 +41,7 @@ RENEWALS_A_SECOND: Final = 100
 UNFRAMED_RUNS: Final = 100
 STEPS_A_SECOND: Final = 1_000
 LONGEST_FRAME: Final = 0.5
-#: Frames end at multiples of so many seconds: the runs that read at the same moment share the wake-ups of their process.
+#: Runs read at multiples of so many seconds: those that read at the same moment share the wake-ups of their process.
 FRAME_END: Final = 0.05
 #: Seconds for which a run belongs to this process without a renewal.
 LEASE: Final = 15.0
@@ -71,6 +72,7 @@ class Lease:
         self.on_stop: Callable[[], None] = _nothing
         self.is_held = False
         self._host = host
+        self._slot = next(host.slots)
         self._next = sequence
         #: Events without a number; the loop of the run appends, the thread that numbers them takes them.
         self._open: deque[Event] = deque()
@@ -85,6 +87,10 @@ class Lease:
         """Stop renewing: the run is over, or another process owns it."""
         self.is_held = False
         self._host.release(self)
+
+    def pause(self) -> float:
+        """Seconds until the run reads its reply again, after it has read some of it; 0 if there are few runs."""
+        return frame_pause(self._host.frame(), self._slot, time.monotonic())
 
     def append(self, events: Sequence[Event]) -> None:
         """Take events that are written within the next moments; deltas that follow each other become one event."""
@@ -148,6 +154,8 @@ class RunHost:
         self.store = store
         self.queue = queue
         self.notifications = Notifications(store)
+        #: Gives each lease a place in the frames.
+        self.slots = count()
         self.lock = threading.Lock()
         self._changed = threading.Condition(self.lock)
         self._flush = flush
@@ -166,10 +174,6 @@ class RunHost:
     def frame(self) -> float:
         """Seconds between two reads of a reply by each run; 0 if there are few runs."""
         return frame_seconds(len(self._leases))
-
-    def pause(self) -> float:
-        """Seconds until a run that has read reads again: to the end of its frame; 0 if there are few runs."""
-        return frame_pause(len(self._leases), time.monotonic())
 
     @property
     def unsaved(self) -> int:
@@ -323,10 +327,16 @@ def frame_seconds(runs: int) -> float:
     return 0.0 if runs <= UNFRAMED_RUNS else min(LONGEST_FRAME, runs / STEPS_A_SECOND)
 
 
-def frame_pause(runs: int, now: float) -> float:
-    """Seconds from ``now`` to the end of a frame that begins now; 0 if there are few runs."""
-    frame = frame_seconds(runs)
-    return round((now + frame) / FRAME_END) * FRAME_END - now if frame else 0.0
+def frame_pause(frame: float, slot: int, now: float) -> float:
+    """Seconds from ``now`` to the next read of a run with this slot; 0 without frames.
+
+    The slots are spread over the frame, whatever happens: runs that were late together do not stay together.
+    """
+    slots = round(frame / FRAME_END)
+    if not slots:
+        return 0.0
+    pause = (slot % slots * FRAME_END - now) % (slots * FRAME_END)
+    return pause if pause >= frame / 4 else pause + slots * FRAME_END
 
 
 _hosts: "WeakSet[RunHost]" = WeakSet()
