@@ -1,0 +1,41 @@
+"""What a newcomer can click without a key: the embedded model answers it well in nine of ten tries."""
+
+import re
+from collections.abc import Callable
+
+import pytest
+
+from multi_llm_chat.history.values import Text
+from multi_llm_chat.local import LocalModel
+from multi_llm_chat.web.templating import read_catalogue
+
+TRIES = 10
+
+
+def explains_photosynthesis(answer: str) -> bool:
+    """It names two of what drives it, what goes in, and what comes out."""
+    parts = ("light|sun", "carbon dioxide|water", "energy|glucose|sugar|organic|oxygen")
+    return sum(bool(re.search(words, answer)) for words in parts) >= 2
+
+
+def gives_tips(answer: str) -> bool:
+    """It has three tips about sleep."""
+    return len(re.findall(r"(?m)^\s*(?:\d[.)]|[-*]) ", answer)) >= 3 and "sleep" in answer.lower()
+
+
+@pytest.mark.judge
+@pytest.mark.parametrize(
+    ("key", "is_good"),
+    [("try_idea_text", explains_photosynthesis), ("try_words_text", gives_tips)],
+)
+def test_an_example_is_answered_well_in_nine_of_ten_tries(
+    model: LocalModel, key: str, is_good: Callable[[str], bool]
+):
+    prompt = read_catalogue("en")[key]
+    bad: list[str] = []
+    for _ in range(TRIES):
+        done = model.complete([{"role": "user", "content": prompt}])
+        answer = "".join(part.content for part in done.turn.parts if isinstance(part, Text))
+        if done.finish.reason != "stop" or not is_good(answer):
+            bad.append(answer)
+    assert len(bad) <= TRIES // 10, bad
