@@ -67,9 +67,9 @@ def test_the_only_message_is_deleted(server: RunningServer, page: Page):
 
 #: What a stopped answer has cost: Claude counts its input at the start, Gemini both with every chunk, OpenAI nothing until the end.
 STOPPED = {
-    "claude": (r"^about \$0\.\d+ · [\d.]+ s$", r"^\d+ in · about \d+ out$"),
-    "gemini": (r"^(about )?<?\$0\.\d+ · [\d.]+ s$", r"^\d+ in · (about )?\d+ out$"),
-    "chatgpt": (r"^about \d+ out · [\d.]+ s$", ""),
+    "claude": (r"^about \$0\.\d+ · <?[\d.]+ s$", r"^\d+ in · about \d+ out$"),
+    "gemini": (r"^(about )?<?\$0\.\d+ · <?[\d.]+ s$", r"^\d+ in · (about )?\d+ out$"),
+    "chatgpt": (r"^about \d+ out · <?[\d.]+ s$", ""),
 }
 
 
