@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, Route, expect
@@ -218,4 +219,19 @@ def test_names_in_the_catalogue_of_models_run_nothing(
     page.keyboard.press("ArrowDown")
     expect(page.locator(".model-row")).to_have_count(len(PAYLOADS))
     assert page.locator("#picker :is(script, iframe, img, [onerror])").count() == 0
+    assert_untouched(page)
+
+
+def test_the_page_of_a_wrong_address_repeats_nothing_of_it(server: RunningServer):
+    with server.signed_in_client() as client:
+        known = client.get("/nowhere")
+        for payload in PAYLOADS:
+            answer = client.get(f"/nowhere/{quote(payload[:500], safe='')}")
+            assert (answer.status_code, answer.text) == (known.status_code, known.text)
+
+
+def test_a_mention_that_no_speaker_has_runs_nothing(page: Page):
+    for payload in PAYLOADS:
+        page.locator("#text").fill(f"@gemni {payload} @{payload} ")
+        expect(page.locator("#proposal")).to_be_visible()
     assert_untouched(page)
