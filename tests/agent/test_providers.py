@@ -148,7 +148,7 @@ def test_both_ways_of_asking_take_the_same_arguments(plain: str, twin: str) -> N
     ("settings", "words"),
     [
         ({"temperature": 1}, r"pass options=\{'temperature': …\}"),
-        ({"timeout": 5}, r"pass timeouts=Timeouts\(total=…\)"),
+        ({"timeout": 5}, r"create_provider\(…, timeouts=Timeouts\(total=…\)\)"),
         ({"modle": "x"}, "known are: model, api_key"),
     ],
 )

@@ -87,7 +87,7 @@ def _misplaced(name: str, known: Iterable[str]) -> str:
     if name in Options.__struct_fields__:
         return f"{name!r} is an option: pass options={{{name!r}: …}}"
     if name == "timeout":
-        return "pass timeouts=Timeouts(total=…), from multi_llm_chat.http"
+        return "'timeout' belongs to the provider: create_provider(…, timeouts=Timeouts(total=…)), from multi_llm_chat.http"
     return f"unknown argument {name!r}; known are: {', '.join(known)}"
 
 
