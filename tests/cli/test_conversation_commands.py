@@ -43,7 +43,9 @@ def test_conversations_go_out_and_in(tmp_path: Path) -> None:
         assert mlc.run("export", "--db", other) == exported
         mlc.run("import", "-", input="nonsense", code=2)
         assert "not JSON" in mlc.errors
-        mlc.run("import", "gone.json", code=2)
+        for missing in ("gone.json", "gone"):
+            mlc.run("import", missing, code=2)
+            assert f"There is no file or folder {missing}" in mlc.errors
 
 
 def test_keys_are_kept_privately_and_never_shown(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ def import_command(paths: tuple[Path, ...], take_env: bool | None, db: str | Non
 
     Folders are read with everything below. Without PATHS, the first system's conversations are imported.
     """
+    for path in paths:
+        if str(path) != "-" and not path.exists():
+            raise UsageError(f"There is no file or folder {path}")
     chosen = paths or (_first_systems_folder(),)
     files = [file for path in chosen for file in read_files_at(path)]
     if not files:
