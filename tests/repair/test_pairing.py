@@ -101,6 +101,21 @@ def test_with_both_open_the_nearest_turn_is_answered_first():
     assert outline(made) == ["?x", "x=far", "?call00001", "call00001=near"]
 
 
+def test_a_reused_id_in_a_turn_just_behind_answers_the_later_turn():
+    """Two turns of one speaker are joined only where the results answer both (GEM-20)."""
+    made = repaired(
+        bot(call("a", "search")),
+        bot(call("a", "search"), call("b", "search")),
+        tool(result("a", "SECOND", "search"), result("b", "THIRD", "search")),
+    )
+    missing = "[no result: the call was interrupted]"
+    assert [each.partition("=")[2] for each in outline(made) if "=" in each] == [
+        missing,
+        "SECOND",
+        "THIRD",
+    ]
+
+
 def test_the_same_id_twice_in_one_turn_is_answered_in_order():
     made = repaired(bot(call("x"), call("x")), tool(result("x", "1"), result("x", "2")))
     assert outline(made) == ["?x", "?call00001", "x=1", "call00001=2"]

@@ -139,25 +139,28 @@ def rebuild(
 
 
 def _join_steps(placed: Sequence[Placed]) -> list[Placed]:
-    """Neighbouring turns of one speaker whose calls are answered together are one turn (GEM-20)."""
+    """Neighbouring turns of one speaker whose calls are answered together are one turn (GEM-20).
+
+    A result under an id that both turns use belongs to the later one (rule 1 of ``repair.pairing``): these stay apart.
+    """
     joined: list[Placed] = []
     for position, (index, turn) in enumerate(placed):
         if joined and joined[-1][1].role == turn.role != "tool":
             before, last = joined[-1]
             calls = {part.tool_call_id for part in last.parts if type(part) is ToolCall}
-            if calls and calls < _answered_next(placed, position, turn):
+            if calls and calls <= _also_answered_next(placed, position, turn):
                 joined[-1] = (before, replace(last, parts=(*last.parts, *turn.parts)))
                 continue
         joined.append((index, turn))
     return joined
 
 
-def _answered_next(placed: Sequence[Placed], position: int, turn: Turn) -> set[str]:
-    """The ids that the turn behind this one answers; none if it leaves a call of this one open."""
+def _also_answered_next(placed: Sequence[Placed], position: int, turn: Turn) -> set[str]:
+    """The ids of others that the turn behind this one answers; none if it leaves a call of this one open."""
     following = placed[position + 1][1].parts if position + 1 < len(placed) else ()
     answered = {part.tool_call_id for part in following if type(part) is ToolResult}
     calls = {part.tool_call_id for part in turn.parts if type(part) is ToolCall}
-    return answered if calls and calls <= answered else set()
+    return answered - calls if calls and calls <= answered else set()
 
 
 def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note]) -> Turn:
