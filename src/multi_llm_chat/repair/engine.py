@@ -156,7 +156,7 @@ def _join_steps(placed: Sequence[Placed]) -> list[Placed]:
 
 
 def _also_answered_next(placed: Sequence[Placed], position: int, turn: Turn) -> set[str]:
-    """The ids of others that the turn behind this one answers; none if it leaves a call of this one open."""
+    """The ids of other turns' calls that the turn behind this one answers; none if it leaves a call of this one open."""
     following = placed[position + 1][1].parts if position + 1 < len(placed) else ()
     answered = {part.tool_call_id for part in following if type(part) is ToolResult}
     calls = {part.tool_call_id for part in turn.parts if type(part) is ToolCall}
