@@ -159,6 +159,19 @@ def test_a_model_that_repeats_itself_gets_a_remark_and_is_then_stopped():
     assert isinstance(effects[-1], CallModel)
 
 
+def test_results_that_differ_in_their_pictures_are_no_repetition():
+    def shown(identifier: str, data: str) -> ToolsRan:
+        picture = {"type": "media", "mime": "image/png", "data": data}
+        content = [{"type": "text", "content": "the screen"}, picture]
+        return ToolsRan((ToolResult("get_weather", content, identifier),))
+
+    outcomes: list[Outcome] = []
+    for number in range(5):
+        outcomes += [calls(f"c{number}", city="x"), shown(f"c{number}", f"AAA{number}")]
+    _, end = play([*outcomes, says("Well.")])
+    assert (end.reason, final_text(end.delta)) == ("answered", "Well.")
+
+
 def test_a_cancel_among_tools_keeps_finished_results_and_answers_the_rest():
     done = Cancelled(results=(ToolResult("get_weather", "sunny", "b"),))
     _, end = play([calls("a", "b"), done])

@@ -16,6 +16,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Generator, Sequence
+from hashlib import blake2b
 
 import msgspec
 from msgspec import Struct
@@ -34,8 +35,7 @@ from multi_llm_chat.agent.limits import LoopLimits, ThinkingBudget
 from multi_llm_chat.errors import LimitReached, ProviderError
 from multi_llm_chat.events import StopReason, Usage
 from multi_llm_chat.history.json_values import clean_json
-from multi_llm_chat.history.reader import split_result
-from multi_llm_chat.history.values import JsonObject, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import Text, Thinking, ToolCall, ToolResult, Turn
 from multi_llm_chat.request import Options
 
 CANCELLED = "[cancelled: the user stopped the run before this tool had finished]"
@@ -216,13 +216,13 @@ class Repetition:
     """Counts equal calls with equal results over one run."""
 
     def __init__(self) -> None:
-        self._seen: Counter[tuple[str, bytes, str]] = Counter()
+        self._seen: Counter[tuple[str, bytes]] = Counter()
 
     def marked(self, call: ToolCall, result: ToolResult) -> tuple[ToolResult, int]:
         """The result, with a remark for the model if it came before, and how often it came."""
-        content = result.content
-        text = content if type(content) is str else split_result(clean_json(content))[0]
-        key = (call.name, _sorted_json(call.arguments), text)
+        # A digest: results may hold pictures.
+        said = _sorted_json([call.arguments, result.content])
+        key = (call.name, blake2b(said, digest_size=16).digest())
         self._seen[key] += 1
         times = self._seen[key]
         if times == 1 or not isinstance(result.content, str):
@@ -237,17 +237,17 @@ class Repetition:
         return marked, times
 
 
-def _sorted_json(arguments: JsonObject) -> bytes:
-    """The arguments as text that does not depend on the order of their keys."""
+def _sorted_json(value: object) -> bytes:
+    """The value as text that does not depend on the order of keys."""
     try:
-        return msgspec.json.encode(arguments, order="sorted")
+        return msgspec.json.encode(value, order="sorted")
     except (
         TypeError,
         ValueError,
         OverflowError,
         RecursionError,
     ):  # not quite JSON, or huge numbers
-        return json.dumps(clean_json(arguments), sort_keys=True).encode()
+        return json.dumps(clean_json(value), sort_keys=True).encode()
 
 
 # The ration of thinking.
