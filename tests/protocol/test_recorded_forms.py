@@ -419,6 +419,21 @@ def test_words_behind_a_call_are_put_before_it_for_claude() -> None:
     assert (violation.rule, violation.status) == ("ANT-02", 400)
 
 
+def test_thinking_behind_a_call_goes_before_it_with_the_words_that_follow() -> None:
+    """ANT-12: once the words have gone, the message may not end with the thinking that led to them."""
+    call: dict[str, Any] = {
+        "type": "tool_call",
+        "content": {"name": "now", "arguments": {}, "tool_call_id": "a"},
+    }
+    origin = {"provider": "anthropic", "model": "claude-sonnet-5"}
+    thought = {"type": "thinking", "content": "Hm.", "origin": origin, "opaque": {"signature": "x"}}
+    history: list[Any] = [{"role": "claude", "content": [call, thought, "It is late."]}]
+    rendered = render(history, "anthropic", model="claude-sonnet-5")
+    said = rendered.body["messages"][0]["content"]
+    assert [block["type"] for block in said] == ["thinking", "text", "tool_use"]
+    assert validate("anthropic", rendered.body, model="claude-sonnet-5") == []
+
+
 def test_a_call_with_an_empty_text_of_its_own_stays_a_call() -> None:
     """A proxy that writes every key of every block (coder/aibridge)."""
     block = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}, "text": ""}

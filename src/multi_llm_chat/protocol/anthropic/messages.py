@@ -68,6 +68,8 @@ _MODELS_BLOCKS = frozenset({"compaction", *SERVER_CALLS})
 #: What a system message may hold besides text (ANT-46).
 _SYSTEM_BLOCKS = frozenset({"tool_addition", "tool_removal"})
 
+#: What a model says beside its calls.
+_SAID = frozenset({"text", "thinking", "redacted_thinking"})
 _SYSTEM_MARK = "[system] "
 
 
@@ -484,8 +486,8 @@ def _speaks_behind_calls(blocks: list[JsonObject]) -> bool:
 def _calls_last(blocks: list[JsonObject]) -> list[JsonObject]:
     first = next(at for at, block in enumerate(blocks) if block["type"] == "tool_use")
     behind = blocks[first:]
-    words = [block for block in behind if block["type"] == "text"]
-    return [*blocks[:first], *words, *(block for block in behind if block["type"] != "text")]
+    said = [block for block in behind if block["type"] in _SAID]
+    return [*blocks[:first], *said, *(block for block in behind if block["type"] not in _SAID)]
 
 
 def _is_blank(block: JsonObject) -> bool:
