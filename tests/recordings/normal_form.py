@@ -112,7 +112,7 @@ def _content_form(form: Json) -> Json:
             if is_joined and len(form[key]) == 1:
                 form[key] = form[key][0]
         if is_joined and isinstance(form.get(key), str):
-            form[key] = form[key].replace("\n\n", "\n")
+            form[key] = re.sub(r"\n+", "\n", form[key])  # texts are joined by one line feed or two
     return form
 
 

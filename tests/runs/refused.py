@@ -34,6 +34,8 @@ WAYS: tuple[Way, ...] = ("plain", "async")
 
 REFUSED = "refused"
 WAITED = "waited"
+#: The message was saved, but the program was told that it was not, and ended: nobody drives the run.
+LEFT = "left"
 
 
 def notes_of(scene: Scene) -> list[str]:
@@ -93,7 +95,8 @@ def ask_while_refused(scene: Scene, refusal: Refusal | None, way: Way) -> None:
                 assert not notes_of(scene) or set(notes_of(scene)) == {REFUSED}
                 note(scene, REFUSED)
                 if store.run(list_runs, None):
-                    break  # it was saved, and only the answer of the store was lost
+                    note(scene, LEFT)  # only the answer of the store was lost
+                    break
     if refusing.refused:
         note(scene, "met")
 

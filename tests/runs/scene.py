@@ -56,6 +56,9 @@ PRELOADED.extend(
     ]
 )
 NAMES = ("look", "send", "sign")
+#: How many transactions the run makes at least: three for an answer, and five for each of its two rounds of three tools.
+#: Events that stream meanwhile may add some.
+TRANSACTIONS = 3 + 2 * 5
 WORDS = ("Let me look at all three. ", "Now I have to look again. ", "Everything is in order now.")
 
 

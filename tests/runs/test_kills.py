@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import closing
 from functools import partial
@@ -134,7 +135,8 @@ def _stand_still(place: str, run_id: str) -> None:
     def touch(transaction: Transaction) -> None:
         transaction.rows("UPDATE runs SET attempts = attempts WHERE id = ?", run_id)
         while stops:
-            os.kill(os.getpid(), stops.pop())
+            # To this thread: sent to the process another thread takes it, and this one may commit before it stands still.
+            signal.pthread_kill(threading.get_ident(), stops.pop())
 
     with open_store(place) as store:
         store.run(touch)
