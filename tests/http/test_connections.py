@@ -1,17 +1,27 @@
-"""Connections that rest, and connections that a program leaves open."""
+"""Connections of an event loop: how they rest, wait, are kept, and are left open by a program."""
 
 import asyncio
+import contextlib
 import subprocess
 import sys
+from collections.abc import Awaitable, Callable
 
+import pytest
 from tests.http.test_transports import post
 from tests.servers import (
     PATIENCE,
+    AwaitEnd,
+    Hold,
+    Send,
     chunk,
     head,
+    serving,
+    streamed,
+    whole,
 )
 
-from multi_llm_chat.http import TransportSettings
+from multi_llm_chat.errors import ConnectionFailed
+from multi_llm_chat.http import Timeouts, TransportSettings
 from multi_llm_chat.http.async_transport import AsyncTransport
 from multi_llm_chat.testing.simulator import Say, Simulator
 
@@ -47,6 +57,124 @@ def test_what_arrives_while_a_reader_rests_is_read_at_once() -> None:
 
     with asyncio.Runner() as runner:
         runner.run(asyncio.wait_for(run(), PATIENCE / 2))
+
+
+Handler = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+def with_server(handler: Handler, ask: Callable[[AsyncTransport, str], Awaitable[None]]) -> None:
+    """Ask a server of the same event loop, until both have finished."""
+
+    async def run() -> None:
+        left = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with contextlib.suppress(ConnectionError):
+                await handler(reader, writer)
+            writer.close()
+            with contextlib.suppress(ConnectionError):
+                await writer.wait_closed()
+            left.set()
+
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            transport = AsyncTransport(TransportSettings())
+            await ask(transport, f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}")
+            await transport.aclose()
+            await left.wait()
+
+    with asyncio.Runner() as runner:
+        runner.run(asyncio.wait_for(run(), PATIENCE))
+
+
+def test_an_answer_before_the_end_of_a_large_request_is_heard() -> None:
+    gone = asyncio.Event()
+
+    async def refuse(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")  # and nothing more
+        writer.write(b"HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno")
+        await gone.wait()
+
+    async def ask(transport: AsyncTransport, url: str) -> None:
+        async with transport.send(post(url, b"x" * 30_000_000)) as reply:
+            assert reply.status == 413
+            assert [piece async for piece in reply.body] == [b"no"]
+        gone.set()
+
+    with_server(refuse, ask)
+
+
+def test_what_nobody_reads_stays_at_the_server() -> None:
+    sent = 0
+
+    async def flood(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal sent
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head(Transfer_Encoding="chunked"))
+        while not writer.is_closing():
+            writer.write(chunk(b"x" * 65_536))
+            await writer.drain()
+            sent += 65_536
+
+    async def ask(transport: AsyncTransport, url: str) -> None:
+        async with transport.send(post(url)) as reply:
+            await anext(aiter(reply.body))
+            for _ in range(3_000):  # the server could send 200 MB
+                await asyncio.sleep(0)
+            assert sent < 50_000_000
+
+    with_server(flood, ask)
+
+
+def test_a_kept_connection_is_closed_when_it_grows_old() -> None:
+    async def run(url: str) -> None:
+        transport = AsyncTransport(TransportSettings(idle_seconds=0.05))
+        async with transport.send(post(url)) as reply:
+            assert [piece async for piece in reply.body] == [b"{}"]
+        assert await asyncio.to_thread(server.client_gone.wait, PATIENCE)
+        await transport.aclose()
+
+    with serving([*whole({}), AwaitEnd()]) as server:
+        asyncio.run(run(server.url))
+
+
+def test_a_connection_on_which_the_server_speaks_unasked_is_not_used_again() -> None:
+    async def run(url: str) -> None:
+        transport = AsyncTransport(TransportSettings())
+        async with transport.send(post(url)) as reply:
+            assert [piece async for piece in reply.body] == [b"{}"]
+        server.release.set()
+        assert await asyncio.to_thread(server.client_gone.wait, PATIENCE)
+        async with transport.send(post(url)) as reply:
+            assert [piece async for piece in reply.body] == [b'{"n": 2}']
+        await transport.aclose()
+        assert server.connections == 2
+
+    late = [*whole({}), Hold(), Send(b"HTTP/1.1 408 Late\r\n\r\n"), AwaitEnd()]
+    with serving(late, whole({"n": 2})) as server:
+        asyncio.run(run(server.url))
+
+
+@pytest.mark.parametrize("how", ["time", "close"])
+def test_a_place_among_the_connections_is_waited_for_until_the_end_of_the_request(how: str) -> None:
+    async def run(url: str) -> None:
+        settings = TransportSettings(timeouts=Timeouts(first_event=0.05), connections_per_host=1)
+        transport = AsyncTransport(settings)
+
+        async def second() -> None:
+            async with transport.send(post(url), streamed=how == "time"):
+                pass
+
+        async with transport.send(post(url)):
+            waiting = asyncio.create_task(second())
+            if how == "close":
+                await asyncio.sleep(0)  # it waits
+                await transport.aclose()
+            with pytest.raises(ConnectionFailed, match="in time" if how == "time" else "stopped"):
+                await waiting
+        await transport.aclose()
+
+    with serving(streamed([b"a"], ending=[AwaitEnd()])) as server:
+        asyncio.run(run(server.url))
 
 
 PROGRAM = """

@@ -4,8 +4,7 @@ import pytest
 
 from multi_llm_chat.errors import UsageError
 from multi_llm_chat.http import TransportSettings, settings_from
-from multi_llm_chat.http._connection_pool import proxy_headers
-from multi_llm_chat.http._network_settings import tls_context
+from multi_llm_chat.http._network_settings import proxy_headers, tls_context
 
 PROXY = "http://proxy:3128"
 

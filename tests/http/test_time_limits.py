@@ -46,8 +46,8 @@ def test_what_keeps_a_connection_open_is_no_event(asker: Asker, start: bytes, pi
 
 def test_the_time_of_the_first_event_ends_with_it(asker: Asker) -> None:
     """The rest comes when the first event's time is over."""
-    timeouts = Timeouts(first_event=0.3, read=20.0, total=20.0)
-    late = [Pause(0.6), Send(chunk(said("lo") + DONE) + b"0\r\n\r\n")]
+    timeouts = Timeouts(first_event=1.0, read=20.0, total=20.0)
+    late = [Pause(1.3), Send(chunk(said("lo") + DONE) + b"0\r\n\r\n")]
     with serving(streamed([said("Hel")], ending=list(late))) as server:
         outcome = asker.stream(provider(server.url, timeouts=timeouts))
     assert outcome.failure is None

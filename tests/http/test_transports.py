@@ -31,9 +31,8 @@ from tests.servers import (
 
 from multi_llm_chat.errors import ConnectionFailed, UsageError
 from multi_llm_chat.http import Timeouts, TransportSettings
-from multi_llm_chat.http._connection_pool import ConnectionPool
 from multi_llm_chat.http.async_transport import AsyncTransport
-from multi_llm_chat.http.sync_transport import SyncTransport
+from multi_llm_chat.http.sync_transport import ConnectionPool, SyncTransport
 from multi_llm_chat.protocol.exchange import HttpRequest
 
 

@@ -32,7 +32,7 @@ def test_importing_and_rendering_load_neither_asyncio_nor_a_network_library() ->
     assert loaded_after(LINES["render"], light) == []
 
 
-def test_asking_without_async_does_not_load_aiohttp() -> None:
+def test_asking_without_async_loads_no_heavy_library() -> None:
     line = (
         "from multi_llm_chat.agent.providers import create_provider\n"
         "from multi_llm_chat.protocol.retry import ONCE\n"

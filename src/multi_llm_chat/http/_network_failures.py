@@ -31,11 +31,21 @@ class Closed(ConnectionAbortedError):
     """What a reader gets whose transport was closed under it."""
 
 
+class NotReached(TimeoutError):
+    """No connection could be made in time."""
+
+
+class ProxyRefused(ConnectionError):
+    """The proxy does not connect."""
+
+
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
     (Closed, "closed"),
     (socket.gaierror, "unknown_host"),
     (ssl.SSLCertVerificationError, "certificate"),
     (ssl.SSLError, "tls"),
+    (ProxyRefused, "proxy"),
+    (NotReached, "unreachable"),
     (TimeoutError, "timeout"),
     (ConnectionRefusedError, "refused"),
 )
@@ -53,9 +63,4 @@ def connection_failed(
 
 
 def _code(error: BaseException) -> str:
-    # aiohttp wraps the cause; what it wraps says more than its own class.
-    inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
-    causes = (error, inner, error.__cause__)
-    return next(
-        (code for kind, code in _KINDS for cause in causes if isinstance(cause, kind)), "lost"
-    )
+    return next((code for kind, code in _KINDS if isinstance(error, kind)), "lost")

@@ -13,11 +13,12 @@ Rules:
    one of another kind is refused for what it is, never passed by.
 """
 
+import base64
 import ipaddress
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from msgspec import Struct
 
@@ -27,6 +28,15 @@ if TYPE_CHECKING:
     import ssl
 
 DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class PoolKey(NamedTuple):
+    """The target of a connection; connections with the same key are interchangeable."""
+
+    scheme: str
+    host: str
+    port: int
+    proxy: str | None
 
 
 class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
@@ -135,6 +145,21 @@ def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
         return ipaddress.ip_address(host)
     except ValueError:
         return None
+
+
+def proxy_address(proxy: str) -> tuple[str, int]:
+    """The host and port of a proxy."""
+    parts = urlsplit(proxy)
+    return parts.hostname or "", parts.port or DEFAULT_PORTS["http"]
+
+
+def proxy_headers(proxy: str) -> dict[str, str]:
+    """What a proxy wants to know: the name and password in its address, if there are any."""
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    credentials = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(credentials.encode()).decode()}"}
 
 
 @lru_cache(maxsize=8)  # reading the system's certificates takes longer than a request

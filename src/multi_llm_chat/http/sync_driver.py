@@ -22,8 +22,7 @@ from multi_llm_chat.events import Event, Finish
 from multi_llm_chat.http.transports import BoundedBody, Fetched, Health, with_seconds
 
 if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is opened
-    from multi_llm_chat.http._connection_pool import Connection
-    from multi_llm_chat.http.sync_transport import SyncTransport
+    from multi_llm_chat.http.sync_transport import SyncConnection, SyncTransport
     from multi_llm_chat.protocol.attempts import Attempts
     from multi_llm_chat.protocol.exchange import HttpRequest
 
@@ -34,7 +33,7 @@ class Stop:
     def __init__(self) -> None:
         self._event = threading.Event()
         self._lock = threading.Lock()
-        self._connection: Connection | None = None
+        self._connection: SyncConnection | None = None
 
     @property
     def stopped(self) -> bool:
@@ -48,7 +47,7 @@ class Stop:
             if self._connection is not None:
                 self._connection.stop()
 
-    def watch(self, connection: "Connection | None") -> None:
+    def watch(self, connection: "SyncConnection | None") -> None:
         """Know the connection that is to be stopped."""
         with self._lock:
             self._connection = connection

@@ -1,45 +1,197 @@
-"""Requests without ``async``, over the standard library.
+"""Requests without ``async``, over HTTP/1.1 on plain sockets.
 
 Rules:
 1. A reply lives as long as its ``with`` block. Leaving it in any way closes the socket at once,
    unless the reply was read to its end: then the connection is kept.
-2. ``Connection.stop`` (see ``watch`` of ``send``) and ``SyncTransport.close`` may be called from another
+2. ``SyncConnection.stop`` (see ``watch`` of ``send``) and ``SyncTransport.close`` may be called from another
    thread: the reader wakes up at once and gets ``ConnectionFailed``, also before the reply has
    begun. Only the making of a connection is not interrupted.
 3. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
-4. Network failures leave as ``ConnectionFailed``; nothing of ``http.client`` is seen outside.
+4. Network failures leave as ``ConnectionFailed``.
 5. Compression is not asked for, but understood; a body is decompressed in bounded pieces.
 6. Time limits hold before every read of the socket, so that a head or a chunk that arrives byte by byte ends too.
+
+The connections, which are kept and used again:
+7. At most ``connections_per_host`` connections with one key are open; a caller that needs one more waits.
+8. A connection has one user at a time. It comes back only in good order; a kept one
+   that is too old, or on which the server has closed or said something unasked, is closed instead.
+9. ``close`` may be called from any thread: it closes what is idle and shuts down what is in use,
+   so that a thread that waits for bytes wakes up.
 """
 
-import io
 import math
+import select
 import socket
+import threading
 import time
 import zlib
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
-from http.client import HTTPException, HTTPResponse
-from typing import TYPE_CHECKING, cast
-from urllib.parse import urlsplit
 
 from multi_llm_chat.data_limits import decompressor_for
 from multi_llm_chat.errors import ConnectionFailed, UsageError
-from multi_llm_chat.http._connection_pool import Connection, ConnectionPool, proxy_headers
-from multi_llm_chat.http._network_failures import connection_failed
-from multi_llm_chat.http._network_settings import Timeouts, TransportSettings
+from multi_llm_chat.http._network_failures import ProxyRefused, connection_failed
+from multi_llm_chat.http._network_settings import (
+    PoolKey,
+    Timeouts,
+    TransportSettings,
+    proxy_address,
+    tls_context,
+)
+from multi_llm_chat.http.http1 import (
+    ReplyParser,
+    read_address,
+    request_head,
+    tunnel_head,
+)
 from multi_llm_chat.protocol.exchange import HttpRequest
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 #: How long the end of a finished reply is waited for, so that its connection can be used again.
 GRACE_SECONDS = 0.5
 
 _PIECE = 2**16
 
-_FAILURES = (HTTPException, OSError)  # a TimeoutError is an OSError
+
+class SyncConnection:
+    """One connection, with the socket that another thread can shut down.
+
+    Raises:
+        OSError: The server cannot be reached in time.
+    """
+
+    def __init__(self, key: PoolKey, settings: TransportSettings) -> None:
+        self.key = key
+        self.idle_since = 0.0
+        self.stopped = False
+        place = (key.host, key.port) if key.proxy is None else proxy_address(key.proxy)
+        made = socket.create_connection(place, settings.timeouts.connect)
+        try:
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+            if key.scheme == "https":
+                if key.proxy is not None:
+                    _open_tunnel(made, key)
+                context = tls_context(settings.ca_file, settings.ca_directory)
+                made = context.wrap_socket(made, server_hostname=key.host)
+        except BaseException:
+            made.close()
+            raise
+        self.socket: socket.socket = made
+
+    def stop(self) -> None:
+        """Wake the thread that uses this connection, from any thread; its user closes it."""
+        self.stopped = True
+        with suppress(OSError):
+            # Not the method of an SSL socket: that would take its state from under the reader.
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
+
+    def is_stale(self, oldest: float) -> bool:
+        """Return whether it must not be used again."""
+        if self.idle_since < oldest:
+            return True
+        try:
+            readable, _, _ = select.select([self.socket], [], [], 0)
+        except (OSError, ValueError):  # closed, or a number that select cannot take
+            return True
+        return bool(readable)
+
+
+def _open_tunnel(made: socket.socket, key: PoolKey) -> None:
+    """Ask the proxy for a connection to the server (RFC 9110, 9.3.6)."""
+    made.sendall(tunnel_head(key))
+    parser = ReplyParser()
+    while not parser.status:
+        data = made.recv(1)  # what follows the head belongs to the server
+        if not data:
+            raise ProxyRefused
+        parser.feed(data)
+        if parser.failure is not None:
+            raise ProxyRefused
+    if parser.status != 200:
+        raise ProxyRefused
+
+
+class ConnectionPool:
+    """The connections of one transport."""
+
+    def __init__(
+        self, settings: TransportSettings, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._idle: dict[PoolKey, list[SyncConnection]] = {}
+        self._slots: dict[PoolKey, threading.BoundedSemaphore] = {}
+        self._used: set[SyncConnection] = set()
+        self.closed = False
+
+    def key_of(self, url: str) -> PoolKey:
+        """The key of the connections that lead to this address."""
+        address = read_address(url)
+        proxy = self._settings.proxy_for(url)
+        return PoolKey(address.scheme, address.host, address.port, proxy)
+
+    def take(self, key: PoolKey) -> SyncConnection:
+        """A connection that is ready for a request; it must be given back.
+
+        Raises:
+            OSError: The server cannot be reached in time.
+        """
+        slots = self._slots_of(key)
+        if not slots.acquire(timeout=self._settings.timeouts.total):
+            raise TimeoutError
+        try:
+            connection = self._kept(key) or SyncConnection(key, self._settings)
+        except BaseException:
+            slots.release()
+            raise
+        with self._lock:
+            self._used.add(connection)
+        if self.closed:
+            connection.stop()
+        return connection
+
+    def give_back(self, connection: SyncConnection, *, reusable: bool) -> None:
+        """Keep the connection for the next request, or close it."""
+        with self._lock:
+            self._used.discard(connection)
+            keep = reusable and not self.closed and not connection.stopped
+            if keep:
+                connection.idle_since = self._clock()
+                self._idle.setdefault(connection.key, []).append(connection)
+        if not keep:
+            connection.socket.close()
+        self._slots_of(connection.key).release()
+
+    def close(self) -> None:
+        """Close everything, also connections that are being read."""
+        with self._lock:
+            self.closed = True
+            idle = [connection for kept in self._idle.values() for connection in kept]
+            self._idle.clear()
+            used = list(self._used)
+        for connection in idle:
+            connection.socket.close()
+        for connection in used:
+            connection.stop()
+
+    def _slots_of(self, key: PoolKey) -> threading.BoundedSemaphore:
+        with self._lock:
+            if key not in self._slots:
+                self._slots[key] = threading.BoundedSemaphore(self._settings.connections_per_host)
+            return self._slots[key]
+
+    def _kept(self, key: PoolKey) -> SyncConnection | None:
+        oldest = self._clock() - self._settings.idle_seconds
+        while True:
+            with self._lock:
+                kept = self._idle.get(key)
+                connection = kept.pop() if kept else None
+            if connection is None:
+                return None
+            if not connection.is_stale(oldest):
+                return connection
+            connection.socket.close()
 
 
 class _Clock:
@@ -76,56 +228,22 @@ class _Clock:
             self._allow(left)
 
     def _allow(self, seconds: float) -> None:
-        # http.client may have let go of the socket with the last byte: who reads on finds the end, or why there is none.
         if self._socket is not None:
-            with suppress(OSError):
-                self._socket.settimeout(None if seconds == math.inf else seconds)
-
-
-class _TimedFile(io.RawIOBase):
-    """The bytes of a socket; every read keeps to the clock."""
-
-    def __init__(self, connected: socket.socket, clock: _Clock) -> None:
-        super().__init__()
-        self._file = connected.makefile("rb", buffering=0)
-        self._renew = clock.renew
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: "WriteableBuffer", /) -> int | None:
-        self._renew()
-        return self._file.readinto(buffer)
-
-    def close(self) -> None:
-        if not self.closed:
-            self._file.close()
-        super().close()
-
-
-class _TimedResponse(HTTPResponse):
-    """A response that reads its socket through a ``_TimedFile``."""
-
-    def __init__(
-        self, clock: _Clock, connected: socket.socket, *, method: str | None = None
-    ) -> None:
-        super().__init__(connected, method=method)
-        self.fp.close()
-        self.fp = io.BufferedReader(_TimedFile(connected, clock))
+            self._socket.settimeout(None if seconds == math.inf else seconds)
 
 
 class SyncReply:
     """The head of a reply, and its body in the pieces in which it arrives."""
 
     def __init__(
-        self, response: HTTPResponse, connection: Connection, url: str, clock: _Clock
+        self, connection: SyncConnection, parser: ReplyParser, first: bytes, url: str, clock: _Clock
     ) -> None:
-        self.status = response.status
-        self.headers = {name.lower(): value for name, value in response.getheaders()}
-        self.body = self._pieces()
+        self.status = parser.status
+        self.headers = parser.headers
+        self.body = self._pieces(first)
         self.complete = False
-        self._response = response
         self._connection = connection
+        self._parser = parser
         self._url = url
         self._clock = clock
 
@@ -142,36 +260,57 @@ class SyncReply:
         except ConnectionFailed:
             return
 
-    def close(self) -> None:
-        """Read no more."""
-        self._response.close()
-
-    def _pieces(self) -> Iterator[bytes]:
-        begun = whole = False
+    def _pieces(self, first: bytes) -> Iterator[bytes]:
+        begun = False
         trouble: BaseException | str | None = None
         unpacking = decompressor_for(self.headers.get("content-encoding", ""))
-        read = self._response.read1
         try:
-            while data := read(_PIECE):
+            for data in self._received(first):
                 begun = True
                 if unpacking is None:
                     yield data
                     continue
                 yield from unpacking.pieces(data)
                 if unpacking.at_end:
-                    whole = not read(_PIECE)  # what follows is not read
-                    break
-            else:
-                whole = True
-        except (*_FAILURES, zlib.error) as error:
+                    break  # what follows is not read
+        except (OSError, zlib.error) as error:
             trouble = error
-        if trouble is None and self._response.length:
-            trouble = "lost"  # http.client takes a short body for a whole one
         if self._connection.stopped:
             trouble = "closed"
         if trouble is not None:
             raise connection_failed(trouble, self._url, before_first_byte=not begun)
-        self.complete = whole
+        self.complete = self._parser.reusable
+
+    def _received(self, first: bytes) -> Iterator[bytes]:
+        """The body without its framing."""
+        parser = self._parser
+        if first:
+            yield first
+        while not parser.complete:
+            data = _receive(self._connection, parser, self._clock)
+            if data:
+                yield data
+
+
+def _receive(connection: SyncConnection, parser: ReplyParser, clock: _Clock) -> bytes:
+    """What the next bytes hold of the body.
+
+    Raises:
+        OSError: There are none, or they are no HTTP.
+    """
+    if parser.failure is not None:
+        raise parser.failure
+    clock.renew()
+    data = connection.socket.recv(_PIECE)
+    if not data:
+        parser.end()
+        if parser.failure is not None:
+            raise parser.failure
+        return b""
+    body = parser.feed(data)
+    if parser.failure is not None and not body:
+        raise parser.failure
+    return body
 
 
 class SyncTransport:
@@ -192,7 +331,7 @@ class SyncTransport:
         self,
         request: HttpRequest,
         *,
-        watch: Callable[[Connection | None], None] | None = None,
+        watch: Callable[[SyncConnection | None], None] | None = None,
         streamed: bool = False,
     ) -> Generator[SyncReply]:
         """Send the request; the block begins when the reply's head is there.
@@ -215,45 +354,35 @@ class SyncTransport:
         finally:
             if watch is not None:
                 watch(None)
-            # http.client lets go of the socket by itself where the server closes the connection.
-            whole = reply is not None and reply.complete and connection.http.sock is not None
-            if reply is not None:
-                reply.close()
-            self._pool.give_back(connection, reusable=whole)
+            self._pool.give_back(connection, reusable=reply is not None and reply.complete)
 
     def close(self) -> None:
         """Close all connections; replies that are being read end with ``ConnectionFailed``."""
         self._pool.close()
 
-    def _connect(self, url: str) -> Connection:
+    def _connect(self, url: str) -> SyncConnection:
         try:
             return self._pool.take(self._pool.key_of(url))
         except OSError as error:
-            code: OSError | str = error
-            if str(error).startswith("Tunnel connection failed"):
-                code = "proxy"
-            elif isinstance(error, TimeoutError):
-                code = "unreachable"
+            code = "unreachable" if isinstance(error, TimeoutError) else error
             failure = connection_failed(code, url, before_first_byte=True)
         # Outside of the handler, so that the library's error is not the context of ours.
         raise failure
 
-    def _ask(self, connection: Connection, request: HttpRequest, clock: _Clock) -> SyncReply:
-        key, http = connection.key, connection.http
-        headers = {"User-Agent": "multi_llm_chat"} | request.headers
-        if key.proxy is not None and key.scheme == "http":
-            target = request.url
-            headers |= proxy_headers(key.proxy)
-        else:
-            parts = urlsplit(request.url)
-            target = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+    def _ask(self, connection: SyncConnection, request: HttpRequest, clock: _Clock) -> SyncReply:
+        head = request_head(request, connection.key)
+        parser = ReplyParser()
         try:
             clock.watch(connection.socket)
             clock.renew()
-            http.response_class = cast("type[HTTPResponse]", partial(_TimedResponse, clock))
-            http.request(request.method, target, request.body or None, headers)
-            return SyncReply(http.getresponse(), connection, request.url, clock)
-        except _FAILURES as error:
+            # A server that answers before it has read everything may close the connection: then its answer is read.
+            with suppress(BrokenPipeError, ConnectionResetError):
+                connection.socket.sendall(head + request.body)
+            first = b""
+            while not parser.status:
+                first = _receive(connection, parser, clock)
+            return SyncReply(connection, parser, first, request.url, clock)
+        except OSError as error:
             code = "closed" if connection.stopped else error
             failure = connection_failed(code, request.url, before_first_byte=True)
         raise failure

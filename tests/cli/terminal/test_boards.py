@@ -266,12 +266,12 @@ LINES = {
     ),
     "prompt": (
         "from multi_llm_chat.cli.terminal import ChatPrompt, stopped_by_interrupt; ChatPrompt()",
-        ["rich", "aiohttp", "multi_llm_chat.agent.providers"],
+        ["rich", "multi_llm_chat.http.async_transport", "multi_llm_chat.agent.providers"],
     ),
     "colours": (
         "import io; from multi_llm_chat.cli.terminal import open_board\n"
         "open_board(io.StringIO(), environment={'FORCE_COLOR': '1'}).close()",
-        ["prompt_toolkit", "aiohttp"],
+        ["prompt_toolkit", "multi_llm_chat.http.async_transport"],
     ),
 }
 
