@@ -24,9 +24,9 @@ from bench.sessions import Page, browser_session, provider, quantile
 from bench.web import SPEAKERS, open_files, server
 from multi_llm_chat.testing.hostile_files import HOSTILE_FILES
 
-#: How often the user asks, without an attack and beside it.
+#: How often the user asks, without an attack and during one.
 ASKED = 30
-#: How much longer the wait of most questions may be beside an attack.
+#: How much longer the wait of most questions may be during an attack.
 MOST_RATIO = 2.0
 
 _IMPORT = 6_000_000
@@ -194,11 +194,11 @@ async def _measure(
         for name in names:
             alone = await waits(address, session)
             with attack(name, address, tokens.pop()):
-                beside = await waits(address, session)
+                attacked = await waits(address, session)
             figures[name] = {
                 "alone": quantile(alone, 0.95),
-                "beside": quantile(beside, 0.95),
-                "ratio": quantile(beside, 0.95) / quantile(alone, 0.95),
+                "attacked": quantile(attacked, 0.95),
+                "ratio": quantile(attacked, 0.95) / quantile(alone, 0.95),
             }
     return figures
 
@@ -213,15 +213,15 @@ def run(names: list[str] | None = None) -> Result:
     ):
         figures = asyncio.run(_measure(url, tokens, names or list(ATTACKS)))
     failures = [
-        f"beside {name} a user waits {each['ratio']:.1f} times as long"
+        f"during {name} a user waits {each['ratio']:.1f} times as long"
         for name, each in figures.items()
         if each["ratio"] > MOST_RATIO
     ]
     rows = {
-        name: f"{each['alone'] * 1000:6.0f} ms alone, {each['beside'] * 1000:6.0f} ms beside, ratio {each['ratio']:.2f}"
+        name: f"{each['alone'] * 1000:6.0f} ms alone, {each['attacked'] * 1000:6.0f} ms during it, ratio {each['ratio']:.2f}"
         for name, each in figures.items()
     }
-    return Result("Faults: first words of a user beside attacks, p95", rows, figures, failures)
+    return Result("Faults: first words of a user during attacks, p95", rows, figures, failures)
 
 
 if __name__ == "__main__":

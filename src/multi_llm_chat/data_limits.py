@@ -24,6 +24,9 @@ _PIECE = 2**18
 #: zlib's parameter for each compression.
 _WINDOWS = {"gzip": 31, "x-gzip": 31, "deflate": 15}
 
+#: Bytes of JSON text that are searched at once.
+_SEARCHED = 2**18
+
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _BRACKET = re.compile(rb"[\[{\]}]")
 
@@ -72,8 +75,8 @@ class OverLimit(Exception):
     """Data exceeds a limit; the text says which."""
 
 
-def check_json(data: bytes, *, values: int, depth: int) -> None:
-    """Count the values and the nesting of JSON text; nothing is decoded.
+def check_json(data: bytes, *, values: int, depth: int, searched: int = _SEARCHED) -> None:
+    """Count the values and the nesting of JSON text, so many bytes at a time; nothing is decoded.
 
     Raises:
         OverLimit: There are more than allowed.
@@ -81,15 +84,33 @@ def check_json(data: bytes, *, values: int, depth: int) -> None:
     opened = data.count(b"[") + data.count(b"{")
     if opened <= depth and opened + data.count(b",") < values:
         return
-    bare = _STRING.sub(b"", data)
-    found = bare.count(b"[") + bare.count(b"{") + bare.count(b",") + 1
-    if found > values:
-        raise OverLimit(f"more than {values:,} JSON values")
-    level = 0
-    for bracket in _BRACKET.finditer(bare):
-        level += 1 if bracket[0] in b"[{" else -1
-        if level > depth:
-            raise OverLimit(f"JSON that is nested more than {depth} levels deep")
+    found, level = 1, 0
+    for bare in _without_strings(data, searched):
+        found += bare.count(b"[") + bare.count(b"{") + bare.count(b",")
+        if found > values:
+            raise OverLimit(f"more than {values:,} JSON values")
+        for bracket in _BRACKET.finditer(bare):
+            level += 1 if bracket[0] in b"[{" else -1
+            if level > depth:
+                raise OverLimit(f"JSON that is nested more than {depth} levels deep")
+
+
+def _without_strings(data: bytes, searched: int) -> Iterator[bytes]:
+    """JSON text without its strings, in pieces: searching a large text at once would detain the other threads of the process."""
+    at, size = 0, searched
+    while at < len(data):
+        end = at + size
+        bare = _STRING.sub(b"", data[at:end])
+        opened = bare.find(b'"') if end < len(data) else -1
+        if opened < 0:
+            yield bare
+            at, size = end, searched
+            continue
+        # The last string goes on behind the piece: nothing of it was taken out, so it is the rest of both.
+        yield bare[:opened]
+        begins = end - (len(bare) - opened)
+        size = searched if begins > at else 2 * size
+        at = begins
 
 
 class Decompressor:

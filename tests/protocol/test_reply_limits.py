@@ -78,11 +78,13 @@ def nesting(value: Any) -> int:
     return 0 if inner is None else 1 + max(map(nesting, inner), default=0)
 
 
-@given(json_values, st.integers(1, 40), st.integers(1, 8))
-def test_values_and_nesting_are_counted_without_decoding(value: Any, values: int, depth: int):
+@given(json_values, st.integers(1, 40), st.integers(1, 8), st.integers(1, 60))
+def test_values_and_nesting_are_counted_without_decoding(
+    value: Any, values: int, depth: int, searched: int
+):
     text = json.dumps(value, ensure_ascii=False).encode()
     try:
-        check_json(text, values=values, depth=depth)
+        check_json(text, values=values, depth=depth, searched=searched)
     except OverLimit:
         # Empty lists and objects count twice: nothing else is overestimated.
         assert (
@@ -91,6 +93,23 @@ def test_values_and_nesting_are_counted_without_decoding(value: Any, values: int
     else:
         assert count(value) <= values
         assert nesting(value) <= depth
+
+
+def is_allowed(text: bytes, searched: int) -> bool:
+    try:
+        check_json(text, values=12, depth=4, searched=searched)
+    except OverLimit:
+        return False
+    return True
+
+
+@given(
+    st.lists(st.sampled_from(['"', "\\", "[", "]", "{", ",", "a", "é"]), max_size=60),
+    st.integers(1, 20),
+)
+def test_the_pieces_in_which_text_is_searched_do_not_matter(marks: list[str], searched: int):
+    text = "".join(marks).encode()
+    assert is_allowed(text, searched) == is_allowed(text, len(text) + 1)
 
 
 @given(st.binary(max_size=400))

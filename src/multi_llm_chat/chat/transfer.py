@@ -30,8 +30,8 @@ from multi_llm_chat.store.transaction import reading
 
 _PAGE = 200
 
-#: Turns that one transaction of an import writes: some ten milliseconds, for which another user waits at most.
-_BATCH = 50
+#: Turns that one transaction of an import writes: a few milliseconds, for which another user waits at most.
+_BATCH = 20
 
 
 class ImportReport(Struct, frozen=True):

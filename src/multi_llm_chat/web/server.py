@@ -6,6 +6,7 @@ Rules:
 3. The head of a request arrives within ``head_seconds``, else its connection is closed.
 4. At most ``most_strangers`` connections belong to browsers that are not signed in; one more closes, a moment later, the oldest of them
    that waits for nothing. The cap is far below the limit of descriptors: idle connections of strangers never keep a user out.
+   A connection that says nothing costs little: its protocol is made with its first bytes.
 5. The component page exists only with ``ServerOptions.shows_components`` or ``MULTI_LLM_CHAT_COMPONENTS=1``.
 """
 
@@ -193,14 +194,18 @@ def _status_of(error: Exception) -> int:
 ARRIVING_SECONDS: Final = 0.25
 MOST_ARRIVING: Final = 4
 
+#: How many connections of strangers are closed in one step of the event loop, and the seconds between two such steps.
+CLOSED_AT_ONCE: Final = 25
+CLOSING_PAUSE: Final = 0.005
+
 #: How many connections the event loop accepts before it turns to others, and how many wait in the system meanwhile. asyncio has one
 #: number for both: thousands that arrive at once would detain every user for a tenth of a second.
 ACCEPTED_AT_ONCE: Final = 4
 MOST_WAITING: Final = 2_048
 
 #: For how long a thread may compute while the event loop waits for its turn. An answer changes threads some twenty times before its
-#: first words: beside an import, Python's default of 5 ms is a tenth of a second.
-SWITCH_SECONDS: Final = 0.0005
+#: first words: beside an import, Python's default of 5 ms is a tenth of a second, and 0.5 ms still doubles the wait.
+SWITCH_SECONDS: Final = 0.0001
 
 #: So much of a body is read after its request was answered without it, so that the connection can be used again; then it is closed.
 MOST_LEFT_OF_BODY: Final = 1_000_000
@@ -232,52 +237,102 @@ class Strangers:
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._made_at: dict[BoundedProtocol, float] = {}
+        self._made_at: dict[Arrival | BoundedProtocol, float] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def add(self, connection: "BoundedProtocol") -> None:
+    def add(self, connection: "Arrival") -> None:
         """Add a new connection; make room soon, if there are too many."""
         loop = connection.loop
         self._made_at[connection] = loop.time()
         if len(self._made_at) > MOST_ARRIVING * self._most:
-            self._make_room(connection, loop.time())
+            self._make_room(connection, loop.time(), CLOSED_AT_ONCE)
         elif len(self._made_at) > self._most and self._timer is None:
             # A loop that accepts hundreds of connections at once has not read yet what users have sent in theirs.
-            self._timer = loop.call_later(ARRIVING_SECONDS, self._on_timer, connection)
+            self._timer = loop.call_later(ARRIVING_SECONDS, self._on_timer, loop)
 
-    def discard(self, connection: "BoundedProtocol") -> None:
+    def replace(self, arrival: "Arrival", connection: "BoundedProtocol") -> None:
+        """The connection has begun to speak; it stays as old as it is."""
+        made_at = self._made_at.pop(arrival, None)
+        if made_at is not None:
+            self._made_at[connection] = made_at
+
+    def discard(self, connection: "Arrival | BoundedProtocol") -> None:
         """Forget a connection."""
         self._made_at.pop(connection, None)
 
-    def _on_timer(self, latest: "BoundedProtocol") -> None:
-        self._timer = None
-        loop = latest.loop
-        self._make_room(None, loop.time() - ARRIVING_SECONDS)
-        if len(self._made_at) > self._most:  # some have only just arrived
-            self._timer = loop.call_later(ARRIVING_SECONDS, self._on_timer, latest)
+    def close(self) -> None:
+        """Close the connections that have said nothing; the server closes the others."""
+        for connection in list(self._made_at):
+            if isinstance(connection, Arrival):
+                connection.transport.abort()
 
-    def _make_room(self, spared: "BoundedProtocol | None", arrived: float) -> None:
-        """Close the oldest above the cap that arrived before then; those who turn out to be users leave the list."""
-        surplus = len(self._made_at) - self._most
+    def _on_timer(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = None
+        closed = self._make_room(None, loop.time() - ARRIVING_SECONDS, CLOSED_AT_ONCE)
+        if len(self._made_at) > self._most:  # some have only just arrived
+            pause = ARRIVING_SECONDS if closed < CLOSED_AT_ONCE else CLOSING_PAUSE
+            self._timer = loop.call_later(pause, self._on_timer, loop)
+
+    def _make_room(self, spared: "Arrival | None", arrived: float, most: int) -> int:
+        """Close the oldest above the cap that arrived before then; those who turn out to be users leave the list. How many left."""
+        surplus = min(len(self._made_at) - self._most, most)
+        left = 0
         for connection, made_at in list(self._made_at.items()):
-            if surplus <= 0 or made_at > arrived:
-                return
+            if left >= surplus or made_at > arrived:
+                break
             if connection.is_known:
                 del self._made_at[connection]
-                surplus -= 1
+                left += 1
             elif connection is not spared and not connection.is_answering:
                 del self._made_at[connection]
-                surplus -= 1
+                left += 1
                 connection.transport.abort()
+        return left
+
+
+class Arrival(asyncio.Protocol):
+    """A connection that has said nothing yet."""
+
+    is_known = is_answering = False
+
+    def __init__(self, strangers: Strangers, head_seconds: float, **settings: Any) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.transport: asyncio.Transport
+        #: When its first head is due.
+        self.due = self.loop.time() + head_seconds
+        self._strangers = strangers
+        self._head_seconds = head_seconds
+        self._settings = settings
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Make room, and wait for the first bytes."""
+        self.transport = cast("asyncio.Transport", transport)
+        self._strangers.add(self)
+        self._timer = self.loop.call_at(self.due, self.transport.abort)
+
+    def data_received(self, data: bytes) -> None:
+        """Leave the connection to its protocol."""
+        self._timer.cancel()
+        protocol = BoundedProtocol(self, self._strangers, self._head_seconds, **self._settings)
+        self.transport.set_protocol(protocol)
+        protocol.connection_made(self.transport)
+        protocol.data_received(data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget it."""
+        del exc
+        self._timer.cancel()
+        self._strangers.discard(self)
 
 
 class BoundedProtocol(H11Protocol):
     """One connection, with a time limit for each head and a place among the strangers until its user is known."""
 
     def __init__(
-        self, strangers: Strangers, head_seconds: float, *args: Any, **settings: Any
+        self, arrival: Arrival, strangers: Strangers, head_seconds: float, **settings: Any
     ) -> None:
-        super().__init__(*args, **settings)
+        super().__init__(**settings)
+        self._arrival = arrival
         self._strangers = strangers
         self._head_seconds = head_seconds
         self._head: asyncio.TimerHandle | None = None
@@ -295,10 +350,10 @@ class BoundedProtocol(H11Protocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Make room, and wait for the first head."""
+        """Take the place of the arrival, and wait for the first head."""
         super().connection_made(cast("asyncio.Transport", transport))
-        self._strangers.add(self)
-        self._wait_for_head()
+        self._strangers.replace(self._arrival, self)
+        self._head = self.loop.call_at(self._arrival.due, self._close_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Forget it."""
@@ -366,9 +421,10 @@ def raise_file_limit() -> None:
 class WebServer(uvicorn.Server):
     """A server that ends its streams before it waits for connections to close."""
 
-    def __init__(self, config: uvicorn.Config, hub: "Hub") -> None:
+    def __init__(self, config: uvicorn.Config, hub: "Hub", strangers: Strangers) -> None:
         super().__init__(config)
         self._hub = hub
+        self._strangers = strangers
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start; what was loaded until now stays, and is not searched for garbage again and again.
@@ -388,6 +444,7 @@ class WebServer(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """End the streams, then shut down."""
         self._hub.close_streams()
+        self._strangers.close()
         await super().shutdown(sockets)
 
 
@@ -426,7 +483,7 @@ def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> Web
     )
     raise_file_limit()
     strangers = Strangers(stranger_cap(options.most_strangers))
-    protocol = partial(BoundedProtocol, strangers, options.head_seconds)
+    protocol = partial(Arrival, strangers, options.head_seconds)
     config = uvicorn.Config(
         make_app(
             hub,
@@ -445,4 +502,4 @@ def make_server(hub: "Hub", access: AccessPolicy, options: ServerOptions) -> Web
         backlog=ACCEPTED_AT_ONCE,
         timeout_graceful_shutdown=3,
     )
-    return WebServer(config, hub)
+    return WebServer(config, hub, strangers)
