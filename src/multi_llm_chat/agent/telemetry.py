@@ -19,7 +19,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final
@@ -280,12 +280,10 @@ def observed_run(
             _RUN.reset(token)
 
 
-@contextmanager
-def observed_tool(call: ToolCall) -> Generator[Callable[[ToolResult], ToolResult]]:
-    """Observe a tool; what begins inside belongs to it. The function takes its result, and returns it."""
+async def observed_tool(call: ToolCall, running: Awaitable[ToolResult]) -> ToolResult:
+    """Observe a tool that runs; what begins inside belongs to it."""
     if not is_observed():
-        yield lambda result: result
-        return
+        return await running
     known = {
         "gen_ai.tool.name": call.name,
         "gen_ai.tool.call.id": call.tool_call_id,
@@ -294,15 +292,12 @@ def observed_tool(call: ToolCall) -> Generator[Callable[[ToolResult], ToolResult
     operation = Operation("execute_tool", call.name, known)
     if operation.takes_content:
         operation.set_content("gen_ai.tool.call.arguments", call.arguments)
-
-    def ended(result: ToolResult) -> ToolResult:
+    with _observed(operation):
+        result = await running
         if operation.takes_content:
             operation.set_content("gen_ai.tool.call.result", result.content)
         operation.end(error="tool_error" if result.is_error else "")
         return result
-
-    with _observed(operation):
-        yield ended
 
 
 def provider_attributes(provider: str, model: str, base_url: str | None = None) -> JsonObject:

@@ -156,11 +156,6 @@ class CallAssembly:
         Returns:
             The call it belongs to, and the events.
         """
-        if key is not None and arguments and not name and not wire_id:
-            draft = self._by_key.get(key)
-            if draft is not None and draft.announced_id and not draft.closed:  # most fragments
-                self._last = draft
-                return draft, self._add_arguments(draft, arguments)
         events: list[Event] = []
         draft = self._find(key, wire_id or "", name or "", separate)
         inherited = ""
@@ -181,6 +176,15 @@ class CallAssembly:
         if name:
             self._add_name(draft, name)
         return draft, events + self._add_arguments(draft, arguments)
+
+    def add_fragment(self, key: int, text: str) -> list[Event] | None:
+        """Take a piece of the arguments of an announced call, as most fragments are; None where ``add`` must decide."""
+        draft = self._by_key.get(key)
+        if draft is None or not draft.announced_id or draft.closed:
+            return None
+        self._last = draft
+        draft.add(text)
+        return [ToolCallDelta(draft.index, text)]
 
     def add_refused(self, name: str, arguments: str, refusal: str) -> tuple[CallDraft, list[Event]]:
         """Take a whole call that the server did not pass on: it is kept, and never run."""

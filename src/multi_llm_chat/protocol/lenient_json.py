@@ -152,6 +152,13 @@ class ObjectEnd:
         if stripped:
             self._opened = self._opened or (not self._last and stripped[0] == "{")
             self._last = stripped[-1]
+        if "\\" not in text and not self._escaped:
+            pieces = text.split('"')
+            outside = "".join(pieces[1 if self._in_string else 0 :: 2])
+            self._depth += outside.count("{") + outside.count("[")
+            self._depth -= outside.count("}") + outside.count("]")
+            self._in_string ^= len(pieces) % 2 == 0
+            return
         position = 1 if self._escaped else 0
         self._escaped = False
         while mark := _MARKS.search(text, position):

@@ -171,6 +171,10 @@ class Assembly:
         separate: bool = False,
     ) -> list[Event]:
         """Take one fragment of a call, see ``CallAssembly.add``."""
+        if key is not None and not name and not wire_id and arguments and type(arguments) is str:
+            added = self.calls.add_fragment(key, arguments)
+            if added is not None:
+                return added
         draft, events = self.calls.add(
             key=key, wire_id=wire_id, name=name, arguments=arguments, separate=separate
         )

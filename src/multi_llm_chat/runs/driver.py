@@ -581,8 +581,7 @@ class RunDriver:
             if known is not None:
                 return known
             IDEMPOTENCY_KEY.set(journal.key(call))
-        with observed_tool(call) as ended:
-            return ended(await tools.execute(call, conversation=conversation))
+        return await observed_tool(call, tools.execute(call, conversation=conversation))
 
     async def _observe_approval(
         self, call: ToolCall, request: ApprovalRequest, decision: Decision | None

@@ -242,7 +242,7 @@ class ToolRegistry:
         """Whether the tool is offered and may run."""
         if name not in self._entries or name in self._disabled:
             return False
-        if name not in self._enabled and _matches(name, self._unwanted):
+        if self._unwanted and name not in self._enabled and _matches(name, self._unwanted):
             return False
         return self._allowed is None or _matches(name, self._allowed)
 
@@ -291,6 +291,8 @@ class ToolRegistry:
 
     def _rule_for(self, name: str, tool: Tool) -> tuple[str, Approval] | None:
         """The rule with the tool's source and exact name, or the first one that matches it."""
+        if not self._rules:
+            return None
         full = f"{tool.source}/{tool.name}"
         if full in self._rules:
             return full, self._rules[full]

@@ -175,13 +175,20 @@ class Fitting:
 
     def _fit(self) -> None:
         self.summary_request = None
-        if self._compression is None:
-            self._sent = self._turns
+        if self._compression is None or self._fits_whole():
+            self._sent, self._note = self._turns, None
             return
         summarise = self.summariser is not None
         self._apply(self._cut, summarise=summarise)
         if summarise and self._note is not None and self._note.cut.gone > self._cut.gone:
             self.summary_request = self._summary_request(self._note)
+
+    def _fits_whole(self) -> bool:
+        """Whether nothing is left out, now or before: as a rule, and then there is nothing to decide."""
+        if self._cut != WHOLE or self._ceiling is not None:
+            return False
+        tokens = self._counter.turns(self._turns) + self._overhead()
+        return tokens <= int(self._window.budget(self._options.max_tokens) / self._scale())
 
     def _apply(self, cut: Cut, *, summarise: bool) -> None:
         scale = self._scale()

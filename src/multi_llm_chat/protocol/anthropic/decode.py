@@ -261,9 +261,11 @@ class AnthropicDecoder(ReplyDecoder):
         return events
 
     def _add_to_block(self, index: int, delta: FrameDelta) -> list[Event]:
-        if index not in self._blocks and delta.text:
-            return self._begin_text(index, {"text": delta.text})
         draft = self._blocks.get(index)
+        if isinstance(draft, CallDraft):
+            return self._assembly.add_call(key=index, arguments=delta.partial_json)
+        if draft is None:
+            return self._begin_text(index, {"text": delta.text}) if delta.text else []
         if isinstance(draft, TextDraft):
             if delta.citation is not None:
                 cited = as_list(draft.extras.get("citations")) or []
@@ -271,8 +273,6 @@ class AnthropicDecoder(ReplyDecoder):
             return draft.add(delta.text or "")
         if isinstance(draft, _NativeDraft):
             draft.add(delta)
-        if isinstance(draft, CallDraft):
-            return self._assembly.add_call(key=index, arguments=delta.partial_json)
         if isinstance(draft, ThinkingDraft):
             if delta.signature:
                 draft.opaque["signature"] = delta.signature
