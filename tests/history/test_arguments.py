@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from multi_llm_chat.history.arguments import (
@@ -99,6 +99,30 @@ def test_a_great_integer_keeps_its_digits() -> None:
 
 
 @settings(max_examples=200)
+@given(st.lists(st.sampled_from([*'{}[]",: \n\t-+.eE01', "\\u", "d83d", "de00", "\\", "true", "null", "NaN", "é", "\ud800", "9" * 30,
+                                 '{"a":', '"b"', "1e308", "1e309", "1e-999", "-0", "-0.0", "0.1"]), max_size=12).map("".join))  # fmt: skip
+@example('{"a":-0.0,"b":9223372036854775808,"a":"\\ud83d\\ude00"}')
+@example('{"a":"\\ude00"}')
+def test_sound_text_is_read_as_the_thorough_way_reads_it(text: str) -> None:
+    """Bytes are always read thoroughly."""
+    text = '{"a":' + text
+    for each in (text, text + "}"):
+        found = parse_arguments(each)
+        try:
+            thorough = parse_arguments(each.encode())
+        except UnicodeEncodeError:
+            assert found[2] is not None
+        else:
+            assert repr(found) == repr(thorough)
+
+
+def test_a_text_of_another_type_is_read() -> None:
+    class Words(str):
+        __slots__ = ()
+
+    assert parse_arguments(Words('{"a":1}')) == ({"a": 1}, '{"a":1}', None)
+
+
 @given(json_objects)
 def test_every_object_comes_back(value: dict[str, Any]) -> None:
     text = json.dumps(value, ensure_ascii=False)

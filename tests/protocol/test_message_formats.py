@@ -6,10 +6,13 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.strategies.histories import TURNS
 
 from multi_llm_chat import render
 from multi_llm_chat.history import Media, Text, Thinking, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.reader import read_history, read_own_form
 from multi_llm_chat.protocol.conversion import history_from, turns_from
+from multi_llm_chat.protocol.message_formats import OURS as OWN_FORM
 from multi_llm_chat.protocol.message_formats import detect_format, read_any
 from multi_llm_chat.protocol.providers import ROWS
 
@@ -424,3 +427,12 @@ def test_one_bad_element_leaves_the_others_as_they_are(index: int, value: Any, s
     written = json.dumps(history_from(spoiled, SAMPLES[sample][0].replace("_", "-")))
     assert "Weather in Oslo?" in written
     assert "Rain." in written
+
+
+@given(st.lists(TURNS, max_size=3))
+def test_what_is_read_without_a_look_at_its_format_is_ours(history: list[Any]):
+    own = read_own_form(history)
+    if own is not None:
+        assert detect_format(history) == OWN_FORM
+        assert own == read_history(history)
+        assert read_history(own) is own

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.repair.test_pairing import bot, call, outline, repaired, result, rules, tool
 from tests.strategies.histories import IDS, NAMES
 
-from multi_llm_chat import ToolCall, ToolResult
+from multi_llm_chat import ToolCall, ToolResult, Turn
 from multi_llm_chat.history.reader import read_history
 from multi_llm_chat.protocol.providers import ROWS
 from multi_llm_chat.repair import repair
@@ -84,6 +84,23 @@ def test_ids_are_legal_different_and_lead_back(identifiers: list[str], row: str)
     ]
     for new, old in zip(sent, before, strict=True):
         assert new == old or not pattern.fullmatch(old) or before.count(old) > 1
+
+
+@given(
+    st.lists(IDS | st.sampled_from(["abcdefghi\njklmnopqr", "a\n", "\na"]), unique=True, min_size=1)
+)
+def test_ids_are_legal_together_where_each_of_them_is(identifiers: list[str]):
+    calls = [ToolCall("f", {}, identifier) for identifier in identifiers]
+    for row in ROWS.values():
+        target = Target("bot", id_pattern=row.id_pattern)
+        turns = [turn for call in calls for turn in (Turn("bot", (call,)), _answer(call))]
+        sent = set(repair(turns, target).ids)
+        legal = {each for each in identifiers if row.id_pattern.fullmatch(each)}
+        assert sent & set(identifiers) == legal
+
+
+def _answer(call: ToolCall) -> Turn:
+    return Turn("tool", (ToolResult(call.name, "ok", call.tool_call_id),))
 
 
 def test_a_made_id_does_not_take_one_that_is_there():

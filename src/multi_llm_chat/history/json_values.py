@@ -9,7 +9,7 @@ Rules:
 
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -18,6 +18,9 @@ import msgspec
 MAX_DEPTH = 64
 
 TOO_DEEP = "[nested too deeply]"
+
+#: ``type`` for type checkers, which otherwise take every value inside a bare ``dict`` or ``list`` for unknown.
+type_of: Callable[[object], type[object]] = type
 
 
 def as_object(value: object) -> dict[str, Any] | None:
@@ -52,7 +55,7 @@ def clean_text(text: str) -> str:
 
 def clean_json(value: Any, depth: int = 0) -> Any:
     """The value as plain, finite, well-formed JSON; the very same object when it already is."""
-    kind: type[object] = type(value)  # pyright: ignore[reportUnknownVariableType]
+    kind = type_of(value)
     if kind is str:
         return clean_text(value)
     if kind is dict:

@@ -24,6 +24,7 @@ from multi_llm_chat.history.json_values import (
     as_text,
     clean_json,
     compact_json,
+    type_of,
 )
 from multi_llm_chat.history.values import (
     NOWHERE,
@@ -48,11 +49,19 @@ MESSAGE_KEYS = frozenset({"tool_calls", "tool_call_id", "name"})
 
 
 #: Speakers met most often, whose plain words are read without further ado.
-_PLAIN_ROLES = ("user", "assistant", "chatgpt", "claude", "gemini", "model")
+_PLAIN_ROLES = frozenset({"user", "assistant", "chatgpt", "claude", "gemini", "model"})
 
 
-def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
+class ReadHistory(tuple[Turn, ...]):
+    """Turns that ``read_history`` has read: it returns them as they are."""
+
+    __slots__ = ()
+
+
+def read_history(turns: Iterable[Any]) -> ReadHistory:
     """Read serialised turns (or ``Turn`` values); every call in the result has an id."""
+    if type(turns) is ReadHistory:
+        return turns
     # A list or tuple, as a rule; to ask whether it is a mapping costs more than to read a turn.
     if not isinstance(turns, (list, tuple)) and (
         isinstance(turns, (str, bytes, Mapping)) or not hasattr(turns, "__iter__")
@@ -62,56 +71,93 @@ def read_history(turns: Iterable[Any]) -> tuple[Turn, ...]:
     read = [
         turn if type(turn) is Turn else read_turn(turn, index) for index, turn in enumerate(turns)
     ]
-    identifiers = [
-        part.tool_call_id for turn in read for part in turn.parts if type(part) is ToolCall
-    ]
-    return tuple(read if all(identifiers) else _with_call_ids(read))
+    return ReadHistory(_with_call_ids(read) if _lack_ids(read) else read)
+
+
+def read_own_form(turns: Iterable[Any]) -> ReadHistory | None:
+    """Read serialised turns in the form in which we write most of them; None if one has another form."""
+    read: list[Turn] = []
+    for value in turns:
+        turn = _read_own_turn(value)
+        if turn is None:
+            return None
+        read.append(turn)
+    return ReadHistory(read)
 
 
 def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn:
     """Read one turn; ``index`` is its place in the history, if it stands in one, for error texts."""
+    turn = _read_own_turn(value)
+    if turn is not None:
+        return turn
     entry = as_object(value)
     if entry is None:
         return Turn(role="system", unreadable=f"not a turn: {type(value).__name__}")
-    if len(entry) == 2:
-        role, content = entry.get("role"), entry.get("content")
-        if type(content) is str and role in _PLAIN_ROLES:
-            return Turn(cast(str, role), (Text(content),) if content else ())
-        if type(content) is list and type(role) is str:
-            parts = _read_own_parts(content, role)  # pyright: ignore[reportUnknownArgumentType]
-            if parts and role.strip():
-                return Turn(ROLE_ALIASES.get(role, role), tuple(parts))
     return _read_entry(entry, index, strict)
 
 
-def _read_own_parts(content: list[Any], role: str) -> list[Part] | None:
-    """Read texts, calls and results in the form in which we write them; None if one of them has another form."""
+def _read_own_turn(value: Any) -> Turn | None:
+    """Read plain words, or texts, calls and results as we write them: what most turns are, in a fraction of the time."""
+    if type_of(value) is not dict or len(value) != 2:
+        return None
+    role: Any = value.get("role")
+    content: Any = value.get("content")
+    if type(role) is not str:
+        return None
+    if type(content) is str:
+        return Turn(role, (Text(content),)) if content and role in _PLAIN_ROLES else None
+    if type_of(content) is not list or not content or not role.strip():
+        return None
+    role = ROLE_ALIASES.get(role, role)
+    try:
+        parts = _read_own_parts(content, is_tool=role == "tool")
+    except KeyError:  # asked for one by one, as a missing key is rare
+        return None
+    return None if parts is None else Turn(role, tuple(parts))
+
+
+def _read_own_parts(content: list[Any], *, is_tool: bool) -> list[Part] | None:
+    """Read parts as we write them; None if one has another form.
+
+    Raises:
+        KeyError: One has another form.
+    """
     parts: list[Part] = []
-    for part in content:
-        item = as_object(part)
-        if item is None or "content" not in item:
+    for item in content:
+        if type_of(item) is not dict:
             return None
-        kind, value, size = item.get("type"), item["content"], len(item)
-        if kind == "tool_result" and size == 4:
-            name, identifier = item.get("name"), item.get("tool_call_id")
-            if type(name) is not str or type(identifier) is not str:
+        kind: Any = item["type"]
+        value: Any = item["content"]
+        size = len(item)
+        if kind == "tool_call" and size == 2:
+            if type_of(value) is not dict or len(value) != 3:
                 return None
-            parts.append(ToolResult(name, value, identifier))
-        elif kind == "tool_call" and size == 2:
-            call = as_object(value) or {}
-            name, identifier = call.get("name"), call.get("tool_call_id")
-            arguments = as_object(call.get("arguments"))
-            if type(name) is not str or type(identifier) is not str:
+            name, identifier = value["name"], value["tool_call_id"]
+            arguments = _read_own_arguments(value["arguments"])
+            if not identifier or arguments is None:
                 return None
-            if arguments is None or len(call) != 3:
-                return None
-            named = {str(key): argument for key, argument in arguments.items()}
-            parts.append(ToolCall(name, named, identifier))
-        elif kind == "text" and size == 2 and type(value) is str and role != "tool":
+            part = ToolCall(name, arguments, identifier)
+        elif kind == "tool_result" and size == 4:
+            name, identifier = item["name"], item["tool_call_id"]
+            part = ToolResult(name, value, identifier)
+        elif kind == "text" and size == 2 and type(value) is str and not is_tool:
             parts.append(Text(value))  # words in a tool turn are a result
+            continue
         else:
             return None
+        if type(name) is not str or type(identifier) is not str:
+            return None
+        parts.append(part)
     return parts
+
+
+def _read_own_arguments(arguments: Any) -> JsonObject | None:
+    if type_of(arguments) is not dict:
+        return None
+    for key in arguments:
+        if type(key) is not str:
+            return None
+    return arguments.copy()
 
 
 def _read_entry(entry: JsonObject, index: int | None, strict: bool) -> Turn:
@@ -348,6 +394,14 @@ def _with_message_keys(
             turn=index,
         )
     return parts + tuple(call for value in calls if (call := read_function_call(value)) is not None)
+
+
+def _lack_ids(turns: Iterable[Turn]) -> bool:
+    for turn in turns:
+        for part in turn.parts:
+            if type(part) is ToolCall and not part.tool_call_id:
+                return True
+    return False
 
 
 def _with_call_ids(turns: Sequence[Turn]) -> Iterable[Turn]:

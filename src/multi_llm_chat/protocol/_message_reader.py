@@ -2,12 +2,13 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 from msgspec.structs import replace
 
 from multi_llm_chat.errors import UsageError
-from multi_llm_chat.history.json_values import as_list, as_object
+from multi_llm_chat.history.json_values import as_list, as_object, type_of
 from multi_llm_chat.history.reader import unknown_part
 from multi_llm_chat.history.values import JsonObject, Media, Native, Part, ToolResult, Turn
 
@@ -29,7 +30,7 @@ def read_messages_list(messages: object) -> Sequence[JsonObject]:
     items = as_list(messages)
     if items is None:
         raise UsageError(f"Messages must be a list (actual type: {type(messages).__name__})")
-    return [_as_message(item) for item in items]
+    return [item if type_of(item) is dict else _as_message(item) for item in items]
 
 
 def _as_message(item: Any) -> JsonObject:
@@ -50,7 +51,7 @@ def content_parts(content: object, _index: int = 0) -> Iterable[JsonObject]:
     items = as_list(content) if alone is None else [alone]
     if items is None:
         return [{"type": UNREADABLE, "value": content}]
-    return [_as_part(item) for item in items]
+    return [item if type_of(item) is dict else _as_part(item) for item in items]
 
 
 def _as_part(item: Any) -> JsonObject:
@@ -71,6 +72,12 @@ def media_from_url(url: str, mime: str = "image/png", name: str | None = None) -
 
 def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
     """The parts as turns: results in tool turns, everything else under the role, order kept."""
+    parts = tuple(parts)
+    kinds = set(map(type, parts))
+    if ToolResult not in kinds:  # as a rule
+        return [Turn(role, parts)] if parts else []
+    if len(kinds) == 1:
+        return [Turn("tool", parts)]
     turns: list[Turn] = []
     pending: list[Part] = []
     results = False
@@ -88,6 +95,9 @@ def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
 
 def without_unreadable(turns: Iterable[Turn]) -> list[Turn]:
     """The turns with parts that no provider issued in place of values that were no messages or parts."""
+    turns = list(turns)
+    if Native not in set(map(type, chain.from_iterable([turn.parts for turn in turns]))):
+        return turns
     return [
         replace(turn, parts=tuple(map(_unissued, turn.parts)))
         if any(_is_unreadable(part) for part in turn.parts)

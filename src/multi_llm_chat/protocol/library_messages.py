@@ -72,7 +72,15 @@ def block_format(block: JsonObject) -> str | None:
     kind = block.get("type")
     if not isinstance(kind, str):
         return None
-    return next((name for name, fits in _BLOCK_TESTS if fits(kind, block)), None)
+    if (found := _BLOCK_FORMATS.get(kind)) is not None:
+        return found
+    if kind == "file" and "file" in block:
+        return "openai_chat"
+    if _is_anthropic_block(kind, block):
+        return "anthropic"
+    if kind in ("image", "file"):
+        return None if _VERCEL_KEYS.isdisjoint(block) else "vercel"
+    return "vercel" if kind in ("tool-call", "tool-result") else None
 
 
 def _is_anthropic_block(kind: str, block: JsonObject) -> bool:
@@ -80,22 +88,15 @@ def _is_anthropic_block(kind: str, block: JsonObject) -> bool:
         return isinstance(block.get("source"), dict)
     if kind == "thinking":
         return isinstance(block.get("thinking"), str)
-    return kind in _ANTHROPIC_TYPES or "tool_use_id" in block
+    return "tool_use_id" in block
 
 
-_BLOCK_TESTS: Final[tuple[tuple[str, Callable[[str, JsonObject], bool]], ...]] = (
-    ("openai_responses", lambda kind, _: kind in _RESPONSES_TYPES),
-    (
-        "openai_chat",
-        lambda kind, block: kind in _CHAT_TYPES or (kind == "file" and "file" in block),
-    ),
-    ("anthropic", _is_anthropic_block),
-    ("vercel", lambda kind, _: kind in ("tool-call", "tool-result")),
-    (
-        "vercel",
-        lambda kind, block: kind in ("image", "file") and not _VERCEL_KEYS.isdisjoint(block),
-    ),
-)
+#: The types that only one dialect or library has.
+_BLOCK_FORMATS: Final = {
+    **dict.fromkeys(_ANTHROPIC_TYPES, "anthropic"),
+    **dict.fromkeys(_CHAT_TYPES, "openai_chat"),
+    **dict.fromkeys(_RESPONSES_TYPES, "openai_responses"),
+}
 
 _DIALECT_READERS: Final[Mapping[str, Callable[[object], list[Turn]]]] = {
     "anthropic": read_anthropic,

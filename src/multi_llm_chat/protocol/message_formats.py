@@ -14,8 +14,8 @@ from typing import Any, Final, cast
 
 from msgspec import Struct
 
-from multi_llm_chat.history.json_values import as_list, as_object, as_text
-from multi_llm_chat.history.reader import PART_READERS, read_history
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, type_of
+from multi_llm_chat.history.reader import PART_READERS, ReadHistory, read_history, read_own_form
 from multi_llm_chat.history.values import JsonObject, Text, Turn
 from multi_llm_chat.protocol._message_reader import without_unreadable
 from multi_llm_chat.protocol.anthropic.read import read_messages as read_anthropic
@@ -47,14 +47,17 @@ _CHAT_KEYS: Final = frozenset(
 _OUR_PARTS: Final = frozenset({"tool_call", "tool_result", "media", "native"})
 
 
-def read_any(history: Iterable[Any]) -> tuple[Turn, ...]:
+def read_any(history: Iterable[Any]) -> ReadHistory:
     """Turns from a history in our form, from the messages of a dialect or library, or from a user's words; these may stand in the list."""
     if isinstance(history, str):
-        return (Turn("user", (Text(history),)),)
+        return read_history([Turn("user", (Text(history),))])
     if not isinstance(history, (list, tuple)):
         return read_history(history)
     if str in set(map(type, history)):
         return read_history(_read_with_texts(cast("list[Any]", history)))
+    own = read_own_form(history)
+    if own is not None:
+        return own
     found = detect_format(cast("list[Any]", history))
     read = READERS.get(found)
     return (
@@ -81,15 +84,17 @@ def detect_format(messages: Iterable[Any]) -> str:
     for value in messages:
         if type(value) is Turn:
             return OURS
-        message = as_object(value)
+        message = value if type_of(value) is dict else as_object(value)
         if message is None:
             continue
         content = message.get("content")
         if type(content) is str and len(message) == 2 and "role" in message:
             continue
-        of_content = _by_content(content)
-        if of_content == OURS:
-            return OURS
+        of_content = None
+        if content is not None and type(content) is not str:
+            of_content = _by_content(content)
+            if of_content == OURS:
+                return OURS
         found = found or _by_keys(message) or of_content
     return found or OURS
 

@@ -221,7 +221,7 @@ class _Writing:
                 self._receiver, self._policy, turns, fresh, offer, prompt, names.all_sent, sent,
                 pictures, draft, encoded,
             )  # fmt: skip
-            if sent is not None and written.tools_sent() != sent.tools_sent:
+            if sent is not None and written.tools_sent != sent.tools_sent:
                 notes.append(Note("", None, "the tools changed: what was cached is read again"))
         return Rendered(
             provider=row.name,
@@ -264,7 +264,8 @@ class _Writing:
         request, target = self._request, self._receiver.target
         notes += _placed_notes(repaired.notes, order)
         tail = () if sent is None else sent.tail
-        framed = frame(_placed(repaired.placed, order), target, notes, tail)
+        placed = _placed(repaired.placed, order)
+        framed = frame(placed, target, notes, tail, thinks=bool(tail) or not repaired.is_plain)
         if tail:
             framed = framed[len(tail) :]
         return RequestDraft(
@@ -330,7 +331,7 @@ class _Writing:
         return kept
 
 
-class _Written(Struct, frozen=True):
+class _Written(Struct, frozen=True, dict=True):
     """What a transcript is made of. Most requests are never continued: theirs is not made."""
 
     receiver: "_Receiver"
@@ -345,6 +346,7 @@ class _Written(Struct, frozen=True):
     draft: RequestDraft
     encoded: Encoded
 
+    @cached_property
     def tools_sent(self) -> str:
         """A short form of the tools as they are sent; those that a message has added are not part of what is cached."""
         tools: list[JsonObject] | None = self.encoded.body.get("tools")
@@ -370,7 +372,7 @@ class _Written(Struct, frozen=True):
             instructions=self.prompt,
             system_texts=encoded.system_texts,
             tools=tuple(self.offer.tools),
-            tools_sent=self.tools_sent(),
+            tools_sent=self.tools_sent,
             names=self.names,
             ids=ids,
             calls={**calls, **calls_of(self.fresh)},

@@ -62,7 +62,8 @@ def arrange_answers(
     order: Sequence[int], turns: Sequence[Turn], target: Target
 ) -> list[int] | None:
     """The turns with the model's answer before those of others that were asked the same; None where that is their order."""
-    if not any(map(_META, map(turns.__getitem__, order))):  # as a rule
+    among = turns if len(order) == len(turns) else map(turns.__getitem__, order)
+    if not any(map(_META, among)):  # as a rule
         return None
     asked = [place for place, at in enumerate(order) if _asks_several(turns[at])]
     if not asked:

@@ -35,32 +35,44 @@ class Untouched(Struct, frozen=True):
     """Turns that stay as they are.
 
     ``is_plain``: they hold texts, calls and results without attachments, nothing else. ``characters``: how many there
-    are in texts and results; None where a result is not text.
+    are in texts and results; None where a result is not text. ``calls`` are those of all turns; ``are_alike``: every
+    one has a result, under its own id and name.
     """
 
     placed: list[Placed]
     is_plain: bool
     characters: int | None
+    calls: list[ToolCall]
+    are_alike: bool
 
 
 def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
     """The turns, the model's own under the target's name; None if any may have to be changed otherwise."""
     look, speaker = _Look(target), target.speaker
+    strings, waiting = look.strings, look.waiting
+    speaks = (target.own_roles | {"user", "system"}) - {"tool"}
+    kept = RESERVED_ROLES | {speaker}
     placed: list[Placed] = []
     for index, turn in enumerate(turns):
         role, parts = turn.role, turn.parts
-        if len(parts) == 1 and type(parts[0]) is Text and role != "tool":
-            passes = look.says(turn, parts[0])  # most turns are words
-        else:
-            passes = look.passes(turn)
-        if not passes:
+        if turn.unreadable is not None:
             return None
-        if role != speaker and role not in RESERVED_ROLES:
-            turn = Turn(speaker, turn.parts, turn.id, turn.created_at, turn.model, turn.meta)
+        only = parts[0] if len(parts) == 1 else None
+        # Most turns are words alone, and most words are in order: these are judged here, without a call.
+        if type(only) is Text and only.extras is None and role in speaks and not waiting:
+            text = only.content
+            if text and not text.isspace():
+                strings.append(text)
+            elif not look.speaks(turn):
+                return None
+        elif not (look.answers(turn) if role == "tool" else look.speaks(turn)):
+            return None
+        if role not in kept:
+            turn = Turn(speaker, parts, turn.id, turn.created_at, turn.model, turn.meta)
         placed.append((index, turn))
     if not look.is_satisfied():
         return None
-    return Untouched(placed, look.is_plain, look.characters)
+    return Untouched(placed, look.is_plain, look.characters, look.calls, look.are_alike)
 
 
 class _Look:
@@ -68,40 +80,30 @@ class _Look:
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._strings: list[str] = []
+        self._own_roles = target.own_roles
         self._caller = ""
-        self._waiting: list[ToolCall] = []  # for a result; the next is the last
+        #: All strings that have to be clean.
+        self.strings: list[str] = []
+        #: The calls that have no result yet; the next to get one is the last.
+        self.waiting: list[ToolCall] = []
         self.is_plain = True
         self.characters: int | None = 0
+        self.calls: list[ToolCall] = []
+        self.are_alike = True
 
     def is_satisfied(self) -> bool:
         """Whether every call was answered and every string is clean."""
-        whole = "".join(self._strings)
+        whole = "".join(self.strings)
         if self.characters is not None:
             self.characters = len(whole)
-        return not self._waiting and clean_text(whole) is whole
+        return not self.waiting and clean_text(whole) is whole
 
-    def says(self, turn: Turn, part: Text) -> bool:
-        """Whether a turn of words may stay, provided that they are clean."""
-        text = part.content
-        if self._waiting or turn.unreadable is not None or not text or text.isspace():
-            return self.passes(turn)
-        if part.extras is not None and not self._target.issued(part.extras.origin):
-            return False
-        self._strings.append(text)
-        role = turn.role
-        return role == "user" or role == "system" or self._target.owns(turn)
-
-    def passes(self, turn: Turn) -> bool:
-        """Whether the turn may stay, provided that its strings are clean."""
-        if turn.unreadable is not None:
-            return False
-        return self._answers(turn) if turn.role == "tool" else self._speaks(turn)
-
-    def _speaks(self, turn: Turn) -> bool:
+    def speaks(self, turn: Turn) -> bool:
+        """Whether a turn of anybody but the tools may stay, provided that its strings are clean."""
         role, parts = turn.role, turn.parts
-        if self._waiting or _says_nothing(parts):
+        if self.waiting or not parts or (type(parts[-1]) is Thinking and _only_thinks(parts)):
             return False
+        strings = self.strings
         calls: list[ToolCall] = []
         for part in parts:
             if type(part) is Text:
@@ -110,14 +112,14 @@ class _Look:
                     return False
                 if part.extras is not None and self._would_cite(part, part.extras):
                     return False
-                self._strings.append(text)
+                strings.append(text)
             elif type(part) is ToolCall:
                 calls.append(part)
             elif not self._carries(part, role):
                 return False
         if role == "user" or role == "system":
             return not calls
-        return self._target.owns(turn) and (not calls or self._asks(role, calls))
+        return role in self._own_roles and (not calls or self._asks(role, calls))
 
     def _would_cite(self, part: Text, extras: Extras) -> bool:
         """Whether sources that another provider gave have to be written out."""
@@ -140,12 +142,15 @@ class _Look:
         most = self._target.most_calls
         if most is not None and len(calls) > most:
             return False
-        self._caller, self._waiting = caller, calls[::-1]
-        strings = self._strings
+        self._caller = caller
+        self.calls += calls
+        self.waiting += calls[::-1]
+        strings = self.strings
         for call in calls:
             if call.error is not None or type(call.arguments) is not dict:
                 return False
-            strings += (call.name, call.tool_call_id)
+            strings.append(call.name)
+            strings.append(call.tool_call_id)
             for key, value in call.arguments.items():
                 if type(key) is not str:
                     return False
@@ -156,39 +161,43 @@ class _Look:
                     return False
         return True
 
-    def _answers(self, turn: Turn) -> bool:
-        caller, waiting = self._caller, self._waiting
+    def answers(self, turn: Turn) -> bool:
+        """Whether a turn of the tools may stay, provided that its strings are clean."""
+        caller, waiting, strings = self._caller, self.waiting, self.strings
         if turn.meta.get("speaker", caller) != caller or len(turn.parts) > len(waiting):
             return False
         for part in turn.parts:
             call = self._take(part) if type(part) is ToolResult else None
             if call is None or type(part) is not ToolResult:
                 return False
-            if part.name and part.name != call.name and call.name:
-                return False
-            content = part.content
-            if type(content) is not str:
-                self.characters = None
-                if isinstance(content, list | tuple):
-                    self.is_plain = False
-                if CLEANERS[ToolResult](part, "tool", 0, []) is not part:
+            if part.name != call.name:
+                if part.name and call.name:
                     return False
-            elif (not content or content.isspace()) and not self._target.blank_texts:
+                self.are_alike = False
+            content = part.content
+            if type(content) is str:
+                if (not content or content.isspace()) and not self._target.blank_texts:
+                    return False
+                strings.append(content)
+            elif not self._returns(part):
                 return False
-            else:
-                self._strings.append(content)
         return bool(turn.parts)
+
+    def _returns(self, part: ToolResult) -> bool:
+        """Whether a result that is no text may stay."""
+        self.characters = None
+        if isinstance(part.content, list | tuple):
+            self.is_plain = False
+        return CLEANERS[ToolResult](part, "tool", 0, []) is part
 
     def _take(self, result: ToolResult) -> ToolCall | None:
         """The call that the result answers, as the next or, where the target takes that, in another place."""
-        waiting, identifier = self._waiting, result.tool_call_id
+        waiting, identifier = self.waiting, result.tool_call_id
         if waiting[-1].tool_call_id == identifier:
             return waiting.pop()
         found = [at for at, call in enumerate(waiting) if call.tool_call_id == identifier]
         return waiting.pop(found[0]) if self._target.any_order and len(found) == 1 else None
 
 
-def _says_nothing(parts: tuple[Part, ...]) -> bool:
-    return not parts or (
-        type(parts[-1]) is Thinking and all(type(part) is Thinking for part in parts)
-    )
+def _only_thinks(parts: tuple[Part, ...]) -> bool:
+    return all(type(part) is Thinking for part in parts)

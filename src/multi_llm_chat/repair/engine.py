@@ -38,7 +38,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 from multi_llm_chat.repair._untouched import Untouched, find_untouched
-from multi_llm_chat.repair.identifiers import NO_CALLS, NameMap, SentCalls, rekey
+from multi_llm_chat.repair.identifiers import NO_CALLS, NameMap, SentCalls, find_calls, rekey
 from multi_llm_chat.repair.pairing import Answer, Passage, pair
 from multi_llm_chat.repair.policy import Note, RepairPolicy, Target
 from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, with_parts
@@ -86,8 +86,10 @@ def repair(
     found = find_untouched(turns, target)
     if found is None:
         placed = rebuild(turns, target, policy or RepairPolicy(), notes, before)
-        found = Untouched(placed, *_contents(placed))
-    names, ids = rekey(found.placed, target, tool_names, notes, before)
+        found = Untouched(placed, *_contents(placed), *find_calls(placed))
+    names, ids = rekey(
+        found.placed, found.calls, target, tool_names, notes, before, are_alike=found.are_alike
+    )
     placed = tuple(found.placed)
     return Repaired(placed, tuple(notes), names, ids, found.is_plain, found.characters)
 

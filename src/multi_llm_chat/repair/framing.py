@@ -12,7 +12,7 @@ Rules:
    results and the user.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from multi_llm_chat.history.json_values import as_object
 from multi_llm_chat.history.values import Native, Text, Thinking, ToolCall, Turn
@@ -24,12 +24,23 @@ CONTINUE = "Continue."
 
 
 def frame(
-    placed: Sequence[Placed], target: Target, notes: list[Note], before: Sequence[Turn] = ()
+    placed: Sequence[Placed],
+    target: Target,
+    notes: list[Note],
+    before: Sequence[Turn] = (),
+    *,
+    thinks: bool = True,
 ) -> list[Placed]:
-    """The turns of one whole request; ``before`` are the last turns of what was sent before, and open the result."""
-    if target.system == "leading" and any(turn.role == "system" for _, turn in placed):
+    """The turns of one whole request; ``before`` are the last turns of what was sent before, and open the result.
+
+    ``thinks``: there may be thinking in the turns.
+    """
+    if target.system == "leading" and "system" in [turn.role for _, turn in placed]:
         placed = list(_system_first(placed, notes, leading=not before))
-    body = _bridged([*[(None, turn) for turn in before], *placed], target, notes)
+    body = [*[(None, turn) for turn in before], *placed]
+    separates = thinks and target.alternates and not target.signs_parts
+    if separates or target.answers_after_tools:
+        body = _bridged(body, target, notes, separates=separates)
     head = next((at for at, (_, turn) in enumerate(body) if turn.role != "system"), len(body))
     if not before and not _may_open(body[head:], target):
         notes.append(Note("ANT-21", None, "put a user turn before the model's first turn"))
@@ -99,9 +110,10 @@ def _system_first(
         yield index, turn
 
 
-def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> list[Placed]:
-    if not (target.alternates or target.answers_after_tools):
-        return list(placed)
+def _bridged(
+    placed: Iterable[Placed], target: Target, notes: list[Note], *, separates: bool
+) -> list[Placed]:
+    """The turns with others between them; ``separates``: one that opens with thinking is not glued (rule 4)."""
     bridged: list[Placed] = []
     before = ""
     for source, turn in placed:
@@ -110,8 +122,7 @@ def _bridged(placed: Sequence[Placed], target: Target, notes: list[Note]) -> lis
             notes.append(Note("MIS-06", source, "put a word of the model behind tool results"))
             bridged.append((None, _says(target.speaker, ACKNOWLEDGED)))
         if (
-            target.alternates
-            and not target.signs_parts
+            separates
             and before == role == target.speaker
             and isinstance(turn.parts[0], Thinking)
             and not _is_unfinished(bridged[-1][1], target)

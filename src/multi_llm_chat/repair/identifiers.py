@@ -12,12 +12,12 @@ Rules:
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
 
 from msgspec import Struct
-from msgspec.structs import replace
 
-from multi_llm_chat.history.values import Part, ToolCall, ToolResult, Turn
+from multi_llm_chat.history.values import Part, Text, ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note, Target
 from multi_llm_chat.repair.sorting import Placed, with_parts
 
@@ -100,13 +100,18 @@ def position_id(number: int) -> str:
 
 def rekey(
     placed: list[Placed],
+    calls: Sequence[ToolCall],
     target: Target,
     tool_names: Iterable[str],
     notes: list[Note],
     before: SentCalls = NO_CALLS,
+    *,
+    are_alike: bool,
 ) -> tuple[NameMap, dict[str, str]]:
-    """Replace illegal ids and names in place; returns the names, and the ids sent, mapped to the original ones."""
-    calls = [part for _, turn in placed for part in turn.parts if type(part) is ToolCall]
+    """Replace illegal ids and names in place; returns the names, and the ids sent, mapped to the original ones.
+
+    ``calls`` are those of the turns; ``are_alike`` says that every result bears the id and name of its call already.
+    """
     names = NameMap(
         [*tool_names, *[call.name for call in calls]], target.name_pattern, before.names
     )
@@ -114,15 +119,17 @@ def rekey(
         return names, {}
     originals = [call.tool_call_id for call in calls]
     sent = _legal_ids(originals, target.id_pattern, before.ids)
-    if sent is not originals or names.changed or not _are_alike(calls, placed):
+    if sent is not originals or names.changed or not are_alike:
         _Rewriter(sent, names, notes).rewrite(placed)
     return names, dict(zip(sent, originals, strict=True))
 
 
-def _are_alike(calls: list[ToolCall], placed: list[Placed]) -> bool:
-    """Whether all results bear the id and name of their call already; they stand in the same order."""
-    results = [part for _, turn in placed for part in turn.parts if type(part) is ToolResult]
-    return len(results) == len(calls) and all(map(_is_alike, calls, results))
+def find_calls(placed: Iterable[Placed]) -> tuple[list[ToolCall], bool]:
+    """All calls of the turns, and whether every one has a result under its id and name; they stand in the same order."""
+    parts = [part for _, turn in placed for part in turn.parts]
+    calls = [part for part in parts if type(part) is ToolCall]
+    results = [part for part in parts if type(part) is ToolResult]
+    return calls, len(results) == len(calls) and all(map(_is_alike, calls, results))
 
 
 def _is_alike(call: ToolCall, result: ToolResult) -> bool:
@@ -130,9 +137,12 @@ def _is_alike(call: ToolCall, result: ToolResult) -> bool:
 
 
 def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection[str]) -> list[str]:
-    legal = {identifier for identifier in set(originals) if pattern.fullmatch(identifier)}
-    if len(legal) == len(originals) and not any(each in taken for each in originals):
-        return originals
+    distinct = set(originals)
+    if len(distinct) == len(originals) and distinct.isdisjoint(taken):
+        lines = "\n".join(originals)  # one look at all of them: there may be thousands
+        if lines.count("\n") < len(originals) and _lines_of(pattern).fullmatch(lines):
+            return originals
+    legal = {identifier for identifier in distinct if pattern.fullmatch(identifier)}
     used: set[str] = set(taken)
     sent: list[str] = []
     for number, identifier in enumerate(originals, len(taken)):
@@ -146,42 +156,49 @@ def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection
     return sent
 
 
+@lru_cache(maxsize=64)  # the same few, for every request
+def _lines_of(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    """Matches lines that all match the pattern, which takes no line break."""
+    each = f"(?:{pattern.pattern})"
+    return re.compile(rf"{each}(?:\n{each})*", pattern.flags)
+
+
 class _Rewriter:
     """Walks calls and, behind each turn, their results: in the same order, or found by id and name."""
 
     def __init__(self, sent: list[str], names: NameMap, notes: list[Note]) -> None:
         self._sent = iter(sent)
-        self._names = names
+        self._spellings = names.all_sent
         self._notes = notes
         self._waiting: list[tuple[ToolCall, ToolCall]] = []  # as made and as sent
 
     def rewrite(self, placed: list[Placed]) -> None:
         for place, (source, turn) in enumerate(placed):
-            role = turn.role
-            if role == "user" or role == "system":
-                continue
-            parts = self._results(turn) if role == "tool" else self._calls(source, turn)
-            if parts is not None:
-                placed[place] = (source, with_parts(turn, parts))
+            role, parts = turn.role, turn.parts
+            if role == "user" or role == "system" or (len(parts) == 1 and type(parts[0]) is Text):
+                continue  # nothing to rewrite, as in most turns
+            changed = self._results(turn) if role == "tool" else self._calls(source, turn)
+            if changed is not None:
+                placed[place] = (source, with_parts(turn, changed))
 
     def _calls(self, source: int | None, turn: Turn) -> list[Part] | None:
         """The turn's parts with its calls as they are sent; None when nothing changes."""
-        parts: list[Part] = []
+        parts: list[Part] | None = None
         calls: list[tuple[ToolCall, ToolCall]] = []
-        same = True
-        for part in turn.parts:
-            if type(part) is ToolCall:
-                made, identifier, name = part, next(self._sent), self._names.sent(part.name)
-                if identifier != part.tool_call_id or name != part.name:
-                    self._note(source, part, identifier, name)
-                    part = ToolCall(
-                        name, part.arguments, identifier, part.raw_arguments, extras=part.extras
-                    )
-                    same = False
-                calls.append((made, part))
-            parts.append(part)
+        for place, part in enumerate(turn.parts):
+            if type(part) is not ToolCall:
+                continue
+            made, identifier, name = part, next(self._sent), self._spellings[part.name]
+            if identifier != part.tool_call_id or name != part.name:
+                self._note(source, part, identifier, name)
+                part = ToolCall(
+                    name, part.arguments, identifier, part.raw_arguments, extras=part.extras
+                )
+                parts = list(turn.parts) if parts is None else parts
+                parts[place] = part
+            calls.append((made, part))
         self._waiting = calls
-        return None if same else parts
+        return parts
 
     def _results(self, turn: Turn) -> list[Part] | None:
         parts: list[Part] = []
@@ -190,7 +207,14 @@ class _Rewriter:
             assert type(part) is ToolResult
             call = self._take(part)
             if call.tool_call_id != part.tool_call_id or call.name != part.name:
-                part = replace(part, name=call.name, tool_call_id=call.tool_call_id)
+                part = ToolResult(
+                    call.name,
+                    part.content,
+                    call.tool_call_id,
+                    part.is_error,
+                    part.synthetic,
+                    part.extras,
+                )
                 same = False
             parts.append(part)
         return None if same else parts

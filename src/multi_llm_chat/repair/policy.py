@@ -95,6 +95,11 @@ class Target(Struct, frozen=True):
     any_order: bool = False
     signs_parts: bool = False
 
+    @property
+    def own_roles(self) -> frozenset[str]:
+        """The roles of the turns that this model owns."""
+        return self.speakers | ANONYMOUS_SPEAKERS | {self.speaker}
+
     def owns(self, turn: Turn) -> bool:
         """Whether the turn is this model's own."""
         role = turn.role

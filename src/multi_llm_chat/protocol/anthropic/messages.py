@@ -190,8 +190,11 @@ class MessageWriter:
     def _messages(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> list[JsonObject]:
         messages: list[JsonObject] = []
         spoke = ""
+        tail = self._draft.tail - self._skipped
+        binds = self._replays and self._family.binds_thinking
         for at, turn in enumerate(turns):
-            self._places[at] = len(messages), 0
+            if binds or at == tail:  # as far as they are asked for
+                self._places[at] = len(messages), 0
             role = "user" if turn.role in ("user", "tool") else "assistant"
             if turn.role == "system":
                 if self._may_say_system(messages, turns, at):
@@ -203,7 +206,12 @@ class MessageWriter:
                 )
                 self._users.add(id(turn))
                 turn, role = _as_users(turn), "user"
-            said = self._content(turn, role, at)
+            parts = turn.parts
+            only = parts[0] if len(parts) == 1 else None
+            if type(only) is Text and only.extras is None:  # as most turns
+                said = only.content
+            else:
+                said = self._content(turn, role, at)
             if not said:
                 continue
             if role == spoke:
@@ -254,8 +262,6 @@ class MessageWriter:
     def _content(self, turn: Turn, role: str, at: int) -> str | list[JsonObject]:
         """What a message says: words alone as a string."""
         parts = turn.parts
-        if len(parts) == 1 and type(parts[0]) is Text and parts[0].extras is None:
-            return parts[0].content
         if parts and type(parts[-1]) is Thinking:
             parts = _led(parts)
         blocks = self._blocks(parts, role, at)
@@ -479,11 +485,17 @@ def _speaks_behind_calls(blocks: list[JsonObject]) -> bool:
 
     Recorded: anomalyco/opencode, anthropic-messages/rejects-malformed-assistant-tool-order-without-patch.json.
     """
-    kinds = [block["type"] for block in blocks]
-    return "tool_use" in kinds and "text" in kinds[kinds.index("tool_use") :]
+    has_called = False
+    for block in blocks:
+        if block["type"] == "tool_use":
+            has_called = True
+        elif has_called and block["type"] == "text":
+            return True
+    return False
 
 
 def _calls_last(blocks: list[JsonObject]) -> list[JsonObject]:
+    """The blocks with words behind a call before it, and with them the thinking, with which no message may end (ANT-12)."""
     first = next(at for at, block in enumerate(blocks) if block["type"] == "tool_use")
     behind = blocks[first:]
     said = [block for block in behind if block["type"] in _SAID]

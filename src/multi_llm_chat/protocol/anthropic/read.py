@@ -12,7 +12,7 @@ import base64
 from typing import Any
 
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_list, as_object, as_text
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, type_of
 from multi_llm_chat.history.native_text import remaining_fields
 from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
@@ -51,12 +51,33 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     turns: list[Turn] = []
     for index, message in enumerate(read_messages_list(messages)):
         role = as_text(message.get("role")) or "user"
-        parts = [
-            _read_block(block, index, origin)
-            for block in content_parts(message.get("content"), index)
-        ]
+        content = message.get("content")
+        if type(content) is str and content:
+            parts: list[Part] = [Text(content)]
+        else:
+            parts = [
+                _read_usual(block) or _read_block(block, index, origin)
+                for block in content_parts(content, index)
+            ]
         turns.extend(turns_of(ROLE_ALIASES.get(role, role), parts))
     return turns
+
+
+def _read_usual(block: JsonObject) -> Part | None:
+    """A block that is nothing but words, a call or a result of text, as most are; None for any other."""
+    kind, size = block.get("type"), len(block)
+    if kind == "text" and size == 2:
+        text = block.get("text")
+        return Text(text) if type(text) is str else None
+    if kind == "tool_use" and size == 4:
+        name, identifier, given = block.get("name"), block.get("id"), block.get("input")
+        if type(name) is str and type(identifier) is str and type_of(given) is dict:
+            return ToolCall(name, parse_arguments(given)[0], identifier)
+    elif kind == "tool_result" and size == 3:
+        content, identifier = block.get("content"), block.get("tool_use_id")
+        if type(content) is str and type(identifier) is str:
+            return ToolResult("", content, identifier)
+    return None
 
 
 def _read_block(block: JsonObject, index: int, origin: Origin) -> Part:
@@ -111,7 +132,7 @@ def _read_media(block: JsonObject, origin: Origin) -> Part:
 
 
 def _read_result(block: JsonObject, index: int, origin: Origin) -> Part:
-    fields = remaining_fields(block, _RESULT_KEYS)
+    fields = {} if _RESULT_KEYS.issuperset(block) else remaining_fields(block, _RESULT_KEYS)
     content = block.get("content")
     read, is_whole = read_result_content(content, index)
     if not is_whole:

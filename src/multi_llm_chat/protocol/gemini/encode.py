@@ -10,7 +10,7 @@ Rules:
 """
 
 import base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from mimetypes import guess_type
 
 from multi_llm_chat.history.arguments import parse_arguments
@@ -161,7 +161,7 @@ class _ContentWriter:
                 if type(only) is Text and only.extras is None:
                     parts = [{"text": only.content}]
                 else:
-                    parts = list(self._parts(turn, at))
+                    parts = self._parts(turn, at)
             now = turn.role if turn.role in ("user", "tool") else "model"
             if now == kind:
                 contents[-1]["parts"].extend(parts)
@@ -183,17 +183,18 @@ class _ContentWriter:
         shown, self._shown = self._shown, []
         return [self._media_part(item) for item in shown]
 
-    def _parts(self, turn: Turn, at: int) -> Iterator[JsonObject]:
+    def _parts(self, turn: Turn, at: int) -> list[JsonObject]:
         """The turn's parts; the first call of a model's turn needs a signature from generation 3 on."""
+        parts: list[JsonObject] = []
         signature: str | None = None
         unsigned_step = self._signs and turn.role != "user"
         for position, part in enumerate(turn.parts):
-            if isinstance(part, Thinking):
+            if type(part) is Thinking:
                 if signature is not None:
-                    yield {"text": "", _SIGNATURE: signature}
+                    parts.append({"text": "", _SIGNATURE: signature})
                 written, signature = _thought(part)
                 if written:
-                    yield written
+                    parts.append(written)
                 continue
             if type(part) is Native and part.kind in REPLY_ONLY:
                 continue
@@ -205,9 +206,10 @@ class _ContentWriter:
             if signature is not None:
                 written[_SIGNATURE] = signature
                 signature = None
-            yield written
+            parts.append(written)
         if signature is not None:
-            yield {"text": "", _SIGNATURE: signature}
+            parts.append({"text": "", _SIGNATURE: signature})
+        return parts
 
     def _part(self, part: Part, place: tuple[int, int]) -> JsonObject:
         if type(part) is Text:

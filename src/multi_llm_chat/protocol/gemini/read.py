@@ -13,7 +13,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json, type_of
 from multi_llm_chat.history.native_text import remaining_fields
 from multi_llm_chat.history.reader import ROLE_ALIASES
 from multi_llm_chat.history.values import (
@@ -44,6 +44,9 @@ from multi_llm_chat.protocol.gemini.native_parts import (
 )
 
 _RESPONSE_KEYS = frozenset({"id", "name", "response", "parts"})
+#: Keys of a call or a response that ours express whole.
+_CALL_KEYS = frozenset({"id", "name", "args"})
+_ANSWER_KEYS = _RESPONSE_KEYS - {"parts"}
 
 #: What stands in a result's text for one of its media, as the encoder writes it: name and type.
 _LABEL = re.compile(r"\[attachment: (?:([^\[\]]+), )?([^,\[\]]+)\]")
@@ -56,11 +59,13 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
         role = as_text(content.get("role")) or "user"
         role = MODEL if role == "model" else ROLE_ALIASES.get(role, role)
         given = content.get("parts")
-        parts = [
-            part
-            for value in content_parts([given] if as_object(given) is not None else given, index)
-            for part in _read_part(in_camel_case(value), origin)
-        ]
+        parts: list[Part] = []
+        for value in content_parts([given] if as_object(given) is not None else given, index):
+            usual = _read_usual(value)
+            if usual is not None:
+                parts.append(usual)
+            else:
+                parts += _read_part(in_camel_case(value), origin)
         if parts and _is_signature(parts[-1]) and all(type(part) is Thinking for part in parts):
             parts.append(Text(""))  # a turn of thinking alone says nothing and is left out
         turns.extend(turns_of("user" if role == "tool" else role, parts))
@@ -70,6 +75,29 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
 def _is_signature(part: Part) -> bool:
     """Whether a part is the signature of an empty text."""
     return isinstance(part, Thinking) and not part.content and "thought" not in part.opaque
+
+
+def _read_usual(part: JsonObject) -> Part | None:
+    """A part that is nothing but words, a call or a response, as most are; None for any other."""
+    if len(part) != 1:
+        return None
+    ((kind, value),) = part.items()
+    if kind == "text":
+        return Text(value) if type(value) is str else None
+    return _read_usual_exchange(kind, value) if type_of(value) is dict else None
+
+
+def _read_usual_exchange(kind: str, value: JsonObject) -> Part | None:
+    name, identifier = value.get("name"), value.get("id", "")
+    if type(name) is not str or type(identifier) is not str:
+        return None
+    if kind == "functionCall" and _CALL_KEYS.issuperset(value):
+        if type_of(value.get("args")) is dict:
+            return ToolCall(name, parse_arguments(value["args"])[0], identifier)
+    elif kind == "functionResponse" and _ANSWER_KEYS.issuperset(value) and value.get("response"):
+        content, is_error = _unwrapped(value["response"])
+        return ToolResult(name, content, identifier, is_error)
+    return None
 
 
 def _read_part(part: JsonObject, origin: Origin) -> Iterator[Part]:

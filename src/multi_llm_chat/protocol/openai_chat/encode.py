@@ -90,10 +90,6 @@ def encode(draft: RequestDraft, quirks: ChatQuirks) -> Encoded:
     return Encoded(body | draft.options.extra, PATH, stable=writer.stable)
 
 
-def _is_plain(part: Part) -> bool:
-    return (type(part) is Text or type(part) is ToolCall) and part.extras is None
-
-
 def _has_thoughts(turn: Turn) -> bool:
     return any(type(part) is Thinking and part.content for part in turn.parts)
 
@@ -131,33 +127,41 @@ class _MessageWriter:
         if draft.system_prompt and not draft.continues:
             opening = [{"role": self._system_role, "content": draft.system_prompt}]
         if not draft.tail:
-            return self._merged([*opening, *self._written(draft.turns)])
+            return self._merged(opening + self._written(draft.turns))
         # No message of the model's joins one that stands before it: both parts can be merged alone.
-        before = self._merged([*opening, *self._written(draft.turns[: draft.tail])])
+        before = self._merged(opening + self._written(draft.turns[: draft.tail]))
         self.stable = len(before)
         return before + self._merged(self._written(draft.turns[draft.tail :]))
 
-    def _merged(self, messages: Iterable[JsonObject]) -> list[JsonObject]:
+    def _merged(self, messages: list[JsonObject]) -> list[JsonObject]:
         quirks = self._quirks
-        return list(merge_messages(messages, quirks) if quirks.alternates else messages)
+        return list(merge_messages(messages, quirks)) if quirks.alternates else messages
 
-    def _written(self, turns: Sequence[Turn]) -> Iterator[JsonObject]:
+    def _written(self, turns: Sequence[Turn]) -> list[JsonObject]:
         quirks = self._quirks
+        model = "" if quirks.thinking_always else "assistant"
+        speakers = {"user": "user", "system": self._system_role, "tool": ""}
+        messages: list[JsonObject] = []
         shown: list[Media] = []
         for turn in turns:
-            if shown and turn.role != "tool":
-                yield from _attachments(shown, quirks)
+            role, parts = turn.role, turn.parts
+            if shown and role != "tool":
+                messages += _attachments(shown, quirks)
                 shown = []
-            if turn.role == "tool":
-                yield from self._results(turn, shown)
-            elif turn.role == "user":
-                yield self._user(turn.parts)
-            elif turn.role == "system":
-                yield self._system(turn.parts)
+            only = parts[0] if len(parts) == 1 else None
+            if type(only) is Text and only.extras is None and (name := speakers.get(role, model)):
+                messages.append({"role": name, "content": only.content})  # as most turns
+            elif role == "tool":
+                messages += self._results(turn, shown)
+            elif role == "user":
+                messages.append(self._user(parts))
+            elif role == "system":
+                messages.append(self._system(parts))
             else:
-                yield from self._assistant(turn)
+                messages += self._assistant(turn)
         if shown:
-            yield from _attachments(shown, quirks)
+            messages += _attachments(shown, quirks)
+        return messages
 
     def _extra(self, part: Part) -> JsonObject:
         if isinstance(part, (Native, Thinking)) or part.extras is None:
@@ -178,8 +182,6 @@ class _MessageWriter:
         return {}
 
     def _user(self, parts: Sequence[Part]) -> JsonObject:
-        if len(parts) == 1 and type(parts[0]) is Text and parts[0].extras is None:
-            return {"role": "user", "content": parts[0].content}
         marks = [self._mark(part) for part in parts]
         for part in parts:
             if isinstance(part, Native):
@@ -205,14 +207,21 @@ class _MessageWriter:
 
     def _assistant(self, turn: Turn) -> Sequence[JsonObject]:
         quirks = self._quirks
-        if len(turn.parts) == 1 and type(turn.parts[0]) is Text and not quirks.thinking_always:
-            only = turn.parts[0]
-            if only.extras is None:
-                return ({"role": "assistant", "content": only.content},)
         message: JsonObject = {"role": "assistant"}
-        is_plain = all(map(_is_plain, turn.parts))
-        words = _joined(turn.parts) if is_plain else self._content(turn.parts, message)
-        calls = [self._call(part) for part in turn.parts if type(part) is ToolCall]
+        texts: list[str] = []
+        asked: list[ToolCall] = []
+        is_plain = True
+        for part in turn.parts:
+            if type(part) is ToolCall:
+                asked.append(part)
+            elif type(part) is Text:
+                texts.append(part.content)
+            else:
+                is_plain = False
+                continue
+            is_plain = is_plain and part.extras is None
+        words = "\n\n".join(texts) if is_plain else self._content(turn.parts, message)
+        calls = [self._call(call) for call in asked]
         apart = words and calls and not quirks.words_beside_calls
         if words and not apart:
             message["content"] = words
@@ -287,20 +296,28 @@ class _MessageWriter:
         messages: list[JsonObject] = []
         for part in turn.parts:
             assert type(part) is ToolResult
-            text, media = split_result(part.content)
-            if media:
-                shown.extend(item for item in media if write_media(item, quirks) is not None)
-                lines = [text, *map(media_label, media)]
-                text = "\n".join(line for line in lines if line.strip())
+            content = part.content
+            if type(content) is not str:
+                content = self._result_content(content, shown)
             message: JsonObject = {
                 "role": "tool",
                 "tool_call_id": part.tool_call_id,
-                "content": marked_text(text, part.content, quirks.cache_mark),
+                "content": content,
             }
-            if names == "always" or (names == "stated" and "name" in self._extra(part)):
+            if names == "always" or (
+                names == "stated" and part.extras is not None and "name" in self._extra(part)
+            ):
                 message["name"] = part.name
             messages.append(message)
         return messages
+
+    def _result_content(self, content: object, shown: list[Media]) -> str | list[JsonObject]:
+        text, media = split_result(content)
+        if media:
+            shown.extend(item for item in media if write_media(item, self._quirks) is not None)
+            lines = [text, *map(media_label, media)]
+            text = "\n".join(line for line in lines if line.strip())
+        return marked_text(text, content, self._quirks.cache_mark)
 
     def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
         """What of a turn cannot be sent as it is."""

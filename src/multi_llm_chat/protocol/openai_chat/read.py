@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from multi_llm_chat.history.arguments import parse_arguments
-from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
+from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json, type_of
 from multi_llm_chat.history.reader import ROLE_ALIASES, read_function_call
 from multi_llm_chat.history.values import (
     NOWHERE,
@@ -50,34 +50,42 @@ _READ: Final = frozenset(
 )  # fmt: skip
 
 
+#: Keys of a message that says nothing beside its words and calls.
+_SPOKEN: Final = frozenset({"role", "content", "tool_calls"})
+
 #: Whose messages may be blank: they are not dropped.
 _BLANK: Final = ("user", "system")
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
     """One turn for each message; ``origin`` stamps reasoning, native parts and extras."""
+    reading = _Reader(origin)
     return [
-        _read_message(message, index, origin)
+        _read_message(message, index, reading)
         for index, message in enumerate(read_messages_list(messages))
     ]
 
 
-def _read_message(message: JsonObject, index: int, origin: Origin) -> Turn:
+def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
     stated = as_text(message.get("role")) or "user"
     role = ROLE_ALIASES.get(stated, stated)
     content = message.get("content")
-    if type(content) is str and len(message) == 2 and stated == role != "tool":
-        return Turn(role, (Text(content),) if content or role in _BLANK else ())
-    reading = _Reader(origin)
-    parts = [reading.part(part) for part in content_parts(content, index)]
+    if type(content) is str:  # as in most messages, of which most say nothing else
+        if len(message) == 2 and stated == role != "tool":
+            return Turn(role, (Text(content),) if content or role in _BLANK else ())
+        if len(message) == 3 and role == "tool" and type(message.get("tool_call_id")) is str:
+            return Turn("tool", (ToolResult("", content, message["tool_call_id"]),))
+    parts = reading.content(content, index)
     if role == "tool":
         return Turn("tool", (reading.result(message, parts),))
+    if stated == role and _SPOKEN.issuperset(message):
+        return Turn(role, (*parts, *reading.calls(message)))
     all_parts = [*reading.thinking(message), *parts, *reading.keys(message)]
     fields = _message_fields(message)
     if stated == "developer":
         fields["role"] = stated
     if fields:
-        all_parts = _with_fields(all_parts, {"message": fields}, origin)
+        all_parts = _with_fields(all_parts, {"message": fields}, reading.origin)
     return Turn(role, tuple(all_parts))
 
 
@@ -100,13 +108,18 @@ def _with_fields(parts: list[Part], fields: JsonObject, origin: Origin) -> list[
 
 
 class _Reader:
-    """Reads what one message holds."""
+    """Reads what messages hold; ``origin`` stamps it."""
 
     def __init__(self, origin: Origin) -> None:
-        self._origin = origin
+        self.origin = origin
 
     def _extras(self, fields: JsonObject) -> Extras | None:
-        return Extras(self._origin, fields) if fields else None
+        return Extras(self.origin, fields) if fields else None
+
+    def content(self, content: object, index: int) -> list[Part]:
+        if type(content) is str:
+            return [Text(content)] if content else []
+        return [self.part(part) for part in content_parts(content, index)]
 
     def result(self, message: JsonObject, parts: list[Part]) -> ToolResult:
         identifier, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
@@ -135,16 +148,16 @@ class _Reader:
         ]
         if steps:
             yield Native(
-                "executed_tools", executed_text(steps), self._origin, {"executed_tools": steps}
+                "executed_tools", executed_text(steps), self.origin, {"executed_tools": steps}
             )
-        calls = as_list(message.get("tool_calls")) or []
-        for value in calls:
-            call = self._call(value)
-            if call is not None:
-                yield call
+        yield from self.calls(message)
         legacy = self._call(message.get("function_call"))
         if legacy is not None:
             yield replace(legacy, extras=self._extras({"form": "function_call"}))
+
+    def calls(self, message: JsonObject) -> list[ToolCall]:
+        values = as_list(message.get("tool_calls")) or []
+        return [call for value in values if (call := self._call(value)) is not None]
 
     def _audio_answer(self, audio: JsonObject) -> Iterator[Part]:
         fields = {"audio": {key: audio[key] for key in ("id", "expires_at") if audio.get(key)}}
@@ -156,6 +169,9 @@ class _Reader:
             yield Media("audio/wav", data=data, extras=self._extras(fields))
 
     def _call(self, value: object) -> ToolCall | None:
+        usual = _usual_call(value)
+        if usual is not None:
+            return usual
         entry, call = as_object(value), read_function_call(value)
         if entry is None or call is None:
             return None
@@ -181,7 +197,7 @@ class _Reader:
         if details:
             opaque["reasoning_details"] = details
         if opaque:
-            yield Thinking(as_text(message.get(field or "")), self._origin, opaque)
+            yield Thinking(as_text(message.get(field or "")), self.origin, opaque)
 
     def part(self, part: JsonObject) -> Part:
         kind = as_text(part.get("type"))
@@ -200,10 +216,10 @@ class _Reader:
                 for key, value in part.items()
                 if key != "type" and (key != "thinking" or len(chunks) > 1)
             }
-            return Thinking("".join(words) or as_text(part.get("thinking")), self._origin, opaque)
+            return Thinking("".join(words) or as_text(part.get("thinking")), self.origin, opaque)
         reader = _MEDIA.get(kind)
         if reader is None:
-            return Native(kind or "unknown", _describe(part), self._origin, part)
+            return Native(kind or "unknown", _describe(part), self.origin, part)
         media = reader(part)
         fields = {key: part[key] for key in _CACHE_MARKS if part.get(key)}
         detail = (as_object(part.get("image_url")) or {}).get("detail")
@@ -212,6 +228,23 @@ class _Reader:
         if media.file_id is not None:
             fields["type"] = kind
         return replace(media, extras=self._extras(fields)) if fields else media
+
+
+def _usual_call(value: Any) -> ToolCall | None:
+    """A call of a function that is as published, with sound arguments; None for any other."""
+    if type_of(value) is not dict or len(value) != 3:
+        return None
+    try:  # asked for one by one, as a missing key is rare
+        function: Any = value["function"]
+        if type_of(function) is not dict or len(function) != 2 or value["type"] != "function":
+            return None
+        name, source, identifier = function["name"], function["arguments"], value["id"]
+    except KeyError:
+        return None
+    if type(name) is not str or type(source) is not str or type(identifier) is not str:
+        return None
+    arguments, raw, error = parse_arguments(source)
+    return ToolCall(name, arguments, identifier, raw) if error is None else None
 
 
 def _describe(part: JsonObject) -> str:

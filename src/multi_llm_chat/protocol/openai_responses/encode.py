@@ -26,17 +26,12 @@ from multi_llm_chat.history.values import (
     ToolResult,
     Turn,
 )
+from multi_llm_chat.protocol.attachments import PICTURES, media_label, settle_media
 from multi_llm_chat.protocol.capabilities import openai_model
 from multi_llm_chat.protocol.openai_responses.client_calls import (
     OUTPUT_TYPES,
     write_call,
     write_output,
-)
-from multi_llm_chat.protocol.openai_responses.content import (
-    model_message,
-    user_message,
-    without_id,
-    write_media,
 )
 from multi_llm_chat.protocol.openai_responses.items import IMAGE_CALL
 from multi_llm_chat.protocol.request_draft import (
@@ -61,6 +56,14 @@ PATH = "/responses"
 
 _MOST_TOOLS = 128
 _FEWEST_TOKENS = 16
+#: Files that are sent as they are (RSP-24).
+_DOCUMENTS: Final = (
+    "application/pdf",
+    "application/vnd.openxmlformats-officedocument.",
+    "application/msword",
+    "application/vnd.ms-",
+    "application/rtf",
+)
 
 
 def encode(draft: RequestDraft) -> Encoded:
@@ -92,30 +95,32 @@ class _ItemWriter:
 
     def items(self) -> list[JsonObject]:
         tail = self._draft.tail
-        before = list(self._written(0, tail))
+        before = self._written(0, tail)
         self.stable = len(before)
-        return before + list(self._written(tail, len(self._draft.turns)))
+        return before + self._written(tail, len(self._draft.turns))
 
-    def _written(self, start: int, end: int) -> Iterator[JsonObject]:
+    def _written(self, start: int, end: int) -> list[JsonObject]:
+        turns = self._draft.turns
+        items: list[JsonObject] = []
         for at in range(start, end):
-            turn = self._draft.turns[at]
+            turn = turns[at]
             role, parts = turn.role, turn.parts
             if role == "tool":
-                for part in parts:
-                    assert isinstance(part, ToolResult)
-                    yield self._result(part)
+                items += [self._result(part) for part in parts]
             elif role == "user" or role == "system":
                 first = parts[0]
                 if len(parts) == 1 and type(first) is Text and first.extras is None:
-                    yield {"type": "message", "role": role, "content": first.content}
+                    items.append({"type": "message", "role": role, "content": first.content})
                 else:
-                    yield from self._messages(turn)
-            elif all(map(_is_plain, parts)):
-                self._kinds.clear()
-                for part in parts:
-                    yield _plain_item(part)
+                    items += self._messages(turn)
             else:
-                yield from self._model(at)
+                written = _plain_items(parts)
+                if written is None:
+                    items += self._model(at)
+                else:
+                    self._kinds.clear()
+                    items += written
+        return items
 
     def _messages(self, turn: Turn) -> Iterator[JsonObject]:
         """A user's turn is one message, each text of a system turn another; native items stand between."""
@@ -129,7 +134,7 @@ class _ItemWriter:
             )
             is_new = turn.role == "system" and "joined" not in extra
             if content and (is_new or isinstance(part, Native)):
-                yield user_message(turn.role, content, fields)
+                yield _user_message(turn.role, content, fields)
                 content, fields = [], {}
             if isinstance(part, Native):
                 yield part.raw
@@ -141,7 +146,7 @@ class _ItemWriter:
                 else self._input_part(part)
             )
         if content:
-            yield user_message(turn.role, content, fields)
+            yield _user_message(turn.role, content, fields)
 
     def _text(self, part: Part, extra: JsonObject) -> JsonObject:
         assert isinstance(part, (Text, Media))
@@ -175,8 +180,8 @@ class _ItemWriter:
 
     def _said(self, part: Text | Media, bound: bool) -> JsonObject:
         extra = self._draft.extra_fields(part.extras)
-        fields = without_id(extra.get("message", {}), bound)
-        return model_message([_output_part(part, extra)]) | fields
+        fields = _without_id(extra.get("message", {}), bound)
+        return _model_message([_output_part(part, extra)]) | fields
 
     def _item(self, part: Part, behind: Sequence[Part], bound: bool) -> Iterator[JsonObject]:
         if isinstance(part, Thinking):
@@ -241,7 +246,7 @@ class _ItemWriter:
             self._kinds[call.tool_call_id] = None
             self._draft.note("RSP-22", "wrote a computer call that no screenshot answers as text")
             text = f"[used {call.name} {compact_json(call.arguments)}]"
-            return model_message([{"type": "output_text", "text": text}])
+            return _model_message([{"type": "output_text", "text": text}])
         self._kinds[call.tool_call_id] = kind, fields
         return write_call(call, arguments_text(call), fields)
 
@@ -258,7 +263,8 @@ class _ItemWriter:
                 return write_output("computer_call", answer, sent, fields) is None
         return True
 
-    def _result(self, part: ToolResult) -> JsonObject:
+    def _result(self, part: Part) -> JsonObject:
+        assert isinstance(part, ToolResult)
         kind = self._kinds.get(part.tool_call_id, _FUNCTION) if self._kinds else _FUNCTION
         if kind is _FUNCTION and part.extras is None and type(part.content) is str:
             return {
@@ -269,7 +275,7 @@ class _ItemWriter:
         fields = self._draft.extra_fields(part.extras)
         if kind is None:
             text = f"[result: {split_result(part.content)[0]}]"
-            return user_message("user", [{"type": "input_text", "text": text}], {})
+            return _user_message("user", [{"type": "input_text", "text": text}], {})
         if kind[0] not in _CONTENT_CALLS:
             written = write_output(kind[0], part, fields, kind[1])
             if written is not None:
@@ -314,7 +320,7 @@ class _ItemWriter:
         self._draft.note(
             "RSP-04", f"wrote an item whose reasoning is not sent as text: {part.kind}"
         )
-        return model_message([{"type": "output_text", "text": f"[{part.text or part.kind}]"}])
+        return _model_message([{"type": "output_text", "text": f"[{part.text or part.kind}]"}])
 
     def _input_part(self, part: Part) -> JsonObject:
         if isinstance(part, Text):
@@ -323,7 +329,7 @@ class _ItemWriter:
             )
         assert isinstance(part, Media)
         fields = self._draft.extra_fields(part.extras)
-        return write_media(part, fields) | _own(fields)
+        return _write_media(part, fields) | _own(fields)
 
     def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
         """What of a turn cannot be sent as it is."""
@@ -354,20 +360,24 @@ _WITHOUT_IDS = frozenset(
 _MARKS = frozenset({"message", "joined", "reasoning_id"})
 
 
-def _is_plain(part: Part) -> bool:
-    return (type(part) is Text or type(part) is ToolCall) and part.extras is None
-
-
-def _plain_item(part: Part) -> JsonObject:
-    if isinstance(part, ToolCall):
-        return {
-            "type": "function_call",
-            "call_id": part.tool_call_id,
-            "name": part.name,
-            "arguments": arguments_text(part),
-        }
-    assert isinstance(part, Text)
-    return model_message([{"type": "output_text", "text": part.content}])
+def _plain_items(parts: Sequence[Part]) -> list[JsonObject] | None:
+    """Texts and calls without fields of their own, as most turns are; None for any other part."""
+    items: list[JsonObject] = []
+    for part in parts:
+        if type(part) is Text and part.extras is None:
+            items.append(_model_message([{"type": "output_text", "text": part.content}]))
+        elif type(part) is ToolCall and part.extras is None:
+            items.append(
+                {
+                    "type": "function_call",
+                    "call_id": part.tool_call_id,
+                    "name": part.name,
+                    "arguments": arguments_text(part),
+                }
+            )
+        else:
+            return None
+    return items
 
 
 def _keeps_id(call: ToolCall) -> bool:
@@ -465,3 +475,44 @@ def _reasoning_setting(draft: RequestDraft, effort: str | None) -> JsonObject:
         draft.note("OAI-30", f"{draft.model} does not know the effort {wanted!r}: sent {effort!r}")
     asked = {"summary": "auto"} if wanted else {}
     return {"reasoning": asked | ({"effort": effort} if effort else {})}
+
+
+# Messages, and media as parts of their content.
+
+
+def _write_media(part: Media, fields: JsonObject) -> JsonObject:
+    """The media as input, or words that stand for it."""
+    if part.file_id is not None and fields:
+        return {"type": "input_file", "file_id": part.file_id}
+    media = settle_media(part)
+    if media is not None and media.mime in PICTURES:
+        url = media.url or f"data:{media.mime};base64,{media.data}"
+        return {"type": "input_image", "image_url": url, "detail": "auto"}
+    if media is not None and media.mime.startswith(_DOCUMENTS):
+        if media.url:
+            return {"type": "input_file", "file_url": media.url}
+        data = f"data:{media.mime};base64,{media.data}"
+        return {"type": "input_file", "filename": media.name or "document.pdf", "file_data": data}
+    return {"type": "input_text", "text": media_label(part)}
+
+
+def _user_message(role: str, content: list[JsonObject], fields: JsonObject) -> JsonObject:
+    """A message of the user's or the system's; a single text is a string."""
+    alone = len(content) == 1 and content[0].keys() == {"type", "text"}
+    return {
+        "type": "message",
+        "role": role,
+        "content": content[0]["text"] if alone else content,
+    } | fields
+
+
+def _model_message(content: list[JsonObject]) -> JsonObject:
+    """A message of the model's (LCP-14)."""
+    return {"type": "message", "role": "assistant", "content": content}
+
+
+def _without_id(fields: JsonObject, bound: bool) -> JsonObject:
+    """The fields of a message; without its id where that is not bound to what is sent with it."""
+    if bound or "id" not in fields:
+        return fields
+    return {key: value for key, value in fields.items() if key not in ("id", "status")}
