@@ -17,7 +17,7 @@ from multi_llm_chat.agent.providers import FallbackProvider, LLMProvider, create
 from multi_llm_chat.errors import AuthError
 from multi_llm_chat.protocol.retry import RetryPolicy
 from multi_llm_chat.runs.execute_with_tools import execute_with_tools, execute_with_tools_sync
-from multi_llm_chat.testing.simulator import Call, Say, Simulator, Status
+from multi_llm_chat.testing.simulator import Call, Gate, Say, Simulator, Status
 
 SECRET_WORDS = "the bird flies at noon"
 ROUND = [Say(calls=[Call("get_weather", {"city": "Rome"})]), Say("Fine.")]
@@ -114,9 +114,12 @@ def test_a_plug_in_that_asks_the_network_counts_once(asker: Asker, seen: Recorde
 
 
 def test_a_reply_that_its_reader_leaves_ends_its_span(seen: Recorded) -> None:
-    with Simulator([Say("one two three four")]) as model, provider_at(model) as provider:
+    gate = Gate(3)  # the rest of the reply comes when the reader has left
+    endless = Say("one two three four", delta_size=3, faults=[gate])
+    with Simulator([endless]) as model, provider_at(model) as provider:
         with provider.stream(HISTORY) as stream:
             next(stream)
+        gate.open()
         (span,) = seen.spans
     assert attributes(span)["error.type"] == "interrupted"
 
