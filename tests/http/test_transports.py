@@ -403,6 +403,20 @@ def test_one_transport_serves_one_event_loop_after_the_other() -> None:
         assert asyncio.run(ask_last(server.url)) == 200
 
 
+def test_connections_are_closed_before_their_event_loop() -> None:
+    transport = AsyncTransport(TransportSettings())
+
+    async def ask(url: str) -> None:
+        async with transport.send(post(url)) as reply:
+            assert [piece async for piece in reply.body] == [b"{}"]
+
+    for _ in range(2):  # the transport stays open, and serves the next loop
+        with serving([*whole({}), AwaitEnd()]) as server:
+            asyncio.run(ask(server.url))
+            assert server.client_gone.wait(PATIENCE)
+    transport.close()
+
+
 def test_a_plain_request_goes_through_the_proxy(open_client: Open) -> None:
     with serving(whole({"from": "proxy"})) as proxy:
         address = f"http://user:word@127.0.0.1:{proxy.port}"

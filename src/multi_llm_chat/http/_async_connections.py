@@ -8,6 +8,8 @@ Rules:
 4. What arrives before it is read is bounded: above ``_MOST_UNREAD`` bytes nothing more is taken from the socket.
 5. A large body is sent in pieces, each when the one before has left; a server that answers meanwhile is heard.
 6. A reply that fails, for any reason, fails once for the task that waits for it: ``fail`` gives the reason.
+7. The connections of a loop are closed before it is, also by a program that closes nothing: the loop closes ``_shutdown_hook`` in
+   ``shutdown_asyncgens``, which ``asyncio.run`` calls. Behind the end of a loop asyncio cannot close a socket any more.
 """
 
 import asyncio
@@ -15,8 +17,8 @@ import contextlib
 import errno
 import socket
 import ssl
-import warnings
 from collections import deque
+from collections.abc import AsyncGenerator
 from typing import cast
 
 from multi_llm_chat.http._network_failures import Closed, NotReached, ProxyRefused
@@ -200,12 +202,6 @@ class AsyncConnection(asyncio.BufferedProtocol):
         if self._transport is not None:
             self._transport.abort()
 
-    def drop(self) -> None:
-        """Close the socket of a loop that is closed; asyncio complains about what it cannot close itself."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ResourceWarning)
-            self._transport = None
-
     def release(self) -> bool:
         """End the use of the connection; whether it can be used again."""
         parser, self._parser = self._parser, None
@@ -272,6 +268,15 @@ class Connections:
         self._used: set[AsyncConnection] = set()
         self._cleaner: asyncio.TimerHandle | None = None
         self.closed = False
+        self._hook = self._shutdown_hook()
+        with contextlib.suppress(StopIteration):  # it has reached its yield: the loop knows it now
+            anext(self._hook).send(None)
+
+    async def _shutdown_hook(self) -> AsyncGenerator[None]:
+        try:
+            yield
+        finally:
+            self._close_all()
 
     def kept(self, key: PoolKey) -> AsyncConnection | None:
         """A connection that was used before and is ready for a request; it must be given back."""
@@ -333,6 +338,10 @@ class Connections:
 
     def close(self) -> None:
         """Close all; replies that are being read end with ``Closed``."""
+        with contextlib.suppress(StopIteration):
+            self._hook.aclose().send(None)
+
+    def _close_all(self) -> None:
         self.closed = True
         if self._cleaner is not None:
             self._cleaner.cancel()
@@ -345,13 +354,6 @@ class Connections:
         for waiter in [each for waiting in self._waiting.values() for each in waiting]:
             if not waiter.done():
                 waiter.set_exception(Closed())
-
-    def drop(self) -> None:
-        """Close all sockets of a loop that is closed and can do nothing any more."""
-        idle, self._idle = self._idle, {}
-        for connection in [*self._used, *[each for kept in idle.values() for each in kept]]:
-            connection.drop()
-        self._used.clear()
 
     def _clean(self) -> None:
         """Close what was not used for long."""

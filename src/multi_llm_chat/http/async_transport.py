@@ -4,7 +4,7 @@ Rules:
 1. A reply lives as long as its ``async with`` block. Leaving it in any way, also by cancelling,
    closes the socket at once, unless the reply was read to its end: then the connection is kept.
 2. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
-3. Every event loop has connections of its own; those of a loop that is closed are dropped.
+3. Every event loop has connections of its own, which are closed before the loop is.
 4. Network failures leave as ``ConnectionFailed``.
 5. Compression is not asked for: a compressed stream arrives in lumps. It is decompressed all the same, in bounded pieces.
 6. One timer ends a request: at the time of the first event (it covers sending, head and everything before ``AsyncReply.start``),
@@ -116,8 +116,6 @@ class AsyncTransport:
                 closing = asyncio.run_coroutine_threadsafe(_close(connections), connections.loop)
                 with contextlib.suppress(Exception):  # the sockets end with the program in any case
                     closing.result(_AT_EXIT)
-            else:
-                connections.drop()
 
     async def aclose(self) -> None:
         """Close all connections; replies that are being read end with ``ConnectionFailed``."""
@@ -137,9 +135,9 @@ class AsyncTransport:
         """The connections of the running loop."""
         loop = asyncio.get_running_loop()
         connections = self._connections.get(loop)
-        if connections is None:
+        if connections is None or connections.closed:  # the latter while the loop shuts down
             for other in [known for known in self._connections if known.is_closed()]:
-                self._connections.pop(other).drop()
+                del self._connections[other]
             connections = self._connections[loop] = Connections(loop, self._settings)
         return connections
 
@@ -157,9 +155,7 @@ async def _close(connections: Connections) -> None:
 
 def _abandon(connections: Connections) -> None:
     """Close connections from outside of their loop."""
-    if connections.loop.is_closed():
-        connections.drop()
-    else:
+    with contextlib.suppress(RuntimeError):  # the loop is closed, and closed them before
         connections.loop.call_soon_threadsafe(connections.close)
 
 
