@@ -241,10 +241,16 @@ class MessageWriter:
                 self._draft.turns = [*self._draft.turns, Turn("user", (Text(CONTINUE),))]
                 self._draft.sources = [*self._draft.sources, None]
         elif isinstance(last["content"], str):
-            last["content"] = last["content"].rstrip()
+            last["content"] = self._without_space(last["content"])
         elif kind == "text":
             blocks = last["content"]
-            blocks[-1] = blocks[-1] | {"text": blocks[-1]["text"].rstrip()}
+            blocks[-1] = blocks[-1] | {"text": self._without_space(blocks[-1]["text"])}
+
+    def _without_space(self, text: str) -> str:
+        stripped = text.rstrip()
+        if len(stripped) < len(text):
+            self._draft.note("ANT-09", "left out the white space at the end of the last turn")
+        return stripped
 
     def loss(self, part: Media | Thinking, turn: Turn) -> tuple[str, str] | None:
         """Why media or thinking cannot be sent as it is; None if it can."""
