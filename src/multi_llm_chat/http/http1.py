@@ -261,10 +261,12 @@ class ReplyParser:
             data = self._held + data
             self._held = b""
             size = len(data)
-        match = _CHUNK.match
-        while found := match(data, at):
-            at = found.end()
-            length = int(found[1], 16)
+        while True:
+            line = data.find(b"\n", at + 2) + 1
+            length = _chunk_length(data[at:line]) if 0 < line - at <= _MAX_LINE else None
+            if length is None:
+                break
+            at = line
             if not length:
                 self._in_trailers = True
                 self._skip_trailers(data[at:])
@@ -295,3 +297,10 @@ class ReplyParser:
         if self._trailer_size + len(self._held) > MAX_HEAD:
             self.failure = BadReply("The trailers of the reply are too large")
         return b""
+
+
+@lru_cache(maxsize=256)  # the chunks of a stream have few lengths
+def _chunk_length(line: bytes) -> int | None:
+    """The length in what stands before a chunk's data; None if it is none."""
+    found = _CHUNK.fullmatch(line)
+    return None if found is None else int(found[1], 16)
