@@ -178,13 +178,12 @@ class CallAssembly:
         return draft, events + self._add_arguments(draft, arguments)
 
     def add_fragment(self, key: int, text: str) -> list[Event] | None:
-        """Take a piece of the arguments of an announced call, as most fragments are; None where ``add`` must decide."""
+        """Take a piece of the arguments of an open call, as most fragments are; None where ``add`` must decide."""
         draft = self._by_key.get(key)
-        if draft is None or not draft.announced_id or draft.closed:
+        if draft is None or draft.closed:
             return None
         self._last = draft
-        draft.add(text)
-        return [ToolCallDelta(draft.index, text)]
+        return self._add_arguments(draft, text)
 
     def add_refused(self, name: str, arguments: str, refusal: str) -> tuple[CallDraft, list[Event]]:
         """Take a whole call that the server did not pass on: it is kept, and never run."""

@@ -122,6 +122,8 @@ def _fit(value: object, type_: Any) -> tuple[bool, Any]:
 # An object that arrives in pieces.
 
 _MARKS = re.compile(r'["\\{}\[\]]')
+#: What is inside of the object is not read, only that it is JSON.
+_decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 class ObjectEnd:
@@ -144,7 +146,10 @@ class ObjectEnd:
         if self._pieces:
             text = "".join(self._pieces)
             self._pieces = []
-            self._scan(text)
+            if not self._last and _is_object(text):  # as a rule; the scan would find the same
+                self._opened, self._last = True, "}"
+            else:
+                self._scan(text)
         return self._opened and self._last == "}" and self._depth == 0 and not self._in_string
 
     def _scan(self, text: str) -> None:
@@ -177,3 +182,11 @@ class ObjectEnd:
             self._escaped = position == length
             return position + 1
         return position
+
+
+def _is_object(text: str) -> bool:
+    try:
+        _decode_object(text)
+    except (ValueError, RecursionError):  # of which msgspec's own errors are
+        return False
+    return True

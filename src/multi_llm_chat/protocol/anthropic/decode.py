@@ -196,7 +196,7 @@ class AnthropicDecoder(ReplyDecoder):
                 return self._unreadable()
         delta = frame.delta
         if delta is None or frame.type != "content_block_delta":
-            return self.read_frame(frame, event)
+            return self._read_other(frame, event)
         draft = self._blocks.get(frame.index)
         text = delta.text
         if text and isinstance(draft, TextDraft):
@@ -208,6 +208,9 @@ class AnthropicDecoder(ReplyDecoder):
         """Take one event that was decoded already; ``event`` is the name it came under."""
         if frame.type == "content_block_delta" and frame.delta is not None:
             return self._add_to_block(frame.index, frame.delta)
+        return self._read_other(frame, event)
+
+    def _read_other(self, frame: MessageEvent, event: str | None) -> list[Event]:
         read = self._readers.get(frame.type or event or "")
         if read is None:
             return [] if frame.error is None else self._read_error(frame)
@@ -263,7 +266,8 @@ class AnthropicDecoder(ReplyDecoder):
     def _add_to_block(self, index: int, delta: FrameDelta) -> list[Event]:
         draft = self._blocks.get(index)
         if isinstance(draft, CallDraft):
-            return self._assembly.add_call(key=index, arguments=delta.partial_json)
+            piece = delta.partial_json  # the first one is empty
+            return self._assembly.add_call(key=index, arguments=piece) if piece else []
         if draft is None:
             return self._begin_text(index, {"text": delta.text}) if delta.text else []
         if isinstance(draft, TextDraft):
