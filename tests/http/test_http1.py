@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Sequence
 
+import h11
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,6 +75,48 @@ def test_a_reply_that_is_cut_off_is_not_taken_for_whole(
         return
     parser.end()
     assert isinstance(parser.failure, BadReply)
+
+
+def read_by_h11(data: bytes) -> tuple[int, bytes, bool] | None:
+    """Status, body, and whether the connection can be used again; None where h11 refuses the reply or waits for more."""
+    client = h11.Connection(h11.CLIENT)
+    client.send(h11.Request(method="POST", target="/", headers=[("Host", "a"), ("Content-Length", "0")]))  # fmt: skip
+    client.send(h11.EndOfMessage())
+    client.receive_data(data)
+    status, body, ended = 0, b"", False
+    try:
+        while not isinstance(event := client.next_event(), h11.EndOfMessage):
+            if isinstance(event, h11.Response):
+                status = event.status_code
+            elif isinstance(event, h11.Data):
+                body += bytes(event.data)
+            elif event is h11.NEED_DATA:
+                client.receive_data(b"")
+                ended = True
+            elif event is h11.PAUSED:  # another protocol
+                return None
+    except h11.RemoteProtocolError:
+        return None
+    reusable = client.their_state is h11.DONE and not client.trailing_data[0]
+    return status, body, reusable and not ended
+
+
+@given(replies(), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.binary(max_size=3)), max_size=3))  # fmt: skip
+def test_what_h11_accepts_is_read_as_h11_reads_it(
+    reply: tuple[bytes, bytes, bool], changes: list[tuple[int, int, bytes]]
+) -> None:
+    data = reply[0].replace(b"gzip, Chunked", b"chunked")  # the only coding that h11 takes
+    for at, removed, added in changes:
+        data = data[:at] + added + data[at + removed :]
+    judged = read_by_h11(data)
+    if judged is None:
+        return
+    parser = ReplyParser()
+    body = parser.feed(data)
+    reusable = parser.reusable
+    parser.end()
+    assert (parser.status, body, parser.complete, parser.failure) == (*judged[:2], True, None)
+    assert reusable == judged[2]
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
