@@ -1,12 +1,12 @@
-"""How much data from outside is read, and how it is counted.
+"""Limits on external data: how much each reader accepts, and how it is counted.
 
 Rules:
-1. Every reader of outside data takes a ``Limits`` value: a reader without one does not type-check. The fields have
-   one meaning for all readers; a reader uses those that fit it.
-2. JSON is counted before it is decoded: a megabyte of ``[],`` becomes twenty of Python objects.
+1. Every reader of external data takes a ``Limits`` value: a reader without one does not type-check. The fields have
+   one meaning for all readers; a reader uses those that apply to it.
+2. JSON is counted before it is decoded: one megabyte of ``[],`` becomes twenty megabytes of Python objects.
 3. Text that is shorter than any limit costs one comparison: a delta of a stream is never scanned.
-4. Compressed data is decompressed in pieces of bounded size; its reader counts what comes out.
-5. ``OverLimit`` goes from a part of a reader to the reader, which turns it into its own typed error
+4. Compressed data is decompressed in pieces of bounded size; the reader counts the decompressed bytes.
+5. Helpers raise ``OverLimit``; the reader that called them turns it into its own typed error
    (``StreamBroken``, ``ToolError``, ``UsageError``) and keeps what it received before.
 """
 
@@ -18,7 +18,7 @@ from msgspec import Struct
 
 MEGABYTE = 2**20
 
-#: What a decompressor returns at a time.
+#: The largest piece that a decompressor returns.
 _PIECE = 2**18
 
 #: zlib's parameter for each compression.
@@ -32,11 +32,11 @@ _BRACKET = re.compile(rb"[\[{\]}]")
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """The most that is read of one reply, result or file.
+    """How much of one reply, result or file is read at most.
 
-    ``total_bytes`` and ``total_values`` (JSON values) are for the whole, ``item_bytes`` and ``values`` for one event, line
-    or document in it. ``error_bytes`` is for a body that describes a failure. ``depth`` is the nesting of JSON, ``parts`` the
-    number of parts, calls or blocks.
+    ``total_bytes`` and ``total_values`` (JSON values) limit the whole, ``item_bytes`` and ``values`` one event, line
+    or document in it. ``error_bytes`` limits a body that describes a failure. ``depth`` limits the nesting of JSON, ``parts``
+    the number of parts, calls or blocks.
     """
 
     total_bytes: int = 64 * MEGABYTE
@@ -53,15 +53,15 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
         return min(2 * self.depth, self.values)
 
 
-#: What is read of a model's reply.
+#: The limits of a model's reply.
 REPLY_LIMITS = Limits()
 
-#: What is read of a tool's result.
+#: The limits of a tool's result.
 RESULT_LIMITS = Limits(
     total_bytes=32 * MEGABYTE, item_bytes=32 * MEGABYTE, total_values=1_000_000, parts=1_000
 )
 
-#: What is read of an archive of conversations; ``parts`` is the number of files in a zip.
+#: The limits of an archive of conversations; ``parts`` is the number of files in a zip.
 ARCHIVE_LIMITS = Limits(
     total_bytes=512 * MEGABYTE,
     item_bytes=512 * MEGABYTE,
@@ -76,10 +76,10 @@ class OverLimit(Exception):
 
 
 def check_json(data: bytes, *, values: int, depth: int, searched: int = _SEARCHED) -> None:
-    """Count the values and the nesting of JSON text, so many bytes at a time; nothing is decoded.
+    """Count the values and the nesting of JSON text piece by piece, without decoding it.
 
     Raises:
-        OverLimit: There are more than allowed.
+        OverLimit: The text has too many values or is nested too deeply.
     """
     opened = data.count(b"[") + data.count(b"{")
     if opened <= depth and opened + data.count(b",") < values:
@@ -96,7 +96,7 @@ def check_json(data: bytes, *, values: int, depth: int, searched: int = _SEARCHE
 
 
 def _without_strings(data: bytes, searched: int) -> Iterator[bytes]:
-    """JSON text without its strings, in pieces: searching a large text at once would detain the other threads of the process."""
+    """JSON text without its strings, in pieces: a search through a large text would hold the GIL and block all other threads."""
     at, size = 0, searched
     while at < len(data):
         end = at + size
@@ -106,7 +106,7 @@ def _without_strings(data: bytes, searched: int) -> Iterator[bytes]:
             yield bare
             at, size = end, searched
             continue
-        # The last string goes on behind the piece: nothing of it was taken out, so it is the rest of both.
+        # The last string continues in the next piece; it was not removed, so both texts end with the same unfinished string.
         yield bare[:opened]
         begins = end - (len(bare) - opened)
         size = searched if begins > at else 2 * size
@@ -114,16 +114,16 @@ def _without_strings(data: bytes, searched: int) -> Iterator[bytes]:
 
 
 class Decompressor:
-    """Decompresses one body, for every encoding that HTTP servers use without being asked."""
+    """Decompresses one body, in any encoding that HTTP servers use even if the request does not accept it."""
 
     def __init__(self, window: int) -> None:
         self._object = zlib.decompressobj(window)
 
     def pieces(self, data: bytes) -> Iterator[bytes]:
-        """What the next bytes become, a bounded piece at a time.
+        """Decompress the next bytes; yield the output in pieces of bounded size.
 
         Raises:
-            zlib.error: The data is not what its header says.
+            zlib.error: The data is not in the format that its header announces.
         """
         unpack = self._object
         while data and not unpack.eof:
@@ -143,5 +143,5 @@ def decompressor_for(encoding: str) -> Decompressor | None:
 
 
 def in_megabytes(count: int) -> str:
-    """A number of bytes as an error names it."""
+    """A number of bytes, formatted for an error text."""
     return f"{count / MEGABYTE:g} MB"

@@ -1,4 +1,4 @@
-"""Everything that can go wrong, and whose fault it was.
+"""The exception hierarchy, sorted by whose fault an error is.
 
     MultiLLMChatError
     ├── UsageError (ValueError)      yours: the call, the history or the settings
@@ -18,7 +18,7 @@
     └── StoreError                   the conversation could not be saved or read
         └── RunLost                  another process owns the run, or it has ended; this process must stop
 
-Each carries its facts as fields and says what to do next in its text.
+Each error has its details as fields, and its text says what to do next.
 No error text contains a key, a header or a whole request.
 """
 
@@ -38,16 +38,16 @@ class UsageError(MultiLLMChatError, ValueError):
 
 
 def check_type(value: object, wanted: type | tuple[type, ...], argument: str, example: str) -> None:
-    """Refuse an argument of another type; None is accepted.
+    """Check the type of an argument; None is accepted.
 
     Args:
-        value: What the caller gave.
-        wanted: The types that will do.
-        argument: Where it was given, such as ``Agent(limits=…)``.
+        value: The argument's value.
+        wanted: The accepted types.
+        argument: The argument's name in error texts, such as ``Agent(limits=…)``.
         example: What to write instead.
 
     Raises:
-        UsageError: It is of none of these types.
+        UsageError: The value has none of these types.
     """
     if value is not None and not isinstance(value, wanted):
         raise UsageError(f"{argument} takes {example}, not {type(value).__name__}")
@@ -98,7 +98,7 @@ class Overloaded(ProviderError):
 class ConnectionFailed(ProviderError):
     """The provider was not reached, or the connection broke or was too slow.
 
-    ``before_first_byte`` tells that nothing of the reply had arrived. ``code`` is the kind of
+    ``before_first_byte`` is true if nothing of the reply had arrived. ``code`` is the kind of
     failure in one word. Check the address, the network and the proxy settings.
     """
 
@@ -137,7 +137,7 @@ class OutputError(MultiLLMChatError):
 
 
 class LimitReached(MultiLLMChatError):
-    """A run ended at one of its limits, without an answer; ``reason`` is which, ``turns`` what there is so far."""
+    """A run ended at one of its limits, without an answer; ``reason`` names the limit, ``turns`` are the turns so far."""
 
     def __init__(self, message: str, *, reason: str, turns: tuple[object, ...] = ()) -> None:
         super().__init__(message)

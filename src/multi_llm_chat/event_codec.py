@@ -43,7 +43,7 @@ def write_event(event: Event) -> JsonObject:
 
 
 def write_row(event: Event) -> JsonObject:
-    """The event as a journal row, without run and speaker: the row belongs to a run, and the run has a speaker."""
+    """The event as a journal row, without run and speaker: the store keeps the row under its run, and the run has a speaker."""
     defaults = _DEFAULTS[type(event)]
     row: JsonObject = {"type": event.__struct_config__.tag}
     for name in event.__struct_fields__:
@@ -111,7 +111,7 @@ _WRITERS: Final[dict[type, Callable[[Any], Any]]] = {
 
 
 def _exact(value: Any) -> Any:
-    """A field of a row, unchanged: the store's own JSON writer encodes it, and it reads back exactly as it was."""
+    """A field of a row as values that the store's JSON writer encodes; it reads back exactly as it was."""
     if isinstance(value, ToolCall | ToolResult):
         fields = {name: getattr(value, name) for name in value.__struct_fields__ if getattr(value, name) is not None}  # fmt: skip
         if value.extras is not None:

@@ -9,11 +9,11 @@ Rules:
    ``ToolCallEnd`` carries a call that may be run. A broken reply has neither a ``Finish`` nor a ``ToolCallEnd`` for
    the call that was still open.
 3. A run is ``RunStarted``, its events, then exactly one of ``RunFinished`` and ``RunFailed``. ``RunResumed`` starts
-   another attempt: it takes back every delta since the last ``TurnFinished`` or ``ToolFinished``.
+   another attempt: it invalidates every delta since the last ``TurnFinished`` or ``ToolFinished``.
    The stream of ``ChatService.resume`` begins with it.
-4. A message is ``MessageSaved``, the events of its runs in any order among each other, then ``MessageFinished``.
-5. ``run`` and ``speaker`` name the run an event belongs to, and its speaker. Both are empty on what a provider streams,
-   and on the events of a run without a journal.
+4. A message is ``MessageSaved``, the events of its runs (interleaved in any order), then ``MessageFinished``.
+5. ``run`` and ``speaker`` name the run an event belongs to, and its speaker. Both are empty on the events that a provider
+   streams, and on the events of a run without a journal.
 """
 
 import re
@@ -24,8 +24,8 @@ from msgspec import Struct, field
 
 from multi_llm_chat.history.values import JsonObject, Native, ToolCall, ToolResult, Turn
 
-#: Why a reply ended; ``paused``: the provider stopped its own tools in between, and continues when it gets the turn back;
-#: ``failed``: the model wrote something that the provider could not use, such as a call that is no JSON.
+#: Why a reply ended. ``paused``: the provider interrupted its server tools, and continues when it receives the turn again.
+#: ``failed``: the model wrote something that the provider could not use, such as a call that is not JSON.
 FinishReason: TypeAlias = Literal[
     "stop", "tool_calls", "length", "refusal", "safety", "paused", "failed", "other"
 ]
@@ -43,7 +43,7 @@ StopReason: TypeAlias = Literal[
     "length",
 ]
 
-#: What a run waits for: the store accepts no writes, the provider's rate limit, a person's decision, another try.
+#: What a run waits for: a store that accepts writes, the provider's rate limit, a person's decision, the next attempt.
 WaitReason: TypeAlias = Literal["store", "rate", "approval", "retry"]
 
 _CAPITAL: Final = re.compile(r"(?<!^)(?=[A-Z])")
@@ -98,7 +98,7 @@ class ToolCallEnd(_Event, frozen=True):
 
 
 class NativeItem(_Event, frozen=True):
-    """An item of the provider's own is complete: a step of a server tool, an approval request, executable code."""
+    """A provider-specific item is complete: a step of a server tool, an approval request, executable code."""
 
     item: Native
 
@@ -134,7 +134,7 @@ TOKEN_COUNTS: Final = (
 
 
 class Finish(_Event, frozen=True):
-    """The reply is complete; ``raw`` is the provider's own word for why."""
+    """The reply is complete; ``raw`` is the finish reason as the provider wrote it."""
 
     reason: FinishReason
     raw: str = ""
@@ -156,11 +156,11 @@ ResponseEvent: TypeAlias = (
 
 
 class Cut(Struct, frozen=True):
-    """How far a history is shortened, by positions of turns; it only moves forward.
+    """How far a history is shortened. The positions are indexes of turns, and only ever increase.
 
-    Of exchanges that end at or before ``gone`` a request sends nothing, before ``words`` the user's words only, before
-    ``talk`` the user's words and the final answers. ``results`` is how many characters a tool result of the newest
-    exchange may have. ``summary`` describes what is not sent.
+    An exchange that ends at or before ``gone`` is not sent at all; one that ends before ``words`` is sent as the user's text
+    alone, one that ends before ``talk`` as the user's text and the final answer. ``results`` is the maximum length in characters
+    of a tool result in the newest exchange. ``summary`` summarises what is not sent.
     """
 
     talk: int = 0
@@ -173,11 +173,10 @@ class Cut(Struct, frozen=True):
 class CompressionNote(Struct, frozen=True):
     """What a request left out of its history, and why; the history itself is not changed.
 
-    ``left_out`` are positions of turns that are not sent at all, ``shortened`` of turns that are
-    sent in part, and ``turn_ids`` are the ids of both, where turns have one. The counts are of
-    exchanges. ``summary`` is sent instead, ``trouble`` is why there is none although one was wanted.
-    ``cut`` is where the next request continues; to undo the compression, forget it and ask with
-    a larger window or with none.
+    ``left_out`` are the indexes of turns that are not sent at all, ``shortened`` those of turns that are sent in part;
+    ``turn_ids`` are the ids of both, for turns that have one. The counts are numbers of exchanges. ``summary`` is sent in place
+    of what is left out; ``trouble`` says why there is no summary although one was requested. The next request starts from
+    ``cut``; to undo the compression, discard ``cut`` and send the request with a larger window or with none.
     """
 
     cut: Cut
@@ -202,7 +201,7 @@ class CompressionNote(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The note in one line, for people."""
+        """The note as one line of text for the user."""
         what = self.describe("summarised" if self.summary else "not sent")
         size = f"{self.tokens_before:,} → {self.tokens_after:,} tokens of {self.budget:,}"
         ending = "" if self.fits else "; it is still too long"
@@ -211,7 +210,7 @@ class CompressionNote(Struct, frozen=True):
         return f"History shortened {why} ({size}{ending}): {what}{trouble}."
 
     def describe(self, gone: str) -> str:
-        """What is left out or shortened; ``gone`` says what happened to exchanges that are not sent."""
+        """Describe what is left out or shortened; ``gone`` is the text for exchanges that are not sent."""
         found: list[str] = []
         if self.exchanges_gone:
             when = f" ({self.first} to {self.last})" if self.first else ""
@@ -237,7 +236,7 @@ def _counted(count: int, what: str) -> str:
 
 
 class ErrorRecord(Struct, frozen=True, omit_defaults=True):
-    """Why a run failed; shown to the user, never sent to a model as its own words."""
+    """Why a run failed; shown to the user, never sent to a model as if it had written it."""
 
     kind: str
     message: str
@@ -250,20 +249,20 @@ class ErrorRecord(Struct, frozen=True, omit_defaults=True):
 
 
 class RunStarted(_Event, frozen=True):
-    """A speaker starts to answer, with this model; ``purpose`` is ``verdict`` where it weighs the answers of a council."""
+    """A speaker starts to answer with this model; ``purpose`` is ``verdict`` if it judges the answers of a council."""
 
     model: str = ""
     purpose: str = ""
 
 
 class RunResumed(_Event, frozen=True):
-    """Another attempt continues the run: what it said since its last finished turn or tool no longer counts."""
+    """Another attempt continues the run; discard the deltas since the last finished turn or tool."""
 
     attempt: int
 
 
 class RunWaiting(_Event, frozen=True):
-    """The run waits, for what ``text`` says; ``until`` is the Unix time at which the wait ends, where it is known."""
+    """The run waits for what ``text`` says; ``until`` is the Unix time at which the wait ends, if it is known."""
 
     reason: WaitReason
     text: str = ""
@@ -271,13 +270,13 @@ class RunWaiting(_Event, frozen=True):
 
 
 class RunPaused(_Event, frozen=True):
-    """The run waits for ``resume``; until then ``results`` can be edited, and their tools run again."""
+    """The run waits for ``resume``; until then the caller can edit ``results`` or run their tools again."""
 
     results: tuple[ToolResult, ...] = ()
 
 
 class RunFinished(_Event, frozen=True):
-    """The run ended without an error; ``cost`` is in US dollars, None where the price is not known."""
+    """The run ended without an error; ``cost`` is in US dollars, None if the price is unknown."""
 
     stop_reason: StopReason
     usage: Usage = Usage()
@@ -301,7 +300,7 @@ class ToolStarted(_Event, frozen=True):
 
 
 class ToolFinished(_Event, frozen=True):
-    """A tool has its result, ``seconds`` after it started."""
+    """A tool returned its result, ``seconds`` after it started."""
 
     call: ToolCall
     result: ToolResult
@@ -318,7 +317,7 @@ class ApprovalRequested(_Event, frozen=True):
 
 
 class ApprovalDecided(_Event, frozen=True):
-    """A person decided about a call; ``arguments`` run in place of those that the model wrote, if the person changed them."""
+    """A person allowed or refused a call; ``arguments`` replace those that the model wrote, if the person changed them."""
 
     call: ToolCall
     allowed: bool
@@ -338,10 +337,10 @@ class FormRequested(_Event, frozen=True):
 
 
 class TurnFinished(_Event, frozen=True):
-    """A turn was added to the history: the model's, or that of the tools it called.
+    """A turn was added to the history: the model's turn, or the turn with the results of its tools.
 
-    ``usage`` is what the provider counted for a model's turn. ``is_whole`` is false for the part of a turn that arrived
-    before the run failed or was stopped, ``is_saved`` for a turn that the store has not accepted.
+    ``usage`` are the tokens that the provider counted for a model's turn. ``is_whole`` is false for a partial turn, which
+    arrived before the run failed or was stopped; ``is_saved`` is false for a turn that the store has not accepted.
     """
 
     turn: Turn

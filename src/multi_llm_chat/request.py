@@ -1,4 +1,4 @@
-"""A request to a model, before it is written in any provider's form."""
+"""A request to a model, independent of any provider's format."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
@@ -22,7 +22,7 @@ class ToolDefinition(Struct, frozen=True):
 ToolChoice: TypeAlias = str
 
 
-#: Tools that a provider runs itself, in portable words.
+#: Provider-independent names of tools that the provider runs itself.
 ServerToolName: TypeAlias = Literal[
     "web_search", "web_fetch", "code_execution", "file_search", "mcp", "image_generation"
 ]
@@ -58,12 +58,12 @@ class ServerTool(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of one request. A setting that the provider does not have is left out, and a note says so."""
+    """Settings of one request. A setting that the provider does not support is left out, and a note says so."""
 
     max_tokens: int | None = None
     """The most tokens that the answer may have."""
     temperature: float | None = None
-    """How much the words vary."""
+    """The sampling temperature: how much the text varies."""
     thinking: int | str | bool | None = None
     """A token budget, an effort word (``low``, ``medium``, ``high``), ``True`` for the model's own default, or ``False`` for
     off; ``None`` leaves the choice to the provider."""
@@ -72,38 +72,44 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     schema: JsonObject | None = None
     """The JSON Schema of the answer."""
     stop: tuple[str, ...] = ()
-    """Words that end the answer."""
+    """Stop sequences: texts that end the answer."""
     cache: bool | Literal["auto"] = "auto"
     """What the provider is asked to cache: with ``auto`` what a later request of the conversation can reuse, with ``True``
-    the whole request, with ``False`` nothing. Where a provider caches by itself, it does so in any case."""
+    the whole request, with ``False`` nothing. A provider that caches automatically does so in any case."""
     server_tools: tuple[ServerTool | ServerToolName, ...] = ()
     """Tools that the provider runs itself: a word such as ``web_search``, or a ``ServerTool``."""
     top_p: float | None = None
-    """The share of probability from which words are drawn."""
+    """Nucleus sampling: the share of probability mass from which tokens are drawn."""
     seed: int | None = None
     """The seed of the provider's random numbers."""
     parallel_tool_calls: bool | None = None
-    """``False`` asks for one call at a time."""
+    """Whether one turn may have several tool calls; ``False`` asks for one call at a time."""
     service_tier: str | None = None
-    """The provider's word for how fast it answers."""
+    """The service tier, in the provider's terms: how fast and at which price it answers."""
     metadata: dict[str, str] | None = None
     """Labels for the provider's own records."""
     extra: dict[str, Any] = field(default_factory=dict)
-    """Keys of the request's body that have no name here, as the provider spells them."""
+    """Further keys of the request's body, as the provider spells them."""
 
 
 class Transcript(Struct, frozen=True):
-    """What one target was sent so far of one conversation: the next request begins with it (SPEC 2.9).
+    """What was sent to one target so far in one conversation; the next request begins with the same messages (SPEC 2.9).
 
-    ``target`` names the receiver and everything that decides how a history is written for it. ``turns`` are those of the
-    history, in the order in which they were sent; ``digests`` stand for them where the transcript comes from a store.
-    ``messages`` are the JSON texts that were sent, without cache marks of ours. ``tail`` are the turns as they were sent, from
-    the model's last passage on, and ``stable`` is how many messages stand before them. ``system_prompt`` is what was sent
-    in its place, ``instructions`` what is in force now: a later prompt is a message of its own. ``system_texts`` are those of
-    the history's leading system turns. ``tools`` are the tools on offer, ``tools_sent`` a hash of how they were sent. ``names`` leads from the caller's
-    tool names to those sent, ``ids`` from call ids as sent to the history's, ``calls`` from the history's call ids to the
-    tool and the speaker. ``deferred`` are the tools that were added by a message, ``removed`` those that one took away (ANT-46). ``pictures`` counts them, and ``state`` is the dialect's own. ``rewrites``: the
-    messages behind the stable ones are always written again. ``kept`` is how many messages it has from the transcript before it.
+    - ``target``: a key for the receiver and everything that determines how a history is written for it.
+    - ``turns``: the turns of the history, in the order in which they were sent; ``digests`` are their hashes, used instead if the
+      transcript was loaded from a store.
+    - ``messages``: the JSON texts that were sent, without the cache marks that this library adds.
+    - ``tail``: the turns as they were sent, starting at the model's last passage (its last neighbouring turns); ``stable`` is
+      the number of messages before them.
+    - ``system_prompt``: the system prompt that was sent at the beginning; ``instructions`` is the one in force now (a changed
+      prompt is sent as a message); ``system_texts`` are the texts of the history's leading system turns.
+    - ``tools``: the tools on offer; ``tools_sent`` is a hash of their encoded form.
+    - ``names``: maps the caller's tool names to the names sent; ``ids`` maps call ids as sent to those of the history;
+      ``calls`` maps the history's call ids to the tool and the speaker.
+    - ``deferred``: the tools that a message has added; ``removed``: those that a message has removed (ANT-46).
+    - ``pictures``: the number of images; ``state``: data of the dialect's encoder.
+    - ``rewrites``: the messages after the stable ones are always written again.
+    - ``kept``: how many messages were taken over from the transcript before this one.
     """
 
     target: str
@@ -134,13 +140,13 @@ class Transcript(Struct, frozen=True):
 class ModelRequest(Struct, frozen=True):
     """One request to a model: ``render``, ``Exchange``, ``LLMProvider`` and plug-ins take it.
 
-    ``None`` leaves a choice to the provider: its default model, its speaker's name, its address.
-    ``skipped_tools`` says of each tool that the caller offered and no model can be offered why it
-    is missing from ``tools``. ``messages``, in the provider's own form, are sent in place of ``turns``, unrepaired:
-    a provider's own ``format_history`` makes them. ``previous`` is the transcript of an earlier request of the conversation to the
-    same target: this one begins with what that one sent. ``conversation`` names the conversation, or is an empty string for a
-    loop without a name: later requests will begin with this one, so its provider is asked to cache it. ``headers`` are extra HTTP headers; their values may be secret, so a
-    repr shows only their names. The key is not part of a request.
+    ``None`` means the provider's default: its model, its name as the speaker, its address.
+    ``skipped_tools`` has one line for each tool of the caller that is not in ``tools``: why it cannot be offered to a model.
+    ``messages``, in the provider's format, are sent without repair in place of ``turns``; ``format_history`` of a plug-in
+    makes them. ``previous`` is the transcript of an earlier request of the conversation to the same target: this request begins
+    with the messages of that one. ``conversation`` names the conversation, and is an empty string for a loop without a name;
+    if it is not None, later requests will begin with this one, so the provider is asked to cache it. ``headers`` are extra HTTP
+    headers; their values may be secret, so a repr shows only their names. The API key is not part of a request.
     """
 
     turns: tuple[Turn, ...]

@@ -1,9 +1,9 @@
 """The arguments of a tool call, read from whatever a model or an old history holds.
 
 Rules:
-1. Nothing here raises: what is not a JSON object becomes ``{}`` with the text and an error.
-2. Nothing, ``""`` and blank text are a call without arguments: ``{}``, and no error.
-3. The text of valid arguments is kept exactly as it was, so that a replay is byte for byte.
+1. Nothing here raises: a value that is not a JSON object becomes ``{}`` with the original text and an error.
+2. None, ``""`` and blank text mean a call without arguments: ``{}``, and no error.
+3. The text of valid arguments is kept exactly as it was, so that a replay is the same byte for byte.
 4. Only JSON that every provider reads back is valid: no NaN or infinity, no number beyond a
    double or of thousands of digits, no lone surrogate, no nesting deeper than ``MAX_DEPTH``, no more than
    ``MAX_VALUES`` values (counted before they are decoded).
@@ -61,20 +61,21 @@ def parse_arguments(raw: object) -> ParsedArguments:
     """Read the arguments of a call.
 
     Args:
-        raw: JSON text (``str`` or UTF-8 ``bytes``), an object, or anything else at all.
+        raw: JSON text (``str`` or UTF-8 ``bytes``), an object, or any other value.
 
     Returns:
-        The arguments; their exact text if they came as text; and what is wrong, if something is.
+        The arguments; their exact text if they came as text; and an error text, or None.
     """
     if isinstance(raw, str):
         sound = _decode_sound(raw) if type(raw) is str else None
         return _parse_text(raw) if sound is None else (sound, raw, None)
     if raw is None:
         return {}, None, None
-    if isinstance(raw, (dict, Mapping)):  # a dict, as a rule, is recognised much faster
+    # Almost always a dict, for which isinstance is much faster.
+    if isinstance(raw, (dict, Mapping)):
         mapping = cast("Mapping[object, Any]", raw)
         named = {
-            key if type(key) is str else str(key): value  # of which the first is much faster
+            key if type(key) is str else str(key): value  # the check for str is much faster
             for key, value in mapping.items()
         }
         return named, None, None
@@ -87,7 +88,7 @@ def parse_arguments(raw: object) -> ParsedArguments:
 
 
 def split_arguments(text: str) -> list[str]:
-    """Part JSON objects that were written one behind the other: ``{"a":1}{"b":2}``.
+    """Split concatenated JSON objects: ``{"a":1}{"b":2}``.
 
     Returns:
         The text of each object, or the whole text alone if it is anything else.
@@ -121,25 +122,25 @@ def _parse_text(text: str) -> ParsedArguments:
         return {}, text, _TOO_DEEP
     except json.JSONDecodeError as error:
         return {}, text, f"The arguments are not valid JSON: {error.msg} at character {error.pos}."
-    except ValueError as error:  # a number that has no place in JSON
+    except ValueError as error:  # a number that JSON does not allow
         return {}, text, f"The arguments are not valid JSON: {_brief(error)}."
     return _judge_value(text, value)
 
 
 def _decode_sound(text: str) -> JsonObject | None:
-    """The object, if nothing can be wrong with it: msgspec is much faster, and stricter than all that is refused here."""
+    """Decode with msgspec, which is much faster and refuses more than this module does; None if it refuses."""
     size = len(text)
     if size > MAX_DEPTH and (size > MAX_VALUES or text.count("{") + text.count("[") > MAX_DEPTH):
         return None
     try:
         value = _decode(text)
-    except ValueError:  # of which msgspec's own errors are
+    except ValueError:  # the base class of msgspec's errors
         return None
     return value if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType]
 
 
 def _judge_value(text: str, value: object) -> ParsedArguments:
-    if value == []:  # as languages without objects of their own write an empty one: PHP, R
+    if value == []:  # PHP and R encode an empty object as an empty list
         return {}, None, None
     if not isinstance(value, dict):
         return {}, text, _not_an_object(value)

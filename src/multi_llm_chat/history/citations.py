@@ -2,8 +2,8 @@
 
 Rules:
 1. A citation is an object in the extras with an address, or with a document's title or file name.
-2. Each source counts once, in the order in which the text cites it; an address alone, only where no source has it.
-3. Other providers, terminals and exports get the sources as words behind the text: title and address.
+2. Each source counts once, in the order in which the text cites it. A bare URL counts only if no titled source has it.
+3. Other providers, terminals and exports get the sources as text after the cited text: title and URL.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _DEPTH = 3
 
 
 class Citation(Struct, frozen=True):
-    """One source: its title, its address if it has one, and the passage that is cited, if the provider gives it."""
+    """One source: its title, its URL if it has one, and the cited passage if the provider gives it."""
 
     title: str
     url: str = ""
@@ -43,7 +43,7 @@ def citations_of(part: Text) -> tuple[Citation, ...]:
 
 
 def cited_text(part: Text) -> str:
-    """The text, and behind it the sources that it cites and does not already name."""
+    """The text, followed by the sources that it cites, except those whose URL it already contains."""
     sources = [
         f"{each.title} ({each.url})" if each.url and each.title != each.url else each.title
         for each in citations_of(part)

@@ -1,13 +1,13 @@
 """Flat messages (seed 001's ``Message``): ids, unknown keys and untouched messages stay as they are.
 
 Rules:
-1. One message in, one turn out; the message itself travels in the turn's ``meta``.
-2. A turn that came through unchanged is written as the very message it was read from.
-3. A changed one keeps its id and every key we do not know; ``tool_calls``, ``tool_call_id``,
-   ``content`` say what the turn says, and the legacy keys are gone.
-4. Content keeps its form and every item: pictures, sounds and resources are not read, they stand in their place in the
-   content that is written, as long as its words are unchanged. Of changed words only the texts are replaced.
-5. A value that is no message becomes a message of the user with its JSON as text.
+1. Each message becomes one turn; the message itself is kept in the turn's ``meta``.
+2. An unchanged turn is written as the very message object it was read from.
+3. A changed turn keeps its id and every unknown key; ``tool_calls``, ``tool_call_id`` and ``content`` are written from the
+   turn, and the legacy keys are removed.
+4. Content keeps its form and every item: images, sounds and resources are not read. If the text is unchanged, they keep their
+   positions in the written content; otherwise only the texts are replaced.
+5. A value that is not a message becomes a user message with its JSON as text.
 """
 
 from collections.abc import Iterable
@@ -37,7 +37,7 @@ _TEXT_TYPES = ("text", "input_text", "output_text")
 _SOURCE = "message"
 _PARTS = "parts"
 
-#: Keys whose meaning the parts carry; anything else in a message is its owner's business.
+#: Keys whose meaning the parts express; all other keys of a message are kept.
 _OWN_KEYS = frozenset(
     {
         "role", "content", "tool_calls", "tool_call_id", "tool_use", "thinking", "thinkingSignature",
@@ -68,12 +68,12 @@ def _read_message(value: Any) -> Turn:
     return Turn(role, parts, meta={_SOURCE: message, _PARTS: parts})
 
 
-#: The type of the media that stand for a content item which is no text.
+#: The MIME type of the ``Media`` placeholder for a content item that is not text.
 _ITEM = "application/x-content-item"
 
 
 def _content_parts(content: object) -> list[Part]:
-    """The texts, and for each other item media that stand for it."""
+    """The texts, and a ``Media`` placeholder for each other item."""
     if content is None or content == "":
         return []
     if isinstance(content, str):
@@ -88,7 +88,7 @@ def _content_part(item: object) -> Part:
 
 
 def item_text(item: object) -> str | None:
-    """The text of a content item; None for a picture and the like."""
+    """The text of a content item; None for any other item, such as an image."""
     if isinstance(item, str):
         return item
     entry = as_object(item)
@@ -98,7 +98,7 @@ def item_text(item: object) -> str | None:
 
 
 def _plain(content: object) -> Any:
-    """A result's content: a string where it is text alone, else the items as they are."""
+    """A result's content: a string if all items are text, else the items as they are."""
     if content is None or isinstance(content, str):
         return content or ""
     texts = [item_text(item) for item in as_list(content) or [content]]
@@ -134,7 +134,7 @@ def _write_turn(turn: Turn, result_names: bool) -> Iterable[JsonObject]:
 
 
 def _written_content(turn: Turn, source: JsonObject | None) -> Any:
-    """The content in the form of its source: a list stays a list with every item that is no text."""
+    """The content in the form of its source: a list stays a list and keeps every item that is not text."""
     texts = [part.content for part in turn.parts if isinstance(part, Text)]
     items = as_list((source or {}).get("content"))
     if not items:
@@ -162,14 +162,14 @@ def _unchanged(turn: Turn, source: JsonObject) -> bool:
 
 
 def _is_written(value: object) -> bool:
-    """Whether a call is in the one form that is sent: arguments as the text of an object."""
+    """Whether a call already has the form that is sent: its arguments are non-empty text."""
     call = as_object(value) or {}
     function = as_object(call.get("function")) or {}
     return isinstance(function.get("arguments"), str) and function["arguments"] != ""
 
 
 def _ordered(source: JsonObject | None, kept: JsonObject, said: JsonObject) -> JsonObject:
-    """Keys in the order of the source, so that a reader recognises its message."""
+    """The message with its keys in the order of the source message."""
     if source is None:
         return said
     both = kept | said

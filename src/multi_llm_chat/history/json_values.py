@@ -4,7 +4,7 @@ Rules:
 1. No lone surrogate, no NUL in any string or key (a surrogate pair is joined first).
 2. No NaN or Infinity: they become the strings of that name.
 3. Only dicts with string keys, lists, strings, finite numbers, booleans and None; nesting is bounded.
-4. A value that already obeys is returned as it is, not copied.
+4. A value that already follows these rules is returned as it is, not copied.
 """
 
 import json
@@ -14,12 +14,12 @@ from typing import Any, cast
 
 import msgspec
 
-#: Deeper nesting is replaced: protobuf parsers stop at 100 levels, and so do careful servers.
+#: Deeper nesting is replaced: protobuf parsers stop at 100 levels, and so do other servers.
 MAX_DEPTH = 64
 
 TOO_DEEP = "[nested too deeply]"
 
-#: ``type`` for type checkers, which otherwise take every value inside a bare ``dict`` or ``list`` for unknown.
+#: ``type`` for type checkers, which otherwise infer unknown values from a bare ``dict`` or ``list``.
 type_of: Callable[[object], type[object]] = type
 
 
@@ -42,19 +42,19 @@ def as_text(value: object) -> str:
 
 
 def clean_text(text: str) -> str:
-    """The text without lone surrogates (U+FFFD stands for each) and without NUL."""
+    """The text with each lone surrogate replaced by U+FFFD, and without NUL."""
     if text.isascii():
         return text.replace("\0", "") if "\0" in text else text
     try:
         text.encode()
     except UnicodeEncodeError:
-        # UTF-16 joins halves that belong together; what is still alone is replaced.
+        # The way through UTF-16 joins surrogate pairs; lone surrogates are replaced.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text.replace("\0", "") if "\0" in text else text
 
 
 def clean_json(value: Any, depth: int = 0) -> Any:
-    """The value as plain, finite, well-formed JSON; the very same object when it already is."""
+    """The value as plain, finite, well-formed JSON; the same object if it already is."""
     kind = type_of(value)
     if kind is str:
         return clean_text(value)
@@ -68,7 +68,7 @@ def clean_json(value: Any, depth: int = 0) -> Any:
 
 
 def _clean_unusual(value: Any, depth: int) -> Any:
-    """Floats, and what is JSON only by resemblance."""
+    """Clean floats, subclasses, other mappings and sequences; any other value becomes a string."""
     match value:
         case float():
             return value if math.isfinite(value) else str(value)

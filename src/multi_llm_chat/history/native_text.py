@@ -1,4 +1,4 @@
-"""What a provider's own item says in words, and which of its fields our parts do not express."""
+"""The readable text of a provider-specific item, and the fields of a block that our parts do not express."""
 
 import re
 from collections.abc import Collection, Iterator
@@ -7,7 +7,7 @@ from typing import Any
 from multi_llm_chat.history.json_values import as_list, as_object, as_text
 from multi_llm_chat.history.values import JsonObject, Native
 
-#: Keys whose values are no words: types, ids, and what only the provider can decipher.
+#: Keys whose values are not readable text: types, ids, signatures and encrypted data.
 _WORDLESS = re.compile(
     r"(?:^|_)(?:type|ids?|caller|cache_control|signature|encrypted\w*|index)$|(?:Type|Ids?|Signature|Index)$"
 )
@@ -16,12 +16,12 @@ _DEEPEST = 8
 
 
 def native_text(part: Native) -> str:
-    """What stands for a native item where the item itself cannot be sent."""
+    """The text that replaces a native item in a request that cannot contain the item itself."""
     return f"[{part.text or part.kind}]"
 
 
 def remaining_fields(block: JsonObject, known: Collection[str]) -> JsonObject:
-    """The fields of a block that our parts do not express; nulls and empty values say nothing."""
+    """The fields of a block that our parts do not express, without nulls and empty values."""
     return {
         key: value
         for key, value in block.items()
@@ -30,7 +30,7 @@ def remaining_fields(block: JsonObject, known: Collection[str]) -> JsonObject:
 
 
 def plain_words(value: Any) -> str:
-    """The words in a provider's item: titles with their addresses, texts, code, output, error codes."""
+    """The readable text in a provider's item: titles with URLs, texts, code, output, error codes."""
     return "\n".join(_words(value, 0))
 
 

@@ -1,14 +1,14 @@
-"""Read a history: liberal in what is taken, exact in what is made of it.
+"""Read a history: accepts many forms, returns one exact form.
 
 Rules:
-1. One turn in, one turn out: the result is aligned with the input, and the input is not changed.
-2. Content is a list of parts, a string, or one part alone; strings may stand among the parts.
-3. What is not a turn at all becomes an unreadable placeholder. A part, a content or a turn that cannot be understood
-   becomes a ``Native`` part whose text is its JSON: one bad element never fails a history. With ``strict`` it raises
+1. Each entry becomes one turn: the result is aligned with the input, and the input is not changed.
+2. Content is a list of parts, a string, or a single part; a list may contain strings.
+3. An entry that is not a turn at all becomes an unreadable placeholder. A part, content or turn that cannot be interpreted
+   becomes a ``Native`` part whose text is its JSON: one bad element never makes a history fail. With ``strict`` it raises
    ``UsageError`` with the turn's index instead.
 4. A call without an id gets one made from its position, unique in the history.
-5. A tool result is text that a model reads and media that it may look at (``split_result``): a list of our own
-   text and media parts is taken apart, any other value is written as JSON.
+5. A tool result consists of text and media (``split_result``): a list of our own text and media parts is split,
+   any other value is written as JSON.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -41,19 +41,19 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 
-#: Other systems' words for our roles.
+#: Other systems' names for our roles.
 ROLE_ALIASES = {"developer": "system", "function": "tool", "human": "user"}
 
-#: Keys by which OpenAI-style messages say what our parts say.
+#: Keys of OpenAI-style messages whose content our parts express.
 MESSAGE_KEYS = frozenset({"tool_calls", "tool_call_id", "name"})
 
 
-#: Speakers met most often, whose plain words are read without further ado.
+#: The most frequent roles; a turn of theirs that is a plain string takes the fast path.
 _PLAIN_ROLES = frozenset({"user", "assistant", "chatgpt", "claude", "gemini", "model"})
 
 
 class ReadHistory(tuple[Turn, ...]):
-    """Turns that ``read_history`` has read: it returns them as they are."""
+    """Turns that ``read_history`` has already read; it returns such a value unchanged."""
 
     __slots__ = ()
 
@@ -62,7 +62,7 @@ def read_history(turns: Iterable[Any]) -> ReadHistory:
     """Read serialised turns (or ``Turn`` values); every call in the result has an id."""
     if type(turns) is ReadHistory:
         return turns
-    # A list or tuple, as a rule; to ask whether it is a mapping costs more than to read a turn.
+    # Usually a list or tuple, so this is checked first: isinstance with Mapping costs more than reading a turn.
     if not isinstance(turns, (list, tuple)) and (
         isinstance(turns, (str, bytes, Mapping)) or not hasattr(turns, "__iter__")
     ):
@@ -75,7 +75,7 @@ def read_history(turns: Iterable[Any]) -> ReadHistory:
 
 
 def read_own_form(turns: Iterable[Any]) -> ReadHistory | None:
-    """Read serialised turns in the form in which we write most of them; None if one has another form."""
+    """Read serialised turns by the fast path for the form that ``writer`` writes; None if any turn has another form."""
     read: list[Turn] = []
     for value in turns:
         turn = _read_own_turn(value)
@@ -86,7 +86,7 @@ def read_own_form(turns: Iterable[Any]) -> ReadHistory | None:
 
 
 def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn:
-    """Read one turn; ``index`` is its place in the history, if it stands in one, for error texts."""
+    """Read one turn; ``index`` is its index in the history (None if there is no history), for errors."""
     turn = _read_own_turn(value)
     if turn is not None:
         return turn
@@ -97,7 +97,7 @@ def read_turn(value: object, index: int | None, *, strict: bool = False) -> Turn
 
 
 def _read_own_turn(value: Any) -> Turn | None:
-    """Read plain words, or texts, calls and results as we write them: what most turns are, in a fraction of the time."""
+    """The fast path for most turns: plain text, or texts, calls and results in the form of ``writer``; None for any other form."""
     if type_of(value) is not dict or len(value) != 2:
         return None
     role: Any = value.get("role")
@@ -111,16 +111,16 @@ def _read_own_turn(value: Any) -> Turn | None:
     role = ROLE_ALIASES.get(role, role)
     try:
         parts = _read_own_parts(content, is_tool=role == "tool")
-    except KeyError:  # asked for one by one, as a missing key is rare
+    except KeyError:  # a missing key is rare, so the keys are read without a check
         return None
     return None if parts is None else Turn(role, tuple(parts))
 
 
 def _read_own_parts(content: list[Any], *, is_tool: bool) -> list[Part] | None:
-    """Read parts as we write them; None if one has another form.
+    """Read parts in the form of ``writer``; None if one has another form.
 
     Raises:
-        KeyError: One has another form.
+        KeyError: A part lacks a key, so it has another form.
     """
     parts: list[Part] = []
     for item in content:
@@ -141,7 +141,7 @@ def _read_own_parts(content: list[Any], *, is_tool: bool) -> list[Part] | None:
             name, identifier = item["name"], item["tool_call_id"]
             part = ToolResult(name, value, identifier)
         elif kind == "text" and size == 2 and type(value) is str and not is_tool:
-            parts.append(Text(value))  # words in a tool turn are a result
+            parts.append(Text(value))  # text in a tool turn would be a result
             continue
         else:
             return None
@@ -209,7 +209,7 @@ def read_parts(content: object, index: int | None, *, strict: bool = False) -> t
 
 
 def wrong_content(content: object, index: int | None) -> UsageError:
-    """Seed 002's error for content that is neither a list nor a string, to the letter."""
+    """The error for content that is neither a list nor a string, with exactly the text of seed 002."""
     found = type(content).__name__
     return UsageError(
         f"History content must be a list or string (actual type: {found})", turn=index
@@ -248,7 +248,7 @@ def read_part(value: object, index: int | None, position: int, *, strict: bool =
 
 
 def unknown_part(value: object, kind: str) -> Native:
-    """A value that is no part of ours, kept as it is, with its JSON as text."""
+    """A ``Native`` part for a value that is not a part of ours, with its JSON as text."""
     cleaned = clean_json(value)
     return Native(kind, compact_json(cleaned), NOWHERE, as_object(cleaned) or {"value": cleaned})
 
@@ -270,7 +270,7 @@ def _read_call(part: JsonObject) -> ToolCall:
     call = as_object(part.get("content")) or part
     arguments, raw, error = parse_arguments(call.get("arguments"))
     if call.get("error") is not None:
-        # Written by us earlier: the arguments were unusable then and still are.
+        # A call that was saved with an error: its arguments are still unusable.
         arguments, raw, error = {}, as_text(call.get("raw_arguments")), str(call["error"])
     elif isinstance(given := call.get("raw_arguments"), str):
         raw = given
@@ -372,9 +372,9 @@ def _first_text(source: JsonObject, key: str, other: str) -> str:
 def _with_message_keys(
     parts: tuple[Part, ...], role: str, entry: JsonObject, index: int | None, strict: bool
 ) -> tuple[Part, ...]:
-    """Add what OpenAI-style keys outside of the content say."""
+    """Add the parts that OpenAI-style keys next to the content express."""
     if role == "tool":
-        # Words in a tool turn are a result, named by the other keys of the message.
+        # Text in a tool turn is a result; the message's other keys have its name and call id.
         return tuple(
             ToolResult(
                 name=as_text(entry.get("name")),
@@ -438,7 +438,7 @@ def _with_ids(turn: Turn, index: int, taken: set[str]) -> Turn:
     )
 
 
-# What a tool result consists of: text a model reads, and media it may look at.
+# The text and the media of a tool result.
 
 
 def split_result(content: Any) -> tuple[str, tuple[Media, ...]]:

@@ -7,14 +7,14 @@ Rules:
 4. A call whose arguments were not a JSON object carries ``error`` and is never executed.
 5. ``raw_arguments`` is the text exactly as the model wrote it: kept next to valid arguments so
    that a replay is byte for byte the same, and next to an ``error`` so that nothing is lost.
-6. ``Thinking`` belongs to its ``origin``. One with empty content and opaque data is the
+6. ``Thinking`` belongs to its ``origin``. A ``Thinking`` part with empty content and opaque data is the
    signature of the part that follows it.
-7. Nothing that a provider sends is dropped. An item without a part of its own is a ``Native`` part; fields that
-   decorate a part (citations, ``phase``, cache marks, a namespace) are its ``extras``. Both go back unchanged to the
-   provider and endpoint they came from; other providers get the words in ``Native.text``.
+7. Nothing that a provider sends is dropped. An item for which there is no part type is a ``Native`` part; additional fields
+   of a part (citations, ``phase``, cache marks, a namespace) are its ``extras``. Both are sent back unchanged to the
+   provider and endpoint they came from; other providers get the text in ``Native.text``.
 
-Values hold JSON, which has no cycles, so the garbage collector need not look at them (``gc=False``):
-long histories would otherwise cost more than linear time.
+Values hold JSON, which has no cycles, so the garbage collector does not track them (``gc=False``):
+with it, long histories would cost more than linear time.
 """
 
 from typing import Any, TypeAlias
@@ -26,7 +26,7 @@ JsonObject: TypeAlias = dict[str, Any]
 #: Roles that are not a speaking model's name.
 RESERVED_ROLES = frozenset({"user", "system", "tool"})
 
-#: Roles by which provider-native histories call "the model", whichever it was.
+#: Roles that provider-native histories give to any model.
 ANONYMOUS_SPEAKERS = frozenset({"assistant", "model"})
 
 
@@ -43,7 +43,7 @@ NOWHERE = Origin()
 
 
 class Extras(Struct, frozen=True, gc=False):
-    """Fields of a provider's own that decorate a part; only that provider gets them back."""
+    """Provider-specific fields of a part; they are sent back only to that provider."""
 
     origin: Origin
     fields: JsonObject
@@ -68,7 +68,7 @@ class ToolCall(Struct, frozen=True, gc=False):
 
 
 class ToolResult(Struct, frozen=True, gc=False):
-    """The result of a tool call; ``synthetic`` if the library made it up because the tool gave none."""
+    """The result of a tool call; ``synthetic`` if the library created it because the tool returned none."""
 
     name: str
     content: Any
@@ -87,7 +87,7 @@ class Thinking(Struct, frozen=True, gc=False):
 
 
 class Media(Struct, frozen=True, gc=False):
-    """A picture, sound or file: base64 ``data``, a ``url``, or the ``file_id`` under which its origin stores it."""
+    """An image, sound or file: base64 ``data``, a ``url``, or the ``file_id`` under which its origin stores it."""
 
     mime: str
     data: str | None = None
@@ -100,7 +100,7 @@ class Media(Struct, frozen=True, gc=False):
 class Native(Struct, frozen=True, gc=False):
     """An item that only its provider understands: a server tool's step, an approval, a compaction, executable code.
 
-    ``raw`` is the item as it came, ``text`` what it says in plain words: the query, titles, addresses, code, output.
+    ``raw`` is the item as it was received, ``text`` its readable content: the query, titles, URLs, code, output.
     """
 
     kind: str
@@ -113,10 +113,10 @@ Part: TypeAlias = Text | ToolCall | ToolResult | Thinking | Media | Native
 
 
 class Turn(Struct, frozen=True, gc=False):
-    """One turn of a conversation: who spoke, and the parts of what was said.
+    """One turn of a conversation: its role and its parts.
 
-    ``meta`` keeps whatever else came with the turn. ``unreadable`` is set on the placeholder
-    of something that was not a turn at all: it is stored, and never sent.
+    ``meta`` keeps all other data of the turn. ``unreadable`` is set on the placeholder for an entry
+    that was not a turn at all: the placeholder is stored, and never sent.
     """
 
     role: str

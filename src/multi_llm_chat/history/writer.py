@@ -1,4 +1,4 @@
-"""Write a history in its one strict serialised form; optional keys appear only when they say something."""
+"""Write a history in its one strict serialised form; optional keys are written only if they have a value."""
 
 from collections.abc import Iterable
 from typing import Any, assert_never
@@ -68,10 +68,10 @@ def write_part(part: Part) -> JsonObject:
 
 
 def write_call(call: ToolCall) -> JsonObject:
-    """Write a call's own fields, as ``call_api`` yields them.
+    """Write a call's fields, as ``call_api`` yields them.
 
-    Raw arguments are written where they say more than the arguments do: when these were
-    unusable, or when the model's own spelling differs from ours.
+    Raw arguments are written only if they add information: the arguments were unusable,
+    or the model wrote them differently from our JSON writer.
     """
     written: dict[str, Any] = {
         "name": call.name,

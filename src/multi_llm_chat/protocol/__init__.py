@@ -1,1 +1,1 @@
-"""Requests to providers and their replies, failures and retries, without input or output."""
+"""Requests to providers and their replies, failures and retries, without I/O."""

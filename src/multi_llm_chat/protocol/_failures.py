@@ -1,13 +1,13 @@
-"""From what a provider says went wrong to an error that says whose fault it was.
+"""Turns a provider's error reply into a typed error that says whose fault it was.
 
 Rules:
-1. Any body is understood as far as it goes: the providers' JSON shapes, a list around them, a
+1. Any body is accepted: the providers' JSON shapes, a list around them, a
    nested upstream error (OpenRouter), a bare string, HTML, or nothing.
-2. What the text says outranks the status: servers send 400 for a bad key, 500 for a request
+2. The text takes precedence over the status: servers send 400 for a bad key, 500 for a request
    that can never succeed (llama.cpp), 429 for an account without money.
 3. Codes are looked up before texts, texts before the status.
-4. A text of ours is short and contains no key; headers are read for the waiting time only.
-5. The waiting time is seconds; a date is not read, for the core has no clock.
+4. An error text is short and contains no key; headers are read for the waiting time only.
+5. The waiting time is read as seconds; a date is not read, because the core has no clock.
 """
 
 import re
@@ -109,7 +109,7 @@ _TEXTS: Final[tuple[tuple[re.Pattern[str], type[ProviderError]], ...]] = tuple(
     )
 )
 
-#: What servers say in a stream where there is neither a status nor a code to go by.
+#: Texts of errors inside a stream, which has neither a status nor a code.
 _PASSING_TEXTS: Final[tuple[tuple[re.Pattern[str], type[ProviderError]], ...]] = tuple(
     (re.compile(pattern, re.IGNORECASE), kind)
     for pattern, kind in (
@@ -139,7 +139,7 @@ _SECONDS = re.compile(r"^\s*(\d+(?:\.\d+)?)s?\s*$")
 
 
 class ErrorDetails(Struct, frozen=True):
-    """What a provider said, before it is judged."""
+    """The details of a provider's error, before it is classified."""
 
     message: str = ""
     codes: tuple[str, ...] = ()
@@ -152,7 +152,7 @@ class ErrorDetails(Struct, frozen=True):
 def read_failure(
     status: int, headers: Mapping[str, str], body: bytes, *, provider: str
 ) -> ProviderError:
-    """Make a typed error of a reply whose status is not 200."""
+    """Make a typed error from a reply whose status is not 200."""
     value = read_json(body)
     if value is None:
         plain = re.sub(r"<[^>]*>", " ", body.decode(errors="replace"))
@@ -168,7 +168,7 @@ def read_failure(
 
 
 def read_error_details(value: object) -> ErrorDetails:
-    """Understand an error object in any of the providers' shapes."""
+    """Read an error object in any of the providers' shapes."""
     if isinstance(value, list) and value:
         return read_error_details(cast("list[object]", value)[0])
     if not isinstance(value, dict):
@@ -201,7 +201,7 @@ def judge(
     retry_after: float | None = None,
     partial: Turn | None = None,
 ) -> ProviderError:
-    """Decide whose fault it was and say what to do."""
+    """Choose the type of the error, and write its text with advice."""
     status = fault.status if status in {None, 200} else status
     text = f"{fault.message} {fault.upstream} {' '.join(fault.codes)}"
     kind = _kind(fault, text, status)
@@ -242,7 +242,7 @@ def _kind(fault: ErrorDetails, text: str, status: int | None) -> type[ProviderEr
 
 
 def words_of(fault: ErrorDetails) -> str:
-    """What the provider said, at a bearable length and without a key."""
+    """The text of the provider's error, shortened and without a key."""
     return _trim(fault.upstream or fault.message)
 
 
@@ -293,7 +293,7 @@ def _sequence(value: object) -> list[object]:
 
 
 def _upstream(raw: object) -> ErrorDetails:
-    """Understand the error of the provider behind a gateway: JSON, JSON in a string, or words."""
+    """Read the error of the provider behind a gateway: JSON, JSON in a string, or plain text."""
     if not isinstance(raw, str):
         return read_error_details(raw) if raw else ErrorDetails()
     value = read_json(clean_text(raw).encode())

@@ -1,4 +1,4 @@
-"""What the readers of provider-native messages share."""
+"""Helpers of the readers of provider-native messages."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -12,20 +12,20 @@ from multi_llm_chat.history.json_values import as_list, as_object, type_of
 from multi_llm_chat.history.reader import unknown_part
 from multi_llm_chat.history.values import JsonObject, Media, Native, Part, ToolResult, Turn
 
-#: The role that native formats give to whichever model spoke.
+#: The role that native formats give to every model.
 MODEL = "assistant"
 
-#: The type of a part that stands for a value which is no part or message.
+#: The kind of the ``Native`` part for a value that is not a part or message.
 UNREADABLE = "unreadable"
 
 _DATA_URL = re.compile(r"data:([^;,]*)[^,]*;base64,(.*)", re.DOTALL)
 
 
 def read_messages_list(messages: object) -> Sequence[JsonObject]:
-    """The messages as objects; one that is none becomes a message of the user with an unreadable part.
+    """The messages as objects; a value that is not an object becomes a user message with an unreadable part.
 
     Raises:
-        UsageError: They are no list.
+        UsageError: The messages are not a list.
     """
     items = as_list(messages)
     if items is None:
@@ -42,7 +42,7 @@ def _as_message(item: Any) -> JsonObject:
 
 
 def content_parts(content: object, _index: int = 0) -> Iterable[JsonObject]:
-    """Content as a list of part objects: a string is one text, nothing is none."""
+    """Content as a list of part objects: a string becomes one text, None an empty list."""
     if content is None or content == "":
         return []
     if isinstance(content, str):
@@ -63,7 +63,7 @@ def _as_part(item: Any) -> JsonObject:
 
 
 def media_from_url(url: str, mime: str = "image/png", name: str | None = None) -> Media:
-    """Media from an address; a data URL is taken apart."""
+    """Media from a URL; a data URL is decoded."""
     found = _DATA_URL.fullmatch(url)
     if found is None:
         return Media(mime, url=url, name=name)
@@ -71,10 +71,10 @@ def media_from_url(url: str, mime: str = "image/png", name: str | None = None) -
 
 
 def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
-    """The parts as turns: results in tool turns, everything else under the role, order kept."""
+    """The parts as turns in the same order: results in tool turns, all other parts in turns of the role."""
     parts = tuple(parts)
     kinds = set(map(type, parts))
-    if ToolResult not in kinds:  # as a rule
+    if ToolResult not in kinds:  # the usual case
         return [Turn(role, parts)] if parts else []
     if len(kinds) == 1:
         return [Turn("tool", parts)]
@@ -94,7 +94,7 @@ def turns_of(role: str, parts: Iterable[Part]) -> list[Turn]:
 
 
 def without_unreadable(turns: Iterable[Turn]) -> list[Turn]:
-    """The turns with parts that no provider issued in place of values that were no messages or parts."""
+    """The turns, with the placeholders of unreadable values marked as parts that no provider has issued."""
     turns = list(turns)
     if Native not in set(map(type, chain.from_iterable([turn.parts for turn in turns]))):
         return turns

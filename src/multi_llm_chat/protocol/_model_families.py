@@ -1,9 +1,9 @@
-"""What a model demands beyond its server, by its name.
+"""Requirements of model families that differ from those of the server, by the model's name.
 
 Rules:
-1. A chat template travels with the model: ``row_for_model`` changes a server's row where the model's family
-   demands it, wherever the model runs.
-2. What a model takes itself is data (``protocol.capabilities``).
+1. A chat template belongs to the model, on whichever server it runs: ``row_for_model`` changes a server's row if the model's
+   family requires it.
+2. The capabilities of a model itself are data (``protocol.capabilities``).
 """
 
 import re
@@ -37,7 +37,7 @@ _TEXT_ONLY = re.compile(
 )
 _LLAMA = re.compile(r"llama[-_ ]?3[._p]?[12]\b", re.IGNORECASE)
 _LOCAL_SERVERS = frozenset({"vllm", "llamacpp", "lmstudio", "huggingface"})
-#: Families whose templates take any id; a name that says nothing of the family, such as ``default``, may hide a Mistral.
+#: Families whose templates accept any id. A name without a family, such as ``default``, may be that of a Mistral model.
 _ANY_ID = re.compile(
     r"kimi|qwen|qwq|gpt-oss|llama[-_ ]?[234]|gemma|deepseek|glm|minimax|granite|phi-?[34]|olmo|smollm",
     re.IGNORECASE,
@@ -45,7 +45,7 @@ _ANY_ID = re.compile(
 
 
 def _any_id(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Ids that the model or its server made go back as they came: only Mistral's templates read them (LCP-06, VLL-07).
+    """Ids that the model or its server made are sent back unchanged: only Mistral's templates read them (LCP-06, VLL-07).
 
     Recorded: charmbracelet/fantasy TestOpenAICompatibleCommon, huggingface-kimi-k2 and llama-cpp-gpt-oss.
     """
@@ -55,7 +55,7 @@ def _any_id(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _nameless_results(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Templates that find the tool of a result in the call before it; Kimi's and Gemma's read its name (LCP-06)."""
+    """These templates take the name of a result's tool from the call before it; Kimi's and Gemma's read it from the result (LCP-06)."""
     if row.name != "llamacpp":
         return row
     return msgspec.structs.replace(
@@ -69,7 +69,7 @@ def _kimi_ids(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Mistral's own template and validator, wherever they run (MIS-01, MIS-06, AZR-03); its own API takes more (MIS-18)."""
+    """Mistral's own template and validator, on any server (MIS-01, MIS-06, AZR-03); its own API accepts more (MIS-18)."""
     is_own = row.name == "mistral"
     return msgspec.structs.replace(
         row,
@@ -87,7 +87,7 @@ def _mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 def _early_mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
     """Models of the third tokenizer and before: "either content or tool_calls, but not both" (MIS-08).
 
-    Their validator skips the first message, calls and all (MIS-02).
+    Their validator skips the first message, including its calls (MIS-02).
     """
     if row.name != "mistral":
         return row
@@ -96,19 +96,19 @@ def _early_mistral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _voxtral(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Voxtral takes sound, as plain base64 text, and no pictures (MIS-15)."""
+    """Voxtral accepts sound, as plain base64 text, and no images (MIS-15)."""
     if row.name != "mistral":
         return row
     return _with_media(_without_pictures(row), "audio_text")
 
 
 def _vibe(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """The model of Mistral's Vibe takes no pictures (recorded: maruel/genai providers/mistral, mistral-vibe-cli-latest)."""
+    """The model of Mistral's Vibe accepts no images (recorded: maruel/genai providers/mistral, mistral-vibe-cli-latest)."""
     return _without_pictures(row) if row.name == "mistral" else row
 
 
 def _vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """A vision model takes pictures as data on llama.cpp's server (LCP-08) and on Cerebras (CER-03).
+    """A vision model accepts images as data on llama.cpp's server (LCP-08) and on Cerebras (CER-03).
 
     Recorded: maruel/genai providers/cerebras, gemma-4-31b.
     """
@@ -119,7 +119,7 @@ def _vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _text_only(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Models of text refuse pictures: "messages[0].content must be a string" (OAI-11).
+    """Text-only models refuse images: "messages[0].content must be a string" (OAI-11).
 
     Recorded: maruel/genai providers/groq and providers/huggingface.
     """
@@ -139,7 +139,7 @@ def _compound(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _deaf(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """OpenAI's models take sound only where their name says so (OAI-25)."""
+    """OpenAI's models accept sound only if their name contains ``audio`` (OAI-25)."""
     if row.name not in {"openai-chat", "azure"}:
         return row
     chat = msgspec.structs.replace(row.chat, media=row.chat.media - {"audio"})
@@ -147,12 +147,12 @@ def _deaf(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _gemini(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """Gemini behind OpenRouter takes video and sound (ORT-06)."""
+    """Gemini behind OpenRouter accepts video and sound (ORT-06)."""
     return _with_media(row, "video", "audio") if row.name == "openrouter" else row
 
 
 def _openai(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """OpenAI's models take any opening and any end, behind OpenRouter too.
+    """OpenAI's models accept any first and any last turn, also behind OpenRouter.
 
     Recorded: 0xPlaygrounds/rig tests/cassettes/openrouter/history_roundtrip_matrix.
     """
@@ -162,7 +162,7 @@ def _openai(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _claude(row: ProviderRow, model: str, *, prefill: bool) -> ProviderRow:
-    """Claude behind OpenRouter continues the beginning of an answer where it does at Anthropic (ANT-08).
+    """Claude behind OpenRouter continues the beginning of an answer if the model does so at Anthropic (ANT-08).
 
     Recorded: crmne/ruby_llm … chat_with_params_openrouter_claude-haiku-4-5_supports_top_k_param.yml.
     """
@@ -183,7 +183,7 @@ def _llama(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
 
 
 def _deepseek(row: ProviderRow, thinking: Thinks) -> ProviderRow:
-    """DeepSeek wants its reasoning back in every turn as soon as it thinks (DSK-01)."""
+    """If DeepSeek thinks in a request, every turn of the model must have its reasoning (DSK-01)."""
     if row.name != "deepseek" or not thinking:
         return row
     chat = msgspec.structs.replace(
@@ -193,7 +193,7 @@ def _deepseek(row: ProviderRow, thinking: Thinks) -> ProviderRow:
 
 
 def _kimi(row: ProviderRow, thinking: Thinks) -> ProviderRow:
-    """Kimi wants its reasoning back in every turn with calls as soon as it thinks (KMI-01)."""
+    """If Kimi thinks in a request, every turn with calls must have its reasoning (KMI-01)."""
     if row.name != "kimi" or not thinking:
         return row
     chat = msgspec.structs.replace(
@@ -203,7 +203,7 @@ def _kimi(row: ProviderRow, thinking: Thinks) -> ProviderRow:
 
 
 def _glm_vision(row: ProviderRow, _thinking: Thinks) -> ProviderRow:
-    """GLM models with a V take pictures."""
+    """GLM models with a V in their name accept images."""
     return _with_media(row, "image", "image_url") if row.name == "zai" else row
 
 
@@ -244,8 +244,11 @@ def row_for_model(
     *,
     structured: bool = False,
 ) -> ProviderRow:
-    """The row as it is for this model; ``thinking`` is the wish of ``Options`` of that name, ``structured`` that a schema is given."""
-    # Neither thinking nor a schema for the answer goes with the beginning of an answer.
+    """The row with the changes for this model.
+
+    ``thinking`` is the field of ``Options``; ``structured`` is true if the request has a schema for the answer.
+    """
+    # A request with thinking or with a schema for the answer cannot end with the beginning of an answer.
     is_plain = not structured and thinking in (None, False, 0, "none")
     if row.dialect == "anthropic":
         family = claude_family(model)

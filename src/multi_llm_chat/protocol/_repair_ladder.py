@@ -1,22 +1,22 @@
-"""The stronger repairs: how a rejected request is sent once more, and how a conversation remembers that.
+"""The stronger repairs: how a rejected request is changed and sent again, and how the conversation remembers that.
 
 Rules:
-1. A repair takes a request and returns another one; which repair answers which rejection is
-   the catalogue's matter (``protocol._rejections``).
-2. A repair gives up form, never words: what cannot be sent as it is becomes text.
+1. A repair takes a request and returns a changed one; ``protocol._rejections`` decides which repair
+   answers which rejection.
+2. A repair changes the form, but never loses text: content that cannot be sent as it is becomes text.
 3. Every key of the catalogue has a repair; an unknown key changes nothing.
-4. Where the matching repair was refused too, the rungs of ``LADDER`` follow, each once: at most ``MOST_REPAIRS`` in all.
-   A rung that changes nothing is passed over.
-5. ``newest_turns`` is the one repair that gives up words: the last rung, and the answer's turn says so.
-6. Where a refusal that ``drop_options`` answers names one option, only that one is left out: ``drop_option:NAME``.
+4. If the request is rejected again after the matching repair, the rungs of ``LADDER`` follow, each once, with at most
+   ``MOST_REPAIRS`` repairs in all. A rung that changes nothing is skipped.
+5. ``newest_turns`` is the only repair that loses text: it is the last rung, and the answer's turn says so.
+6. If the error text to which ``drop_options`` belongs names one option, only that option is left out: ``drop_option:NAME``.
 
 Rules of the memory (SPEC 2.8: no conversation is refused twice for the same reason):
-1. The turn that answers a repaired request bears the repairs in ``meta["repairs"]``: who refused, and by which rule. So the
+1. The turn that answers a repaired request has the repairs in ``meta["repairs"]``: who refused, and by which rule. So the
    memory is saved, branched, exported and resumed with the conversation, and needs no table of its own.
 2. A later request to the same provider, endpoint and model is repaired before it is sent.
-3. Most repairs hold for every later request, and every later answer bears them again. Those in ``POSITIONAL``
-   concern what was in the history at the time: they hold for the turns before the one that bears them.
-4. What stands in ``meta`` may come from outside: names of repairs that are not known are passed over.
+3. Most repairs apply to every later request, and every later answer records them again. Those in ``POSITIONAL``
+   concern the content of the history at that time: they apply to the turns before the one that records them.
+4. ``meta`` may come from an imported history: unknown names of repairs are skipped.
 """
 
 import re
@@ -52,31 +52,31 @@ from multi_llm_chat.schema.tool_definitions import read_tools
 _ANYTHING: Final = re.compile(r".*", re.DOTALL)
 _NOTHING: Final = re.compile(r"(?!)")
 
-#: What remains of a schema in its plainest form.
+#: The types of a schema in its plainest form.
 _PLAIN_TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object"})
 
 
 #: The ``meta`` of a tool's turn that was written as the user's.
 _FLATTENED: Final[JsonObject] = {"flattened": True}
 
-#: What is tried in turn when no other repair helped.
+#: The repairs that are tried one after the other if the matching one did not help.
 LADDER: Final = ("drop_thinking", "describe_media", "flatten_tools", "newest_turns")
 MOST_REPAIRS: Final = 4
-#: Before the name of the option that is left out; the options that have the same name in every dialect that refuses them.
+#: The prefix of the repairs that leave out one option; below, the options that have the same name in every dialect that refuses them.
 _ONE_OPTION: Final = "drop_option:"
 _SINGLE_OPTIONS: Final = (
     "temperature", "top_p", "seed", "stop", "parallel_tool_calls", "service_tier", "metadata",
 )  # fmt: skip
-#: Repairs of what was in the history, not of how it is written.
+#: Repairs that concern the content of the history, not how it is written.
 POSITIONAL: Final = ("new_container", "describe_media", "newest_turns")
 
 
 def next_repair(
     request: ModelRequest, matching: str | None, tried: Collection[str]
 ) -> tuple[str, ModelRequest, Mapping[str, str]] | None:
-    """The repair with which a refused request is sent once more, the request and its renamed tools; None where none is left.
+    """The next repair of a refused request, with the repaired request and its renamed tools; None if no repair is left.
 
-    ``matching`` is the repair that answers the refusal; without one, the ladder is climbed only if it was begun.
+    ``matching`` is the repair that answers the refusal; without one, the ladder continues only if a repair was already tried.
     """
     if len(tried) >= MOST_REPAIRS or (matching is None and not tried):
         return None
@@ -92,7 +92,7 @@ def next_repair(
 
 
 def named_option(request: ModelRequest, message: str) -> str | None:
-    """The repair that leaves out the option which a refusal names first; None where it names none that was set."""
+    """The repair that leaves out the first option that the error text names; None if it names no option that is set."""
     options = request.options
     names = [name for name in _SINGLE_OPTIONS if getattr(options, name) not in (None, ())]
     places = {
@@ -106,9 +106,9 @@ def named_option(request: ModelRequest, message: str) -> str | None:
 def stronger(request: ModelRequest, key: str) -> tuple[ModelRequest, Mapping[str, str]]:
     """The request with the repair of this name.
 
-    The second value leads from the names of tools that were renamed back to those in ``request``.
+    The second value maps the names of renamed tools to those in ``request``.
     """
-    # What was refused was not of our making; a repaired request does not begin with what was sent before.
+    # The caller's own ``messages`` were refused, so the turns are sent instead. A repaired request continues no earlier one.
     request = replace(request, messages=None, previous=None)
     if key == "rename_tools":
         return _rename_tools(request)
@@ -147,7 +147,7 @@ def _reasoning_none(request: ModelRequest) -> ModelRequest:
 
 
 def _flatten_tools(request: ModelRequest) -> ModelRequest:
-    """Calls and results as text of their speakers; pairing comes first, so none is lost."""
+    """Write calls and results as text of their speakers; pairing comes first, so that none is lost."""
     turns: list[Turn] = []
     for turn in _repaired(request):
         parts: list[Part] = [text for part in turn.parts for text in _as_text(part)]
@@ -217,7 +217,7 @@ def _alternate(request: ModelRequest) -> ModelRequest:
 
 
 def _drop_options(request: ModelRequest) -> ModelRequest:
-    # The schema stays: without it the answer would be of no use to who asked for one.
+    # The schema stays: a caller that asked for structured output could not use an answer without it.
     return replace(request, options=Options(schema=request.options.schema))
 
 
@@ -251,7 +251,7 @@ def _drop_block(request: ModelRequest) -> ModelRequest:
 
 
 def _new_container(request: ModelRequest) -> ModelRequest:
-    """The request without the container in which code ran before: Anthropic makes a new one (ANT-48)."""
+    """Remove the id of the container in which code ran before: Anthropic creates a new one (ANT-48)."""
     turns = [
         replace(turn, meta={key: value for key, value in turn.meta.items() if key != "container"})
         if "container" in turn.meta
@@ -262,7 +262,7 @@ def _new_container(request: ModelRequest) -> ModelRequest:
 
 
 def _newest_turns(request: ModelRequest) -> ModelRequest:
-    """The leading system turns, and everything from the user's last turn on."""
+    """Keep the leading system turns, and all turns from the user's last turn on."""
     turns = request.turns
     users = [
         at for at, turn in enumerate(turns) if turn.role == "user" and turn.meta is not _FLATTENED
@@ -297,7 +297,7 @@ _REPAIRS: Final[Mapping[str, Callable[[ModelRequest], ModelRequest]]] = {
 
 
 def is_known_repair(key: str) -> bool:
-    """Whether a history may remember this repair."""
+    """Whether a repair recorded in a history is known and may be applied."""
     return (
         key.startswith(_ONE_OPTION)
         or key == "rename_tools"
@@ -306,7 +306,7 @@ def is_known_repair(key: str) -> bool:
 
 
 def _target(request: ModelRequest, **changes: Any) -> Target:
-    """What the provider demands of a history, tool names and ids aside unless changed."""
+    """The provider's requirements on a history, without those on tool names and ids unless ``changes`` has them."""
     row = provider_row(request.provider)
     target = target_of(
         row,
@@ -365,7 +365,7 @@ def _plain_object(schema: JsonObject) -> JsonObject:
 
 
 def _plain(schema: JsonObject, depth: int) -> JsonObject:
-    """Types, properties and descriptions; what is deeper than any tool needs becomes anything."""
+    """Keep only types, properties and descriptions; properties nested deeper than 8 levels are dropped."""
     kind = schema.get("type")
     written: JsonObject = {"type": kind if kind in _PLAIN_TYPES else "string"}
     if isinstance(schema.get("description"), str):
@@ -385,13 +385,13 @@ def _mapping(value: object) -> dict[str, Any]:
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
-# What a refusal taught, kept in the history itself.
+# The memory of earlier repairs, kept in the history itself.
 
 _MARK: Final = "repairs"
 
 
 class Recalled(Struct, frozen=True):
-    """A request with the repairs that earlier refusals taught; ``rules`` has the rule of each, ``names`` lead back from renamed tools."""
+    """A request with the repairs of earlier refusals; ``rules`` maps each to its rule, ``names`` renamed tools to the caller's."""
 
     request: ModelRequest
     rules: Mapping[str, str] = {}
@@ -399,7 +399,7 @@ class Recalled(Struct, frozen=True):
 
 
 def recall_repairs(request: ModelRequest, origin: Origin) -> Recalled:
-    """Repair a request to ``origin`` by what its history remembers."""
+    """Apply the repairs that the request's history has recorded for ``origin``."""
     found = _find_marks(request.turns, origin)
     if not found:
         return Recalled(request)
@@ -419,7 +419,7 @@ def recall_repairs(request: ModelRequest, origin: Origin) -> Recalled:
 
 
 def repair_mark(origin: Origin, rules: Mapping[str, str]) -> JsonObject:
-    """The ``meta`` of a turn that answers a request with these repairs; ``rules`` has the rule of each."""
+    """The ``meta`` of a turn that answers a request with these repairs; ``rules`` maps each repair to its rule."""
     if not rules:
         return {}
     return {
@@ -433,7 +433,7 @@ def repair_mark(origin: Origin, rules: Mapping[str, str]) -> JsonObject:
 
 
 def _find_marks(turns: Sequence[Turn], origin: Origin) -> dict[str, tuple[str, int]]:
-    """The repairs that the origin asked for: the rule of each, and the last turn that bears it."""
+    """The repairs that the history has recorded for the origin: the rule of each, and the index of the last turn with it."""
     found: dict[str, tuple[str, int]] = {}
     for at in [at for at, turn in enumerate(turns) if _MARK in turn.meta]:
         mark = as_object(turns[at].meta.get(_MARK))

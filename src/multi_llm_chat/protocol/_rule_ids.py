@@ -1,13 +1,13 @@
-"""Which rule of a provider a change of the request keeps.
+"""Maps the rule that a change of a request names to the target provider's own rule.
 
-Every step of repair and every encoder names the rule of one provider that asks for the change, the
-one whose wording is clearest. A note of a request bears the id of the target's own rule instead.
+Every step of the repair and every encoder names the rule of one provider that requires the change: the
+one with the clearest text. The notes of a request have the id of the target's own rule instead.
 
 Rules:
-1. A row has families of rules: its own, and behind it OpenAI's where it speaks that dialect.
-2. The first family that has the rule, under whatever id, gives the id.
-3. A demand that the catalogue has no row for ends in ``-DOC``, one of JSON itself in ``-JSON``.
-4. What a model's own template demands (``MIS-06``) stays with the model where its server has no rule.
+1. A provider's row has families of rules: its own, and then OpenAI's if it speaks that dialect.
+2. The first family that has the same rule, under any id, provides the id.
+3. A requirement without a row in the catalogue ends in ``-DOC``, one of JSON itself in ``-JSON``.
+4. A requirement of a model's own template (``MIS-06``) keeps its id if the server has no such rule.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "huggingface": ("VLL", "OAI"),
 }
 
-#: The ids of one rule: as a step names it, and in the other families that have it.
+#: The ids of one rule: the one that a step names, and those of the other families.
 _SAME: Final[Mapping[str, Mapping[str, str]]] = {
     # Calls and their results.
     "OAI-01": {"RSP": "RSP-02", "ANT": "ANT-01", "GEM": "GEM-02", "MIS": "MIS-03", "DSK": "DSK-04"},
@@ -65,7 +65,7 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
         "OAI": "OAI-20", "RSP": "RSP-DOC", "ANT": "ANT-23", "GEM": "GEM-18", "OLL": "OLL-02",
         "LCP": "LCP-01",
     },
-    # What a turn contains.
+    # The content of turns.
     "OAI-10": {"RSP": "RSP-DOC", "ANT": "ANT-DOC", "GEM": "GEM-DOC"},
     "ANT-06": {"OAI": "OAI-10", "RSP": "RSP-DOC", "GEM": "GEM-08", "MIS": "MIS-08", "LCP": "LCP-02"},
     "ANT-07": {
@@ -97,7 +97,7 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
         "OAI": "OAI-11", "CER": "CER-01", "FWK": "FWK-01", "MIS": "MIS-11", "DSK": "DSK-02",
         "ORT": "ORT-03", "VLL": "VLL-08",
     },
-    # Who speaks, and in which order.
+    # Roles and their order.
     "OAI-18": {"RSP": "RSP-09", "ANT": "ANT-21", "GEM": "GEM-21"},
     "ANT-08": {
         "OAI": "OAI-21", "RSP": "RSP-11", "GEM": "GEM-09", "MIS": "MIS-07", "VLL": "VLL-06",
@@ -138,7 +138,7 @@ _SAME: Final[Mapping[str, Mapping[str, str]]] = {
 
 @lru_cache(maxsize=2048)
 def own_rule(provider: str, rule: str) -> str:
-    """The id of the provider's own rule that asks for the same as this one."""
+    """The id of the provider's own rule with the same requirement."""
     same = _SAME.get(rule, {})
     for family in FAMILIES.get(provider, ()):
         if rule.startswith(f"{family}-"):

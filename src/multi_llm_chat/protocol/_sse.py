@@ -1,17 +1,17 @@
 """Server-sent events: bytes in, ``(event name, data)`` out.
 
 Rules (https://html.spec.whatwg.org/multipage/server-sent-events.html#parsing-an-event-stream):
-1. Lines end with CRLF, LF or CR; the pieces in which the bytes arrive never matter.
-2. A blank line ends an event. One without data is none; one with empty data is a keep-alive
-   and skipped as well (the specification would give it out).
-3. Several ``data`` lines are joined by a newline; one space behind the colon is not data.
+1. Lines end with CRLF, LF or CR; it does not matter how the bytes are split into pieces.
+2. A blank line ends an event. An event without data is skipped; so is one with empty data, a keep-alive
+   (the specification would dispatch it).
+3. Several ``data`` lines are joined by a newline; one space after the colon is not data.
 4. Comments (a line that starts with a colon) and the fields ``id`` and ``retry`` are skipped,
    as are unknown ones; one byte order mark at the very start is skipped too.
-5. An event that the end of the stream cuts off is given out by ``end`` (the specification
-   would drop it): servers leave out the blank line behind ``[DONE]`` or behind the last JSON.
-   The decoder decides whether its data is whole.
-6. Each byte is read a fixed number of times: the cost is linear, whatever the pieces.
-7. An event that has not ended is kept up to ``Limits.item_bytes``; the next ``feed`` raises ``OverLimit``.
+5. ``end`` returns an event that the end of the stream cuts off (the specification
+   would drop it): some servers omit the blank line after ``[DONE]`` or after the last JSON.
+   The decoder decides whether its data is complete.
+6. Each byte is read a fixed number of times: the cost is linear, whatever the size of the pieces.
+7. An unfinished event is kept up to ``Limits.item_bytes``; above that, the next ``feed`` raises ``OverLimit``.
 """
 
 from functools import lru_cache
@@ -23,7 +23,7 @@ from multi_llm_chat.data_limits import Limits, OverLimit, in_megabytes
 ServerSentEvent: TypeAlias = tuple[str | None, bytes]
 
 _MARK = b"\xef\xbb\xbf"
-# As numbers: searching for a one-byte string costs three times as much.
+# Bytes as numbers: a search for a one-byte string takes three times as long.
 _CR = 13
 _LF = 10
 
@@ -34,13 +34,13 @@ class SseDecoder:
     def __init__(self, limits: Limits) -> None:
         self._event = _OpenEvent()
         self._limit = limits.item_bytes
-        self._held = 0  # the bytes of the event that has not ended
-        self._line: list[bytes] = []  # the pieces of a line that has not ended
-        self._after_return = False  # the last byte was a CR: a LF now is its second half
-        self._start: bytes | None = b""  # what arrived while a byte order mark is possible
+        self._held = 0  # the number of bytes of the unfinished event
+        self._line: list[bytes] = []  # the pieces of an unfinished line
+        self._after_return = False  # the last byte was a CR: a LF now belongs to it
+        self._start: bytes | None = b""  # the first bytes, as long as they may be a byte order mark
 
     def feed(self, chunk: bytes) -> list[ServerSentEvent]:
-        """Take the next bytes; give out the events they complete.
+        """Take the next bytes; return the events they complete.
 
         Raises:
             OverLimit: An event is too large.
@@ -76,7 +76,7 @@ class SseDecoder:
         return finished + _read_frames(whole) if blank else finished
 
     def end(self) -> list[ServerSentEvent]:
-        """Give out the event that the end of the stream cut off, if there is one."""
+        """Return the event that the end of the stream cut off, if there is one."""
         events: list[ServerSentEvent] = []
         rest = (self._start or b"") + b"".join(self._line)
         self._start = None
@@ -117,7 +117,7 @@ class SseDecoder:
         return rest
 
     def _keep(self, rest: bytes) -> None:
-        """Read the whole lines of an event that has not ended and keep the last, open one."""
+        """Read the complete lines of an unfinished event, and keep its last, incomplete line."""
         *lines, tail = rest.split(b"\n")
         for line in lines:
             if line:
@@ -131,7 +131,7 @@ class _OpenEvent:
 
     def __init__(self) -> None:
         self.begun = False
-        # Not a list of lines: an event of many short ones would take ten times its size.
+        # Not a list of lines: an event of many short lines would take ten times its size in memory.
         self._data = bytearray()
         self._name = b""
 
@@ -153,16 +153,16 @@ class _OpenEvent:
             self.__init__()
 
 
-@lru_cache(maxsize=64)  # a stream has few names, repeated for each delta
+@lru_cache(maxsize=64)  # a stream repeats a few event names
 def _decode(name: bytes) -> str | None:
     return name.decode(errors="replace") or None
 
 
 def _read_frames(text: bytes) -> list[ServerSentEvent]:
-    """Read whole events, the last of them without the blank line that ended it.
+    """Read complete events; the blank line after the last one is already removed.
 
-    Nearly every stream has one of two forms: each event a single data line, or a name and a
-    single data line. Both are found by counting newlines, and are cut without a loop in Python.
+    Nearly every stream has one of two forms: each event is a single data line, or a name and a
+    single data line. Both are detected by counting newlines, and split without a loop in Python.
     """
     newlines = text.count(b"\n")
     if text.startswith(b"data: "):

@@ -1,14 +1,14 @@
-"""Pictures, sounds and files: what their bytes are, what a receiver takes of them, and words for the rest.
+"""Attachments (images, sounds and files): detects their types, applies a receiver's limits, describes the rest as text.
 
 Rules:
-1. The bytes decide what media are, not the label: a JPEG that is called PNG is sent as JPEG (ANT-39, OAI-26).
+1. The bytes decide the type of media, not the label: a JPEG with the label PNG is sent as JPEG (ANT-39, OAI-26).
 2. Base64 is read in both alphabets, with or without padding, and written in the standard one (GEM-25).
-3. A text file that a receiver has no part for is written out: its name and its content in a fence that is longer than
-   any inside. Above ``LONGEST_TEXT`` characters it is cut, and says so.
-4. Every other file that cannot be sent is described in words, and the request notes it.
-5. Limits of the receiver (number, bytes, sides, pages) are applied before sending, the newest media first: one picture
-   that is too large would otherwise end a conversation for good (ANT-37, ANT-38). A picture above a limit is scaled
-   down where Pillow is installed (the extra ``images``), and described in words elsewhere.
+3. A text file for which the receiver has no part is written as text: its name, and its content in a code fence that is longer
+   than any inside. Above ``LONGEST_TEXT`` characters it is cut, and the text says so.
+4. Any other file that cannot be sent is replaced by a text that describes it, and the request has a note.
+5. Limits of the receiver (number, bytes, sides, pages) are applied before sending, newest media first: otherwise one image
+   that is too large would make every later request fail (ANT-37, ANT-38). An image above a limit is scaled
+   down if Pillow is installed (the extra ``images``), and otherwise described as text.
 """
 
 import base64
@@ -31,13 +31,13 @@ from multi_llm_chat.repair.policy import Note
 if TYPE_CHECKING:
     from multi_llm_chat.protocol.providers import MediaLimits
 
-#: The kinds of pictures that OpenAI and Anthropic take.
+#: The types of images that OpenAI and Anthropic accept.
 PICTURES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/gif"})
 
-#: Characters of a text file that are written out.
+#: The most characters of a text file that are written as text.
 LONGEST_TEXT: Final = 200_000
 
-#: Types people write for the registered ones.
+#: Unregistered spellings of types, and the registered ones.
 _SPELLINGS: Final = {
     "image/jpg": "image/jpeg",
     "image/pjpeg": "image/jpeg",
@@ -47,17 +47,17 @@ _SPELLINGS: Final = {
     "application/x-pdf": "application/pdf",
 }
 
-#: Characters of base64 that hold every signature.
+#: The characters of base64 that contain every file signature.
 _HEAD: Final = 64
 
 _DATA_URL: Final = re.compile(r"data:([\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(.*)", re.DOTALL)
 
-#: Types whose files are text although they are not called ``text/…``.
+#: Types of text files outside of ``text/…``.
 _TEXT_TYPES: Final = re.compile(
     r"text/.+|.+\+(?:json|xml|yaml)|application/(?:json|jsonl|x-ndjson|ndjson|xml|yaml|x-yaml|toml|csv|sql|graphql"
     r"|javascript|x-javascript|typescript|x-sh|x-python|x-tex|rtf-text|x-httpd-php|ecmascript|manifest\+json)"
 )
-#: Endings of text files whose type the sender did not know.
+#: File extensions of text files, for media whose type is unknown.
 _TEXT_NAMES: Final = re.compile(
     r".+\.(?:txt|md|markdown|rst|csv|tsv|json|jsonl|ya?ml|toml|ini|cfg|conf|env|log|xml|html?|css|scss|jsx?|tsx?|mjs|py"
     r"|pyi|ipynb|rb|go|rs|java|kt|kts|scala|c|h|cc|cpp|hpp|cs|swift|php|pl|lua|r|jl|sh|bash|zsh|fish|ps1|bat|sql|graphql"
@@ -84,7 +84,7 @@ _SIGNATURES: Final = (
 
 
 def settle_media(media: Media) -> Media | None:
-    """The media with usable base64 data or a web address, under the type of its bytes; None when it has neither."""
+    """The media with usable base64 data or a web URL, and with the type of its bytes; None if it has neither."""
     data, mime = media.data, media.mime.partition(";")[0].strip().lower()
     mime = _SPELLINGS.get(mime, mime)
     if data is None and media.url is not None:
@@ -103,12 +103,12 @@ def settle_media(media: Media) -> Media | None:
 
 
 def is_spelling(mime: str, registered: str) -> bool:
-    """Whether this is another word for the registered type of a sound."""
+    """Whether this is another spelling of the registered type of a sound."""
     return mime.startswith("audio/") and _SPELLINGS.get(mime) == registered
 
 
 def mislabelled(media: Media) -> str | None:
-    """The type that the bytes show where the label says another one; None where they agree or show none."""
+    """The type that the bytes show if it differs from the label; None if it is the same or unknown."""
     if media.data is None:
         return None
     found = sniff(decode_base64(media.data[:_HEAD]))
@@ -128,7 +128,7 @@ def decode_base64(data: str) -> bytes:
 
 
 def _standard(data: str, content: bytes) -> str:
-    """The data as it is where it is in the standard form already; a long picture is not encoded again."""
+    """The data in standard base64; data in this form is returned unchanged, so that a long image is not encoded again."""
     if len(data) == -(-len(content) // 3) * 4 and "-" not in data and "_" not in data:
         return data
     return base64.b64encode(content).decode("ascii")
@@ -152,7 +152,7 @@ def sniff(content: bytes) -> str | None:
 
 
 def dimensions(content: bytes) -> tuple[int, int] | None:
-    """Width and height of a picture, from its head; None if they cannot be found."""
+    """Width and height of an image, from its file header; None if they cannot be found."""
     try:
         return _dimensions(content)
     except (struct.error, IndexError):
@@ -202,11 +202,11 @@ def _webp_dimensions(content: bytes) -> tuple[int, int] | None:
 
 
 def count_pages(content: bytes) -> int:
-    """The pages of a PDF whose page objects are not compressed; 0 where they cannot be counted."""
+    """The number of pages of a PDF whose page objects are not compressed; 0 if they cannot be counted."""
     return len(re.findall(rb"/Type\s*/Page(?![A-Za-z])", content))
 
 
-# Words that stand for media.
+# Texts that replace media.
 
 
 def short_label(media: Media) -> str:
@@ -216,7 +216,7 @@ def short_label(media: Media) -> str:
 
 
 def media_label(media: Media) -> str:
-    """Words that stand for media a receiver cannot take: for a text file its content, else its name and type."""
+    """The text that replaces media which cannot be sent: the content of a text file, else the name and type."""
     text = read_text_file(media)
     if text is None:
         return short_label(media)
@@ -230,7 +230,7 @@ def media_label(media: Media) -> str:
 
 
 def read_text_file(media: Media) -> str | None:
-    """The text of a text file; None if the media are no text, or their data are missing or damaged."""
+    """The content of a text file; None if the media is not text, or its data is missing or damaged."""
     settled = settle_media(media)
     if settled is None or settled.data is None or not is_text_type(settled.mime):
         return None
@@ -261,9 +261,9 @@ def fit_media(
     origin: Origin,
     before: int = 0,
 ) -> list[Turn]:
-    """The turns with words in place of media above the receiver's limits, the newest media first.
+    """Replace media above the receiver's limits by text; the newest media are kept first.
 
-    ``before`` is how many pictures were sent already and stay.
+    ``before`` is the number of images that were already sent and stay in the request.
     """
     if limits is None or not any(
         map(_may_hold_media, chain.from_iterable(turn.parts for turn in turns))
@@ -278,7 +278,7 @@ def fit_media(
     return kept[::-1]
 
 
-#: The side to which pictures are scaled: it fits every provider's limit (ANT-38, OAI-27).
+#: The longest side of scaled images, in pixels: it fits every provider's limit (ANT-38, OAI-27).
 _SCALED_SIDE: Final = 2000
 
 #: The rules that set limits on media, by provider.
@@ -292,7 +292,7 @@ _RULES: Final = {
 
 
 class _Fitting:
-    """Decides about one media after the other, from the newest to the oldest."""
+    """Applies the limits to one media part after the other, from the newest to the oldest."""
 
     def __init__(self, limits: "MediaLimits", notes: list[Note], provider: str) -> None:
         self._limits = limits
@@ -302,7 +302,7 @@ class _Fitting:
         self._are_many = False
 
     def count(self, pictures: int) -> None:
-        """Find out whether the stricter limit for many pictures holds."""
+        """Count the images, to find out whether the stricter limit for many images applies."""
         if self._limits.few is not None:
             self._are_many = pictures > self._limits.few
 
@@ -325,7 +325,7 @@ class _Fitting:
         return part if same else replace(part, content=fitted)
 
     def _item(self, item: Any, source: int | None) -> Any:
-        """One element of a tool result; media of ours are judged, everything else stays."""
+        """Apply the limits to one element of a tool result; elements that are not media stay."""
         media = read_part(item, None, 0) if (as_object(item) or {}).get("type") == "media" else None
         if not isinstance(media, Media):
             return item
@@ -359,7 +359,7 @@ class _Fitting:
         return replace(media, mime=mime, data=base64.b64encode(scaled).decode("ascii"))
 
     def _side(self, content: bytes) -> int:
-        """How long the sides of a picture may be that is written again."""
+        """The longest side, in pixels, that the image may have when it is encoded again."""
         size = dimensions(content)
         is_large = size is None or self._size_problem(size) is not None
         most = self._limits.image_bytes
@@ -407,9 +407,9 @@ class _Fitting:
 
 
 def scale_picture(content: bytes, side: int, most_characters: int | None) -> bytes | None:
-    """The picture with its longest side at most this long, and small enough; None without Pillow or if it fails."""
+    """Scale the image to this longest side and to the allowed bytes; None without Pillow, or if scaling fails."""
     try:
-        from PIL import Image  # noqa: PLC0415  an extra
+        from PIL import Image  # noqa: PLC0415  an optional extra
     except ImportError:
         return None
     try:
@@ -434,7 +434,7 @@ def _may_hold_media(part: Part) -> bool:
 
 
 def count_pictures(turns: Sequence[Turn]) -> int:
-    """How many pictures the turns hold, in results too."""
+    """The number of images in the turns, including those in results."""
     return sum(_count_pictures(part) for turn in turns for part in turn.parts)
 
 

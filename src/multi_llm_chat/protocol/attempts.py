@@ -1,13 +1,13 @@
-"""One request, sent until it is answered or given up: the state between two attempts.
+"""The attempts of one request: retries and stronger repairs, until it is answered or not retried.
 
 Rules:
-1. ``next`` gives the exchange to run; when it has failed, ``failed`` returns how long to wait before
+1. ``next`` returns the exchange to run; if it fails, ``failed`` returns the seconds to wait before
    the next one, or raises the failure.
-2. What was changed on the way is in ``notes``, behind those of the request itself.
-3. A stronger repair may rename tools: events, turns and failures leave with the caller's names.
-4. Nothing here sends, waits or looks at a clock: both drivers run the same decisions.
-5. What earlier refusals of the conversation taught is applied before the first exchange; the turn of the answer bears
-   what this request needed (``protocol._repair_ladder``).
+2. ``notes`` has the notes of the request itself, then those of the retries and repairs.
+3. A stronger repair may rename tools: events, turns and failures are returned with the caller's names.
+4. Nothing here sends, waits or reads a clock: both HTTP drivers use the same decisions.
+5. Repairs that earlier refusals of the conversation required are applied before the first exchange; the answer's turn
+   records the repairs of this request (``protocol._repair_ladder``).
 """
 
 from collections.abc import Mapping
@@ -50,12 +50,12 @@ from multi_llm_chat.protocol.retry import (
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest
 
-#: Said of an answer to a request that holds only the newest turns.
+#: The note on an answer to a request that contains only the newest turns.
 _CUT: Final = "The provider refused the conversation; this answer knows only the newest turns."
 
 
 class Attempts:
-    """The exchanges that one request takes."""
+    """The attempts of one request, each of them an ``Exchange``."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Attempts:
         self.request = recalled.request
         self._limits = limits
         self.exchange = Exchange(self.request, api_key=api_key, limits=limits)
-        self.streamed = False  # events of the present exchange were emitted
+        self.streamed = False  # whether events of the current exchange were emitted
         self._retry = retry or RetryPolicy()
         self._key = api_key
         self._names = recalled.names  # from tool names as sent to the caller's
@@ -92,12 +92,12 @@ class Attempts:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What was changed in the request, and what was asked again."""
+        """The changes of the request, and its retries."""
         return (*self.exchange.rendered.notes, *self._notes)
 
     @property
     def turn(self) -> Turn:
-        """What the model has said, with the caller's tool names and what a refusal taught."""
+        """The model's turn so far, with the caller's tool names and a record of the repairs."""
         turn = self._original_turn(self.exchange.turn)
         learned = {key: rule for key, rule in self._recalled.items() if key not in POSITIONAL}
         learned |= {key: rule for key, rule in self._tried.items() if is_known_repair(key)}
@@ -131,10 +131,10 @@ class Attempts:
         self.exchange.begin(status, headers)
 
     def end(self, loss: ConnectionFailed | None) -> list[Event]:
-        """Close the exchange; one whose connection was lost may be complete all the same.
+        """End the exchange; its reply may be complete even if the connection was lost.
 
         Raises:
-            ProviderError: What was wrong; ``StreamBroken`` has the part of the reply that arrived.
+            ProviderError: The reply is an error or incomplete; ``StreamBroken`` has the part that arrived.
         """
         try:
             return self.exchange.end()
@@ -145,7 +145,7 @@ class Attempts:
             raise
 
     def read(self, events: list[Event]) -> list[Event]:
-        """Events as the caller gets them."""
+        """The events with the caller's tool names."""
         self.streamed = True
         return [self._original_event(event) for event in events] if self._names else events
 
@@ -153,7 +153,7 @@ class Attempts:
         """Decide what follows a failure: the seconds to wait before the next request.
 
         Raises:
-            ProviderError: This failure, when it is not asked again.
+            ProviderError: This failure, if the request is not retried.
         """
         if isinstance(failure.partial, Turn):
             failure.partial = self._original_turn(failure.partial)
@@ -197,7 +197,7 @@ class Attempts:
     ) -> tuple[str, ModelRequest, Mapping[str, str]] | None:
         """The stronger repair that answers the failure, if it is a refusal of the request."""
         if isinstance(failure, ContextTooLong):
-            # Too many bytes are mostly pictures; for too many tokens the window of the run compresses.
+            # Status 413 (too many bytes) is mostly due to images; too many tokens are handled by the run's compression.
             matching = "describe_media" if failure.status == 413 else None
             found = next_repair(self.request, matching, self._tried)
             return found if found is not None and found[0] == matching else None

@@ -1,23 +1,23 @@
-"""Tool calls put together from the fragments in which servers send them.
+"""Assembles tool calls from the fragments in which servers send them.
 
 Rules (the STR ids are those of the catalogue of stream quirks):
 1. A fragment belongs to the call with its key; without a key, to the open call with its id;
-   with neither, to the call that was spoken of last (STR-01). Keys are never counted within a
-   chunk (STR-03).
-2. A call begins anew under a used key when its id changes together with a name, or when the
-   arguments so far are a whole JSON object and a new id, name or object follows (STR-02).
-   Objects written one behind the other without any mark are parted when the call is closed.
-3. A name is set once; repeated, it changes nothing (STR-13). Pieces of a name are joined while
-   no arguments have come. A call is announced as soon as name and arguments are known.
-4. Ids are unique within the reply: a missing, empty or repeated one is replaced by a minted one
+   with neither, to the call of the last fragment (STR-01). The position within a chunk is never
+   used as a key (STR-03).
+2. A new call begins under a used key if its id changes together with a name, or if the
+   arguments so far are a complete JSON object and a new id, name or object follows (STR-02).
+   Concatenated objects are split when the call is closed.
+3. A name is set once; repeated, it changes nothing (STR-13). Pieces of a name are joined as long as
+   no arguments have arrived. The start event of a call is emitted as soon as name and arguments are known.
+4. Ids are unique within the reply: a missing, empty or repeated id is replaced by a generated one
    (STR-04).
-5. Arguments may be text, an object, or nothing at all (STR-10, STR-11, STR-12). A call without
-   arguments is a call. A call that never got a name is none.
-6. A call is closed when another has begun and its own arguments are whole, or by the end of the
-   reply. What a length limit cut off is kept with an error and cannot be run (STR-14).
+5. Arguments may be text, an object, or missing (STR-10, STR-11, STR-12). A call without
+   arguments is a call. A call that never gets a name is dropped.
+6. A call is closed when another has begun and its own arguments are complete, or by the end of the
+   reply. A call that a length limit cuts off is kept with an error and cannot be run (STR-14).
 7. Fragments are joined once, when the call is closed: the cost is linear.
 8. A reply has at most ``DecodeContext.parts`` calls and other parts; one more raises ``OverLimit``.
-9. ``DecodeContext`` is what every decoder knows of the request whose answer it reads.
+9. ``DecodeContext`` has everything that a decoder knows of the request whose answer it reads.
 """
 
 from collections.abc import Mapping
@@ -34,12 +34,12 @@ from multi_llm_chat.protocol.lenient_json import ObjectEnd
 
 
 class DecodeContext(Struct, frozen=True):
-    """The way back from the wire to the history.
+    """The data of a request that a decoder needs to turn the reply into parts of the history.
 
     ``names`` maps tool names as they were sent to the names the caller knows; ``arguments``
-    does the same for renamed argument keys, by the caller's tool name. ``id_prefix`` starts
-    the ids of calls for which the provider sent none (or none of its own): prefix, underscore, number.
-    ``parts`` is the most that a reply may have. ``meta`` is what a decoder has to say about the answer's turn.
+    does the same for renamed argument keys, by the caller's tool name. ``id_prefix`` is the prefix of
+    the ids of calls for which the provider sent none (or no unique one): prefix, underscore, number.
+    ``parts`` is the most parts of a reply. A decoder writes into ``meta`` what goes into the ``meta`` of the answer's turn.
     """
 
     origin: Origin = Origin()
@@ -54,7 +54,7 @@ CUT_OFF = "The call was cut off by the length limit before its arguments were co
 
 
 class CallDraft:
-    """One call under construction; once closed, the one or more calls it turned out to be."""
+    """One call while its fragments arrive; when it is closed, it is split into one or more calls."""
 
     def __init__(self, index: int, key: int | None, wire_id: str) -> None:
         self.index = index
@@ -65,36 +65,36 @@ class CallDraft:
         self.fragments: list[str] = []
         self._length = 0
         self._end = ObjectEnd()
-        self.value: object = None  # arguments that came as a JSON value instead of a text
-        self.refusal = ""  # why the server did not pass the call on
+        self.value: object = None  # arguments that came as a JSON value instead of text
+        self.refusal = ""  # why the server rejected the call
         self.closed = False
-        self.placed = False  # among the other parts of the turn
+        self.placed = False  # whether it has its place among the other parts of the turn
         self.calls: list[ToolCall] = []
-        #: Fields of the provider's own that the call carries; they become its extras.
+        #: Provider-specific fields of the call; they become its extras.
         self.extras: JsonObject = {}
 
     @property
     def has_arguments(self) -> bool:
-        """Return whether any arguments have come."""
+        """Return whether any arguments have arrived."""
         return bool(self.fragments) or self.value is not None
 
     @property
     def finished(self) -> bool:
-        """Return whether nothing more will come."""
+        """Return whether the call is closed."""
         return self.closed
 
     def is_complete(self) -> bool:
-        """Return whether the arguments are whole, so that nothing can be added."""
+        """Return whether the arguments are complete, so that nothing can be added."""
         return self.value is not None or self._end.reached()
 
     def add(self, fragment: str) -> None:
-        """Take a piece of the text of the arguments."""
+        """Add a piece of the text of the arguments."""
         self.fragments.append(fragment)
         self._length += len(fragment)
         self._end.add(fragment)
 
     def repeats(self, arguments: object) -> bool:
-        """Return whether the arguments are those that have come, whole and once more."""
+        """Return whether these are the complete arguments that have already arrived, sent again."""
         if self.value is not None:
             return arguments == self.value
         if not isinstance(arguments, str) or len(arguments) != self._length:
@@ -108,7 +108,7 @@ class CallDraft:
         return self.fragments[0] if self.fragments else ""
 
     def parts(self) -> tuple[Part, ...]:
-        """Give the finished calls."""
+        """Return the finished calls."""
         return tuple(self.calls)
 
 
@@ -127,7 +127,7 @@ class CallAssembly:
 
     @property
     def last(self) -> CallDraft | None:
-        """The call that was spoken of last."""
+        """The call of the last fragment."""
         return self._last
 
     @property
@@ -144,17 +144,17 @@ class CallAssembly:
         arguments: object = None,
         separate: bool = False,
     ) -> tuple[CallDraft, list[Event]]:
-        """Take one fragment of a call.
+        """Add one fragment of a call.
 
         Args:
             key: The provider's own number of the call, if it sent one.
             wire_id: The provider's id of the call, if it sent one.
             name: The name of the tool, or a piece of it.
             arguments: A piece of the JSON text, or the arguments as a value.
-            separate: The fragment is known not to continue the last call.
+            separate: Whether the fragment certainly does not continue the last call.
 
         Returns:
-            The call it belongs to, and the events.
+            The call to which it belongs, and the events.
         """
         events: list[Event] = []
         draft = self._find(key, wire_id or "", name or "", separate)
@@ -178,7 +178,7 @@ class CallAssembly:
         return draft, events + self._add_arguments(draft, arguments)
 
     def add_fragment(self, key: int, text: str) -> list[Event] | None:
-        """Take a piece of the arguments of an open call, as most fragments are; None where ``add`` must decide."""
+        """The fast path for most fragments, a piece of the arguments of an open call; None if ``add`` has to decide."""
         draft = self._by_key.get(key)
         if draft is None or draft.closed:
             return None
@@ -186,7 +186,7 @@ class CallAssembly:
         return self._add_arguments(draft, text)
 
     def add_refused(self, name: str, arguments: str, refusal: str) -> tuple[CallDraft, list[Event]]:
-        """Take a whole call that the server did not pass on: it is kept, and never run."""
+        """Add a complete call that the server rejected: it is kept, and never run."""
         draft = self._begin(None, "")
         draft.refusal = refusal
         draft.name = name
@@ -194,7 +194,7 @@ class CallAssembly:
         return draft, events + self.close(draft)
 
     def close(self, draft: CallDraft, *, cut: bool = False) -> list[Event]:
-        """Close a call: nothing more will come for it."""
+        """Close a call: no more fragments are added to it."""
         if draft.closed:
             return []
         draft.closed = True
@@ -215,7 +215,7 @@ class CallAssembly:
         return events
 
     def close_all(self, *, cut: bool = False) -> list[Event]:
-        """Close what is open; ``cut`` says that a length limit ended the reply."""
+        """Close all open calls; ``cut``: a length limit ended the reply."""
         events: list[Event] = []
         for draft in list(self._open.values()):
             events += self.close(draft, cut=cut and draft is self._last)
@@ -233,11 +233,11 @@ class CallAssembly:
     def _begins_anew(self, draft: CallDraft, wire_id: str, name: str, arguments: object) -> bool:
         other_id = bool(wire_id) and wire_id != draft.wire_id
         other_name = bool(name and draft.name) and name != draft.name
-        # A new id alone may be noise: there are servers that invent one for each fragment.
+        # A new id alone means nothing: some servers generate one for each fragment.
         if other_id and name and draft.wire_id:
             return True
         if not _says_something(arguments):
-            # A known whole name is not the first piece of a longer one.
+            # A complete known name is not the first piece of a longer one.
             bare = draft.closed or draft.name in self._context.names
             return other_name and bare and not draft.has_arguments
         again = not other_id and bool(wire_id) and draft.repeats(arguments)

@@ -1,11 +1,11 @@
-"""What models take, by family.
+"""The capabilities of models, by family.
 
 Rules:
-1. ``model_families.json`` is the only table: rows by a pattern or a prefix of a model's name; the first that fits counts.
-   Its part ``table`` has every cell that is known (state of November 2026) with its grade; the other parts are what requests are
-   written by.
-2. The file is read with the first request. What is found for a name is kept.
-3. What is not known of a model is not sent. A Claude or GPT whose name is not in the table is taken for a newest one.
+1. ``model_families.json`` is the only table: rows by a pattern or a prefix of a model's name; the first match decides.
+   Its part ``table`` has every known cell (state of November 2026) with its grade; requests are written from the other parts.
+2. The file is read with the first request. The result for a name is cached.
+3. A setting is sent only if the model is known to accept it. A Claude or GPT whose name is not in the table is treated as one of
+   the newest.
 4. A package brings its own rows with ``add_families``; they come before ours.
 5. The conformance kit has its own table and imports none of this; ``tests/protocol/test_capabilities.py`` compares the two.
 """
@@ -20,12 +20,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-#: Words for how deep a model thinks, from the lowest.
+#: The names of thinking efforts, from the lowest.
 _EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 def nearest_effort(wanted: str, accepted: Sequence[str]) -> str | None:
-    """The accepted word for the wanted effort, else the nearest lower one, else the lowest (ANT-36, OAI-30)."""
+    """The requested effort if it is accepted, else the nearest lower one, else the lowest (ANT-36, OAI-30)."""
     if wanted in accepted or not accepted:
         return wanted if accepted else None
     reach = _reach(wanted)
@@ -38,10 +38,10 @@ def _reach(word: str) -> int:
 
 
 class OpenAICapabilities(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a model of OpenAI's takes, by a pattern of its name.
+    """The capabilities of an OpenAI model, by a pattern of its name.
 
-    ``reasons``: never, always, only when an effort is asked for, or unless the effort is ``none``. ``efforts`` are the
-    words it knows, from the lowest. ``chat_tools``: function tools stand beside reasoning on Chat Completions, too.
+    ``reasons``: never, always, only if an effort is requested, or unless the effort is ``none``. ``efforts`` are the
+    efforts it accepts, from the lowest. ``chat_tools``: Chat Completions, too, accepts function tools together with reasoning.
     """
 
     match: str = ""
@@ -57,13 +57,13 @@ class OpenAICapabilities(Struct, frozen=True, forbid_unknown_fields=True):
         return self.reasons != "never"
 
     def is_reasoning(self, effort: str | None) -> bool:
-        """Whether it reasons in a request with this effort; sampling parameters are refused then (OAI-19)."""
+        """Whether it reasons in a request with this effort; then it refuses sampling parameters (OAI-19)."""
         if self.reasons in ("never", "always"):
             return self.reasons == "always"
         return self.reasons == "default" if effort is None else effort != "none"
 
     def effort(self, wanted: int | str | bool | None, word: str | None) -> str | None:
-        """The word to send for a wanted depth, ``word`` in general terms: the nearest lower one, else the lowest (OAI-30)."""
+        """The effort to send for a requested ``word``: the same, else the nearest lower one, else the lowest (OAI-30)."""
         if wanted is None or not self.efforts:
             return None
         if wanted is True:
@@ -73,13 +73,13 @@ class OpenAICapabilities(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaudeFamily(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the models of one Claude family take; the default is what the newest take.
+    """The capabilities of one Claude family; the defaults are those of the newest models.
 
-    ``thinking`` is how it is asked for, ``off`` what turns it off (empty: nothing does), ``thinks`` whether it is on where the
-    request says nothing. ``binds_thinking``: a thinking block is valid only behind the prefix it was made for (ANT-28).
-    ``later_system``: system messages may stand in mid-conversation (ANT-45). ``prefill``: a request may end with the beginning of
-    the answer (ANT-08). ``first_user``: the user must speak first; later models were recorded without it (ANT-21). ``wants_tools``: tool blocks in the history need declared
-    tools (ANT-16).
+    ``thinking`` is how thinking is requested, ``off`` what turns it off (empty: nothing does), ``thinks`` whether it is on by
+    default. ``binds_thinking``: a thinking block is valid only after the prefix it was made for (ANT-28).
+    ``later_system``: system messages are allowed in mid-conversation (ANT-45). ``prefill``: a request may end with the beginning
+    of the answer (ANT-08). ``first_user``: the first turn must be a user turn; later models were recorded without it (ANT-21).
+    ``wants_tools``: if the history has tool blocks, the request must declare tools (ANT-16).
     """
 
     name: str = ""
@@ -97,9 +97,9 @@ class ClaudeFamily(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class GeminiFamily(Struct, frozen=True, forbid_unknown_fields=True):
-    """How the models of one Gemini family take how deep to think: a word of ``levels``, from the lowest, or a budget (GEM-28).
+    """The thinking settings of one Gemini family: one of ``levels``, from the lowest, or a budget (GEM-28).
 
-    A budget is ``least`` to ``most`` tokens; ``off`` says that it may be 0 as well. ``thinks``: it can think at all.
+    A budget is ``least`` to ``most`` tokens; ``off``: it may also be 0. ``thinks``: the models can think at all.
     """
 
     match: str = ""
@@ -111,10 +111,10 @@ class GeminiFamily(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChatFamily(Struct, frozen=True, forbid_unknown_fields=True):
-    """How deep models on servers of the OpenAI dialect think.
+    """The thinking settings of models on servers of the OpenAI dialect.
 
-    ``thinks``: never, always, only when asked, or unless it is turned off. ``switch`` is the field that turns it on and off,
-    ``efforts`` the words it knows, ``most_tokens`` the largest limit it takes.
+    ``thinks``: never, always, only if requested, or unless it is turned off. ``switch`` is the field that turns it on and off,
+    ``efforts`` are the efforts it accepts, ``most_tokens`` is the largest token limit it accepts.
     """
 
     providers: tuple[str, ...]
@@ -132,9 +132,9 @@ class ChatFamily(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class InputFamily(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a user can do with the models of a family, on any server.
+    """The inputs and tools that the models of a family support, on any server.
 
-    ``thinks`` is set where the rows of the dialects do not know it. From the makers' pages of models
+    ``thinks`` is set only for families that the rows of the dialects do not have. From the vendors' pages of models
     (platform.openai.com/docs/models, ai.google.dev/gemini-api/docs/models, docs.claude.com), November 2026.
     """
 
@@ -145,7 +145,7 @@ class InputFamily(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ModelTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """The file: rows for requests, and all that is known of each family in words (``table``)."""
+    """The file: rows for requests, and ``table`` with everything that is known of each family."""
 
     date: str = ""
     openai: tuple[OpenAICapabilities, ...] = ()
@@ -161,7 +161,7 @@ _brought: list[ModelTable] = []
 
 @cache
 def model_table() -> ModelTable:
-    """All rows, those of packages first."""
+    """All rows, those added with ``add_families`` first."""
     data = Path(__file__).with_name("model_families.json").read_bytes()
     whole = msgspec.json.decode(data, type=ModelTable)
     for more in _brought:
@@ -186,16 +186,16 @@ def add_families(table: ModelTable | bytes) -> None:
 
 
 def forget_families(*, added: bool = False) -> None:
-    """Forget what was found for a name; ``added``: also the rows of packages."""
+    """Clear the caches; with ``added``, also remove the rows that packages have added."""
     if added:
         _brought.clear()
     for found in (model_table, openai_model, claude_family, gemini_family, chat_family):
         found.cache_clear()
 
 
-@lru_cache(maxsize=256)  # the same few names, for every request
+@lru_cache(maxsize=256)  # requests use the same few names
 def openai_model(model: str) -> OpenAICapabilities:
-    """What the model takes; a name that is not in the table is one that does not reason."""
+    """The model's capabilities; a model that is not in the table does not reason."""
     rows = model_table().openai
     return next(row for row in rows if re.search(rf"(?:^|/){row.match}", model) or not row.match)
 
@@ -205,7 +205,7 @@ _LATER_VERSION = re.compile(r"\d|-\d{1,2}(?!\d)")
 
 @lru_cache(maxsize=256)
 def claude_family(model: str) -> ClaudeFamily:
-    """What the model takes. A row covers the name itself and dated or suffixed forms of it, but no later version."""
+    """The model's family. A row matches the name itself and dated or suffixed forms of it, but no later version."""
     name = model.lower().rpartition("claude-")[2].replace(".", "-").replace("@", "-")
     for family in model_table().claude:
         rest = name.removeprefix(family.name)
@@ -216,19 +216,19 @@ def claude_family(model: str) -> ClaudeFamily:
 
 @lru_cache(maxsize=256)
 def gemini_family(model: str) -> GeminiFamily:
-    """How deep the model can think."""
+    """The model's thinking settings."""
     return next(row for row in model_table().gemini if re.search(row.match, model))
 
 
 @lru_cache(maxsize=256)
 def chat_family(provider: str, model: str) -> ChatFamily | None:
-    """How deep the model can think on this server; None if nothing is known."""
+    """The model's thinking settings on this server; None if they are unknown."""
     rows = (row for row in model_table().chat if provider in row.providers)
     return next((row for row in rows if re.search(row.match, model.lower())), None)
 
 
 def abilities_of(provider: str, model: str) -> frozenset[str]:
-    """What the model can do, in words of ``tools``, ``pictures`` and ``thinking``; none if nothing is known."""
+    """The model's abilities: any of ``tools``, ``pictures`` and ``thinking``; empty if none is known."""
     name = model.lower()
     row = next((row for row in model_table().inputs if re.search(row.match, name)), None)
     if row is None:
@@ -239,7 +239,7 @@ def abilities_of(provider: str, model: str) -> frozenset[str]:
 
 
 def _thinks(provider: str, name: str) -> bool:
-    """Whether the families say that the model can think."""
+    """Whether the model's family can think."""
     if "claude" in name:
         return claude_family(name).thinking != ""
     if "gemini" in name:
@@ -252,7 +252,7 @@ _GEMINI_VERSION = re.compile(r"gemini-(\d+)")
 
 
 def gemini_generation(model: str) -> int:
-    """The generation in a model's name; an unnumbered alias is taken for a current one."""
+    """The generation in a model's name; an alias without a number counts as the current generation."""
     found = _GEMINI_VERSION.search(model)
     if found is not None:
         return int(found[1])
@@ -260,7 +260,7 @@ def gemini_generation(model: str) -> int:
 
 
 def signs_calls(model: str) -> bool:
-    """Whether the first call of each step must bear a thought signature (GEM-04)."""
+    """Whether the first call of each step must have a thought signature (GEM-04)."""
     return gemini_generation(model) >= 3
 
 
@@ -270,7 +270,7 @@ def signs_calls(model: str) -> bool:
 class EmbeddingsApi(Struct, frozen=True):
     """A provider's endpoint for embeddings.
 
-    ``most_texts`` go into one request; the length of vectors is chosen under ``dimensions_key``, empty where it cannot be.
+    One request takes at most ``most_texts``; ``dimensions_key`` is the key for the length of vectors, empty if it is fixed.
     """
 
     default_model: str

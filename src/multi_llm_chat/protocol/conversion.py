@@ -1,4 +1,4 @@
-"""Between our history and the message lists of other systems."""
+"""Converts between our history and the message lists of other systems."""
 
 from collections.abc import Iterable
 from typing import Any, Final, Unpack
@@ -36,15 +36,15 @@ def history_from(
     """Read the messages of a provider's API, of another library or of an export as a history.
 
     Args:
-        messages: The list as that API or library has it: messages, input items or contents; not changed.
+        messages: The list in the form of that API or library: messages, input items or contents; not changed.
         format: ``auto`` recognises it. Or ``openai-chat``, ``openai-responses``, ``anthropic``, ``gemini``, a
             provider's name; ``flat`` (seed 001's messages), ``langchain``, ``vercel``, ``pydantic-ai``,
             ``openai-agents``, ``ours``; ``chatgpt`` or ``claude-export`` for an exported conversation.
-        provider: Where reasoning and native items in the messages came from; the dialect's inventor otherwise.
-        model: The model that produced them. Without it reasoning cannot be replayed.
+        provider: The provider that issued the reasoning and native items in the messages; by default the dialect's own.
+        model: The model that produced them. Without it, reasoning cannot be replayed.
 
     Raises:
-        UsageError: The messages are no list, or the format is unknown. One bad element is kept as a native part.
+        UsageError: The messages are not a list, or the format is unknown. (A bad element is kept as a native part.)
     """
     return write_history(turns_from(messages, format, provider=provider, model=model))
 
@@ -52,7 +52,7 @@ def history_from(
 def turns_from(
     messages: object, name: str = "auto", *, provider: str | None = None, model: str | None = None
 ) -> tuple[Turn, ...]:
-    """Like ``history_from``, as values."""
+    """Like ``history_from``, but returns ``Turn`` values."""
     key = name.strip().lower()
     if key == "auto":
         key = _detected(messages)
@@ -80,7 +80,7 @@ def _detected(messages: object) -> str:
 
 
 def read_list(messages: object) -> list[Any]:
-    """The messages as a list; ``UsageError`` if they are none."""
+    """The messages as a list; raises ``UsageError`` if they are not a list."""
     items = as_list(messages)
     if items is None:
         raise UsageError(f"Messages must be a list (actual type: {type(messages).__name__})")
@@ -98,13 +98,13 @@ def _exported(document: object) -> tuple[Turn, ...]:
 def history_to(
     history: Iterable[Any], provider: str, **settings: Unpack[RequestSettings]
 ) -> list[JsonObject]:
-    """The provider's messages for a history: those of ``render``, which takes the same settings."""
+    """The provider's messages for a history, as ``render`` writes them; takes the same settings."""
     rendered = render(history, provider, **settings)
     return rendered.body[DIALECTS[provider_row(provider).dialect].messages]
 
 
 def dialect_of(name: str, messages: object = None) -> str:
-    """The dialect by its name or a provider's; ``openai`` alone means whichever the messages are."""
+    """The dialect by its name or a provider's; for ``openai``, the messages decide which of OpenAI's dialects it is."""
     key = name.strip().lower()
     if key == "openai" and _look_like_chat(messages):
         return "openai_chat"

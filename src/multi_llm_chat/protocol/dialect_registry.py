@@ -1,6 +1,6 @@
-"""The registry of wire formats, each behind the same few functions.
+"""The registry of dialects (wire formats), all with the same interface.
 
-A new format is one package next to this module and one entry in ``DIALECTS``, or ``register_dialect`` from elsewhere.
+A new dialect is one package next to this module and one entry in ``DIALECTS``; a plug-in calls ``register_dialect``.
 """
 
 from collections.abc import Callable, Sequence
@@ -38,25 +38,25 @@ class Decoder(Protocol):
         ...
 
     def end(self) -> list[Event]:
-        """Close the reply, or raise what is wrong with it."""
+        """End the reply; raise its error if it has one."""
         ...
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """What has been said so far and is finished."""
+        """The finished parts so far."""
         ...
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far."""
+        """The tokens that the provider has counted so far."""
         ...
 
 
 class Dialect(Struct, frozen=True):
-    """How a wire format is written and read.
+    """The functions that write and read a wire format.
 
-    ``messages`` is the key of a request's body that holds its history; ``system_in_messages`` says that the
-    system prompt is the first of them.
+    ``messages`` is the key of the history in a request's body; ``system_in_messages``: the system prompt is the first
+    message.
     """
 
     encode: Callable[[RequestDraft, ChatQuirks], Encoded]
@@ -71,7 +71,7 @@ class Dialect(Struct, frozen=True):
 def _plain(
     encode: Callable[[RequestDraft], Encoded],
 ) -> Callable[[RequestDraft, ChatQuirks], Encoded]:
-    """An encoder for a format that only its inventor serves."""
+    """An encoder for a format that only its own provider speaks, so that it needs no ``ChatQuirks``."""
     return lambda draft, _quirks: encode(draft)
 
 
@@ -111,5 +111,5 @@ DIALECTS: dict[str, Dialect] = {
 
 
 def register_dialect(name: str, dialect: Dialect) -> None:
-    """Make a wire format known, so that a ``ProviderRow`` can name it; a later one replaces an earlier one."""
+    """Register a wire format, so that a ``ProviderRow`` can name it; a later one replaces an earlier one of the same name."""
     DIALECTS[name] = dialect

@@ -1,25 +1,27 @@
-"""One request and its reply, without any input or output.
+"""One request and its reply, without I/O.
 
 Rules:
-1. ``request()`` first; then ``begin(status, headers)`` once the reply's head is there, ``receive``
+1. Call ``request()`` first; then ``begin(status, headers)`` when the reply's head has arrived, ``receive``
    for every piece of its body, and ``end()`` exactly once.
-2. ``receive`` never raises. What is wrong with the reply is in ``failure`` as soon as it is known
-   (nothing more needs to be read then), and ``end`` raises it.
-3. The same bytes give the same events however they were cut.
-4. ``turn`` is the finished turn; after a failure, what was said until then, without unfinished calls.
+2. ``receive`` never raises. As soon as an error of the reply is known, ``failure`` has it
+   (no more data needs to be read then), and ``end`` raises it.
+3. The same bytes give the same events however they are split.
+4. ``turn`` is the finished turn; after a failure, the part of it that arrived, without unfinished calls.
 5. No text, repr or error of this object contains the key or the value of a header.
 
 The headers of a request:
-6. A caller's header replaces ours of the same name, whatever its case; of two the last one counts.
-7. The header of the key is ours where there is a key: a caller cannot replace it.
-8. What frames a message (``Content-Length``, ``Host``, …) belongs to the transport and is refused,
-   as is what no header can contain. An error names the header and never shows its value.
-9. A reply is read up to ``limits``: bytes of the whole, of one event and of an error, JSON values (counted before they are decoded),
-   nesting, parts. Above them ``end`` raises ``StreamBroken`` with the code ``too_large`` and the turn so far, unless
-   the reply was complete already; of an error the beginning is read.
+6. A caller's header replaces ours of the same name, whatever its case; of two, the last one counts.
+7. If there is an API key, the library sets its header: a caller cannot replace it.
+8. Headers that frame a message (``Content-Length``, ``Host``, …) belong to the transport and are refused,
+   as are characters that a header cannot contain. An error names the header and never shows its value.
+
+Limits:
+9. A reply is read up to ``limits``: bytes in all, of one event and of an error, JSON values (counted before they are decoded),
+   nesting, parts. Above them, ``end`` raises ``StreamBroken`` with the code ``too_large`` and the turn so far, unless
+   the reply is already complete; of an error, only the beginning is read.
 
 Secrets:
-10. A server may repeat what it was sent: ``hide`` takes keys and values out of its errors.
+10. A server may repeat what was sent: ``hide`` removes keys and header values from its errors.
 """
 
 import re
@@ -43,7 +45,7 @@ from multi_llm_chat.request import ModelRequest
 
 
 class HttpRequest(Struct, frozen=True):
-    """A request to be sent as it is; its repr shows no header values."""
+    """An HTTP request, ready to send; its repr shows no header values."""
 
     method: str
     url: str
@@ -105,7 +107,7 @@ class Exchange:
         self._secrets = [api_key or "", *asked.headers.values(), *tokens]
         self._base_url = (asked.base_url or self._row.base_url).rstrip("/")
         self._speaker = asked.speaker or self._row.speaker
-        #: Whether the reply is asked for as a stream.
+        #: Whether the request asks for a streamed reply.
         self.streams: bool = asked.stream
         self.rendered: Rendered = render(asked)
         headers = _with_values(asked.headers, self.rendered.headers)
@@ -132,7 +134,7 @@ class Exchange:
         self._headers: Mapping[str, str] = {}
         self._reads_stream = asked.stream
         self._ended = False
-        #: Nothing more of the body needs to be read.
+        #: Whether the rest of the body can be ignored.
         self.finished = False
         self.failure: ProviderError | None = None
 
@@ -140,11 +142,11 @@ class Exchange:
         return f"Exchange({self._row.name}, {self.rendered.model})"
 
     def _id_prefix(self, asked: ModelRequest) -> str:
-        """The beginning of ids for calls that come without one."""
+        """The prefix of ids for calls that come without one."""
         sent = asked.previous if self.rendered.continues else None
         if sent is None:
             return free_prefix(asked.turns)
-        # The calls that were sent are known; others' turns may stand among these.
+        # The transcript has the ids of the calls that were sent; the turns after them may include other models' turns.
         return free_prefix(asked.turns[len(sent.turns) :], sent.calls, len(asked.turns))
 
     def request(self) -> HttpRequest:
@@ -153,7 +155,7 @@ class Exchange:
         return HttpRequest("POST", url, dict(self._http_headers), self.rendered.content)
 
     def begin(self, status: int, headers: Mapping[str, str] | None = None) -> None:
-        """Take the reply's status and headers; a stream with status 200 is assumed otherwise."""
+        """Take the reply's status and headers; without this call, a stream with status 200 is assumed."""
         self._status = status
         self._headers = {key.lower(): value for key, value in (headers or {}).items()}
         kind = self._headers.get("content-type", "")
@@ -201,7 +203,7 @@ class Exchange:
         return events
 
     def _receive_last(self, data: bytes) -> list[Event]:
-        """Take the piece that exceeds the limit: what is allowed of it, and nothing more."""
+        """Read the allowed part of the piece that exceeds the limit, and nothing more."""
         allowed = data[: len(data) + self._allowed - self._received]
         if not self._reads_stream:
             self._whole.append(allowed)
@@ -216,7 +218,7 @@ class Exchange:
         return events + self._break_off(OverLimit(f"more than {in_megabytes(self._allowed)}"))
 
     def _break_off(self, excess: OverLimit) -> list[Event]:
-        """Read no more of a stream that exceeds a limit; it may be complete already."""
+        """Stop reading a stream that exceeds a limit; the reply may already be complete."""
         self.finished = True
         try:
             return self._end_decoder()
@@ -231,14 +233,14 @@ class Exchange:
     def _end_decoder(self) -> list[Event]:
         try:
             return self._decoder.end()
-        except OverLimit as excess:  # what was open at the end became too many parts
+        except OverLimit as excess:  # closing the open parts exceeded the limit of parts
             partial = Turn("assistant", self._decoder.parts)
             raise StreamBroken(
                 f"The reply holds {excess}.", code="too_large", partial=partial
             ) from None
 
     def _failed(self, error: ProviderError) -> ProviderError:
-        """The error with the provider's name, without secrets, its partial turn the speaker's."""
+        """Complete the error: add the provider's name, remove secrets, and give its partial turn the speaker's role."""
         hide(error, self._secrets)
         if isinstance(error.partial, Turn):
             error.partial = msgspec.structs.replace(
@@ -250,12 +252,12 @@ class Exchange:
 
     @property
     def usage(self) -> Usage:
-        """What the provider has counted so far; nothing if it has not reported anything."""
+        """The tokens that the provider has counted so far; all 0 if it has not reported any."""
         return self._decoder.usage or Usage()
 
     @property
     def turn(self) -> Turn:
-        """What the model has said: finished parts, under its speaker's name."""
+        """The model's turn so far: its finished parts, with the speaker's role."""
         if self.failure is not None and isinstance(self.failure.partial, Turn):
             parts = self.failure.partial.parts
         else:
@@ -292,7 +294,7 @@ class Exchange:
             error = self._dialect.read_failure(
                 self._status, self._headers, body, provider=self._row.name
             )
-            # What the model wrote may be in the error; then it may be a reply after all (GRQ-04).
+            # The error may contain the model's output, which may still be readable as a reply (GRQ-04).
             if error.partial is None:
                 raise self._failed(error)
             try:
@@ -314,10 +316,10 @@ class Exchange:
 
 
 def free_prefix(turns: Sequence[Turn], before: Iterable[str] = (), count: int | None = None) -> str:
-    """A beginning for ids of new calls that no call in the history has; ``before`` are those of the turns that are left out."""
+    """A prefix for ids of new calls that no id in the history has; ``before`` are the ids of turns that are not in ``turns``."""
     taken = [part.tool_call_id for turn in turns for part in turn.parts if type(part) is ToolCall]
     prefix = f"call_{len(turns) if count is None else count}"
-    ids = "\n".join(["", *taken, *before])  # one search costs less than thousands
+    ids = "\n".join(["", *taken, *before])  # one search in a joined text costs less than thousands
     while f"\n{prefix}_" in ids:
         prefix += "x"
     return prefix
@@ -330,17 +332,17 @@ _VALUE: Final = re.compile(r"[\t -~]*")
 _TRANSPORT: Final = frozenset(
     {"connection", "content-length", "expect", "host", "te", "trailer", "transfer-encoding", "upgrade"}
 )  # fmt: skip
-#: Shorter values are no secrets, and may be part of any word.
+#: Shorter values are not hidden: they are no secrets, and could be part of any word.
 _SHORTEST_SECRET: Final = 6
-#: Headers that a transport adds, as it spells them.
+#: Headers that the transport adds, in its spelling.
 _SPELLINGS: Final = {"user-agent": "User-Agent", "accept-encoding": "Accept-Encoding"}
 
 
 def read_headers(headers: Mapping[str, str] | None) -> dict[str, str]:
-    """A caller's headers.
+    """Check a caller's headers.
 
     Raises:
-        UsageError: One of them cannot be sent.
+        UsageError: A header cannot be sent.
     """
     read: dict[str, str] = {}
     for name, value in (headers or {}).items():
@@ -367,7 +369,7 @@ def request_headers(
         row: The provider.
         api_key: The key, if it needs one.
         extra: The caller's headers.
-        content_type: What the body is, if there is one.
+        content_type: The type of the body, if there is one.
 
     Raises:
         UsageError: A header of the caller's cannot be sent.
@@ -387,7 +389,7 @@ def request_headers(
 
 
 def _with_values(given: Mapping[str, str], needed: Mapping[str, str]) -> Mapping[str, str]:
-    """The caller's headers with the values that the body needs: lists in one line, each value once (ANT-53)."""
+    """The caller's headers merged with those that the body needs: lists in one header, each value once (ANT-53)."""
     if not needed:
         return given
     headers = dict(given)
@@ -401,7 +403,7 @@ def _with_values(given: Mapping[str, str], needed: Mapping[str, str]) -> Mapping
 
 
 def hide(error: ProviderError, secrets: Iterable[str]) -> None:
-    """Take the key, the values of the caller's headers and the tokens of MCP servers out of the text of an error."""
+    """Remove the key, the values of the caller's headers and the tokens of MCP servers from the text of an error."""
     text = error.message
     for secret in secrets:
         if len(secret) >= _SHORTEST_SECRET:

@@ -1,14 +1,14 @@
-"""JSON read into typed values at full speed, and read all the same where the types are off.
+"""Reads JSON into typed values fast, and tolerates values of wrong types.
 
 Rules:
-1. What fits its type is decoded by msgspec, straight into it.
-2. What does not fit is read again field by field: a value of the wrong type is treated as if it
-   had not been sent, and everything around it is kept.
-3. Half surrogate pairs and bytes that are not UTF-8 become U+FFFD, NaN and infinity ``null``.
-4. Only what is no JSON object at all cannot be read: that gives ``None``, never an exception.
-5. ``ObjectEnd`` says whether an object that arrives in pieces has ended. Each piece is scanned once, and
-   only when the answer is needed: the cost is linear. Only brackets and strings count. Text that is balanced
-   but no JSON has ended as well: nothing that follows could make it JSON.
+1. Text that fits its type is decoded directly by msgspec.
+2. Text that does not fit is read again field by field: a value of the wrong type is treated as
+   missing, and all other values are kept.
+3. Lone surrogates and bytes that are not UTF-8 become U+FFFD; NaN and infinity become ``null``.
+4. Text that is not a JSON object gives ``None``, never an exception.
+5. ``ObjectEnd`` tells whether an object that arrives in pieces has ended. Each piece is scanned once, and
+   only if the result is needed: the cost is linear. Only brackets and strings are examined. Balanced text that
+   is not JSON has ended, too: no further text could make it valid.
 """
 
 import json
@@ -20,10 +20,10 @@ import msgspec
 
 _Value = TypeVar("_Value", bound=msgspec.Struct)
 
-#: Values that have no fields to look at.
+#: Types whose values have no fields.
 _PLAIN = (str, bytes, int, float, list, type(None))
 
-#: What decoding may raise on text that is not JSON of the right type.
+#: The exceptions of decoding text that is not JSON of the right type.
 FAULTS = (msgspec.DecodeError, RecursionError, UnicodeDecodeError)
 
 
@@ -37,12 +37,12 @@ class LenientDecoder(Generic[_Value]):
         self.decode = self._decoder.decode
 
     def recover(self, data: bytes) -> _Value | None:
-        """Read what the strict decoder refused; ``None`` if it is no JSON object."""
+        """Read leniently what the strict decoder refused; ``None`` if it is not a JSON object."""
         value = read_json(data)
         return _fit_struct(cast("object", value), self._type) if isinstance(value, dict) else None
 
     def fit(self, value: object) -> _Value:
-        """Fit a mapping, or any object by its attributes; what does not fit is left out."""
+        """Convert a mapping, or any object by its attributes; values that do not fit are left out."""
         found, fitting = _fit(value, self._type)
         return fitting if found else self._type()
 
@@ -67,7 +67,7 @@ def read_json(data: bytes) -> object:
 
 
 def clean_text(text: str) -> str:
-    """Replace the halves of surrogate pairs."""
+    """Replace lone surrogates."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -104,7 +104,7 @@ def _fit_struct(value: object, type_: type[_Value]) -> _Value:
 
 
 def _fit(value: object, type_: Any) -> tuple[bool, Any]:
-    """Fit a value to a type; say whether anything of it did."""
+    """Convert a value to a type; also return whether any part of it fits."""
     try:
         return True, msgspec.convert(value, type_, strict=False, from_attributes=True)
     except (msgspec.ValidationError, RecursionError):
@@ -122,7 +122,7 @@ def _fit(value: object, type_: Any) -> tuple[bool, Any]:
 # An object that arrives in pieces.
 
 _MARKS = re.compile(r'["\\{}\[\]]')
-#: What is inside of the object is not read, only that it is JSON.
+#: Checks that a text is a JSON object, without decoding its values.
 _decode_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -138,15 +138,16 @@ class ObjectEnd:
         self._last = ""  # the last character that is not space
 
     def add(self, piece: str) -> None:
-        """Take more of the text."""
+        """Add a piece of the text."""
         self._pieces.append(piece)
 
     def reached(self) -> bool:
-        """Return whether the text so far is a whole object, to which nothing can be added."""
+        """Return whether the text so far is a complete object, to which nothing can be added."""
         if self._pieces:
             text = "".join(self._pieces)
             self._pieces = []
-            if not self._last and _is_object(text):  # as a rule; the scan would find the same
+            # The usual case, with the same result as the scan.
+            if not self._last and _is_object(text):
                 self._opened, self._last = True, "}"
             else:
                 self._scan(text)
@@ -187,6 +188,6 @@ class ObjectEnd:
 def _is_object(text: str) -> bool:
     try:
         _decode_object(text)
-    except (ValueError, RecursionError):  # of which msgspec's own errors are
+    except (ValueError, RecursionError):  # the base class of msgspec's errors
         return False
     return True

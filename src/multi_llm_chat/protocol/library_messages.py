@@ -1,11 +1,11 @@
 """Read the messages of other libraries: LangChain, Vercel AI, pydantic-ai.
 
 Rules:
-1. LangChain: ``messages_to_dict``, ``model_dump`` and ``dumpd``. A call that stands both in the content and under
+1. LangChain: ``messages_to_dict``, ``model_dump`` and ``dumpd``. A call that is both in the content and under
    ``tool_calls`` is read once.
 2. Vercel AI: UI messages (``parts``, before that ``toolInvocations``) and model messages.
 3. pydantic-ai: ``ModelMessagesTypeAdapter``.
-4. A content block may be of any library or dialect: ``read_block`` knows them all. One that it does not know becomes a
+4. A content block may have the form of any library or dialect: ``read_block`` reads them all. An unknown block becomes a
    native part.
 """
 
@@ -68,7 +68,7 @@ _VERCEL_KEYS: Final = frozenset({"image", "mediaType", "mimeType"})
 
 
 def block_format(block: JsonObject) -> str | None:
-    """The dialect or library whose block this is; None where several share its form."""
+    """The dialect or library whose block this is; None if several share its form."""
     kind = block.get("type")
     if not isinstance(kind, str):
         return None
@@ -106,7 +106,7 @@ _DIALECT_READERS: Final[Mapping[str, Callable[[object], list[Turn]]]] = {
 
 
 def read_block(value: Any) -> tuple[Part, ...]:
-    """The parts of one content block, whichever library wrote it."""
+    """The parts of one content block of any library."""
     block = as_object(value)
     if block is None:
         if isinstance(value, str):
@@ -213,7 +213,7 @@ def _text_of(entry: Mapping[str, Any], *keys: str) -> str:
 
 
 def _content(value: Any) -> list[Part]:
-    """The parts of a content that is a string, a list of blocks, one block or nothing."""
+    """The parts of a content: a string, a list of blocks, one block or None."""
     if value is None or value == "":
         return []
     items = as_list(value)
@@ -221,7 +221,7 @@ def _content(value: Any) -> list[Part]:
 
 
 def _result_content(value: Any) -> Any:
-    """A tool's output: a string, JSON, or parts where it holds media."""
+    """A tool's output: a string, JSON, or parts if it contains media."""
     items = as_list(value)
     if items is None or not all((as_object(item) or {}).get("type") for item in items) or not items:
         return value
@@ -237,7 +237,7 @@ def _result_content(value: Any) -> Any:
 
 
 def read_flat_messages(messages: list[Any]) -> list[Turn]:
-    """Flat messages as turns, with the pictures, sounds and files of their content."""
+    """Flat messages as turns, with the images, sounds and files of their content."""
     return [_flat(turn) for turn in read_flat(messages)]
 
 
@@ -437,7 +437,7 @@ def _pydantic(value: Any) -> Iterator[Turn]:
 
 
 def _pydantic_part(part: JsonObject | None, value: Any) -> tuple[str, Iterable[Part]]:
-    """Who speaks, and the parts."""
+    """The role and the parts."""
     if part is None:
         return "user", [unknown_part(value, type(value).__name__)]
     kind = as_text(part.get("part_kind"))
@@ -484,7 +484,7 @@ _PYDANTIC_PARTS: Final[Mapping[str, tuple[str, Callable[[JsonObject], Iterable[P
 
 
 def _pydantic_content(item: Any) -> Iterator[Part]:
-    """One element of a user prompt: a string, an address or data."""
+    """One element of a user prompt: a string, a URL or data."""
     entry = as_object(item)
     if entry is None:
         yield from read_block(item) if item is not None else ()

@@ -1,11 +1,11 @@
 """Recognise the message lists of the dialects and of other libraries, and read them as a history.
 
 Rules:
-1. The messages decide what they are: ``detect_format`` looks for keys and part types that only one format has. Messages
-   that several formats share (a role and a string) say nothing; a list of nothing else is ours.
-2. LangChain, Vercel AI and pydantic-ai are read by ``library_messages``; openai-agents keeps Responses items; ChatGPT's
-   and Claude's exports are read by ``archive.importer``.
-3. One element that cannot be understood becomes a native part and fails nothing.
+1. The messages decide the format: ``detect_format`` looks for keys and part types that only one format has. Messages
+   in a form that several formats share (a role and a string) do not decide; a list of only such messages is read as ours.
+2. ``library_messages`` reads LangChain, Vercel AI and pydantic-ai; openai-agents uses Responses items; ``archive.importer``
+   reads ChatGPT's and Claude's exports.
+3. An element that cannot be read becomes a native part; the other elements are read all the same.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,7 +48,10 @@ _OUR_PARTS: Final = frozenset({"tool_call", "tool_result", "media", "native"})
 
 
 def read_any(history: Iterable[Any]) -> ReadHistory:
-    """Turns from a history in our form, from the messages of a dialect or library, or from a user's words; these may stand in the list."""
+    """Turns from a history in our form, from the messages of a dialect or library, or from a user's text.
+
+    A list may also contain user texts as plain strings.
+    """
     if isinstance(history, str):
         return read_history([Turn("user", (Text(history),))])
     if not isinstance(history, (list, tuple)):
@@ -78,7 +81,7 @@ def _read_with_texts(history: Iterable[Any]) -> Iterator[Turn]:
 def detect_format(messages: Iterable[Any]) -> str:
     """The name of the messages' format: ``ours``, a dialect's name, or a library's.
 
-    One turn that can only be ours decides: a history may hold messages of another form among ours.
+    One turn that only our form can have decides: a history of ours may contain messages of another form.
     """
     found: str | None = None
     for value in messages:
@@ -168,7 +171,7 @@ def _is_ours(message: JsonObject) -> bool:
 def _by_content(content: Any) -> str | None:
     for value in as_list(content) or []:
         if isinstance(value, Struct):
-            return OURS  # a part as a value
+            return OURS  # a part as a ``Part`` value
         part = as_object(value) or {}
         found = block_format(part)
         if found is not None:

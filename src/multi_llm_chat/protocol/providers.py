@@ -1,7 +1,7 @@
-"""Every provider as one row of data: a dialect, a place and its peculiarities.
+"""Every provider as one row of data: its dialect, its address and its peculiarities.
 
-A server that speaks a known dialect is a row here and nothing else. The ids in comments are rows
-of the rule catalogue that the value next to them obeys.
+A server that speaks a known dialect needs only a row here. The ids in comments are those of the rules
+in the catalogue (``protocol.rules``) that require the value next to them.
 """
 
 import difflib
@@ -26,26 +26,28 @@ from multi_llm_chat.schema.dialect_rules import (
 
 
 class ChatQuirks(Struct, frozen=True):
-    """One server's dialect of the dialect; the defaults are OpenAI's own.
+    """One server's variant of Chat Completions; the defaults are OpenAI's own.
 
-    ``alternates``: merge neighbours of one role and all system texts (chat templates demand it).
-    ``answers_after_tools``: a word of the model must stand between results and the user.
-    ``content``: when content is a list of parts: for any user turn of several parts, only where
-    media are among them (templates often take plain strings only), or never; ``media`` lists
-    the kinds it may hold.
-    ``bare_calls``: what a call turn without words has for content.
-    ``words_beside_calls``: one message may hold words and calls.
-    ``thinking_field``: the key under which the server wants its own reasoning back, ``tags`` for think tags in the content, ``own`` for the key it came in;
-    ``thinking_always``: it wants the key in every assistant turn, empty if need be.
-    ``thinking_details``: it takes its own reasoning blocks back verbatim.
-    ``message_keys``: what messages may say about themselves; ``cache_mark``: the key under which content parts bear marks for the cache, if any;
-    ``result_names``: tool messages bear the tool's name: all of them, those whose sender named them, or none.
-    ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content holds parts of the server's own.
-    ``required``: the word for "some tool must be called"; ``named_choice``: one may be named.
-    ``effort``: how the depth of thinking is said, if at all; ``forced_thinking``: a tool may be forced while it thinks.
-    ``other_keys``: options under another key than their name; an empty one where the server has none.
-    ``output_schema``: how structured output is asked for; ``web_search``: how the server's own search is.
-    ``cache_key``: it takes a key that keeps the requests of a conversation on one cache.
+    ``alternates``: neighbouring messages of one role and all system texts must be merged (chat templates require it).
+    ``answers_after_tools``: a message of the model must be between results and a user message.
+    ``content``: when content is a list of parts: for any user turn of several parts, only if
+    there are media among them (templates often accept plain strings only), or never; ``media`` lists
+    the accepted kinds.
+    ``bare_calls``: the content of a message that has calls and no text.
+    ``words_beside_calls``: one message may have text and calls.
+    ``thinking_field``: the key in which the server expects its own reasoning; ``tags``: as think tags in the content;
+    ``own``: the key in which the server sent it.
+    ``thinking_always``: every assistant turn must have the key, even if it is empty.
+    ``thinking_details``: the server's own reasoning blocks are sent back verbatim.
+    ``message_keys``: the accepted additional keys of messages; ``cache_mark``: the key of cache marks in content parts, if any;
+    ``result_names``: which tool messages have the tool's name: all, those that were sent to us with a name, or none.
+    ``refusals``: a refusal is a content part; ``custom_tools``: calls may be free text; ``chunks``: content may have parts that
+    only this server has.
+    ``required``: the value for "some tool must be called"; ``named_choice``: a request may name the tool to call.
+    ``effort``: how thinking effort is written, if at all; ``forced_thinking``: a tool may be forced while the model thinks.
+    ``other_keys``: the keys of options that differ from the option's name; an empty key if the server has no such option.
+    ``output_schema``: how structured output is requested; ``web_search``: how the server's own search is requested.
+    ``cache_key``: the server accepts a key that routes the requests of a conversation to one cache.
     """
 
     alternates: bool = False
@@ -83,11 +85,11 @@ class ChatQuirks(Struct, frozen=True):
 
 
 class MediaLimits(Struct, frozen=True):
-    """What media a receiver takes in one request; None where no limit is known.
+    """The media limits of a receiver for one request; None if no limit is known.
 
-    ``image_types`` are the types of pictures it reads, ``image_bytes`` counts the base64 text of one, ``image_side`` its longest side in pixels, ``image_patches``
-    its squares of 32 pixels. Where a request holds more than ``few`` pictures, their sides may only be ``many_side``
-    long.
+    ``image_types`` are the accepted types of images, ``image_bytes`` limits the base64 text of one image, ``image_side`` its
+    longest side in pixels, ``image_patches`` its squares of 32 pixels. If a request has more than ``few`` images, ``many_side``
+    is the limit of their sides.
     """
 
     images: int | None = None
@@ -107,9 +109,9 @@ _STRICT_NAMES = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 
 
 class ProviderRow(Struct, frozen=True):
-    """One provider: where it is, how it is asked, and what it demands of a history.
+    """One provider: its address, its request format, and its requirements on a history.
 
-    ``other_key_variables`` are read where ``key_variable`` is not set, ``model_variable`` where no model is chosen.
+    ``other_key_variables`` are read if ``key_variable`` is not set, ``model_variable`` if no model is chosen.
     """
 
     name: str
@@ -159,10 +161,10 @@ def _compatible(
     media: MediaLimits | None = None,
     blank_texts: bool = False,
 ) -> ProviderRow:
-    """A server that speaks Chat Completions; where it alternates, system text comes first.
+    """The row of a server that speaks Chat Completions; if ``alternates`` is set, system text comes first.
 
-    What may open and end a request is the strictest form unless the server is known to take more: a chat template that
-    wants the user first, or last, raises on the other form (VLL-06, LCP-06).
+    ``opens`` and ``ends`` have the strictest value unless the server is known to accept more: a chat template that
+    expects a user message first, or last, raises an error otherwise (VLL-06, LCP-06).
     """
     return ProviderRow(
         name=name,
@@ -279,7 +281,7 @@ _ROWS = (
         "GROQ_API_KEY",
         ChatQuirks(
             media=_PICTURES,
-            thinking_field="reasoning",  # GRQ-01: its own key, and only what it produced
+            thinking_field="reasoning",  # GRQ-01: its own key, and only reasoning that it produced
             max_tokens_key="max_completion_tokens",
             effort="reasoning_effort",
         ),
@@ -331,7 +333,7 @@ _ROWS = (
             named_choice=False,  # MIS-12
             schema_rules=MISTRAL,  # MIS-10, MIS-13
             cache_key=True,
-            stream_usage=False,  # MIS-11: usage comes unasked
+            stream_usage=False,  # MIS-11: the usage is sent without a request for it
         ),
         id_pattern=_NINE,  # MIS-01
         opens="any",  # MIS-18
@@ -365,7 +367,7 @@ _ROWS = (
             forced_thinking=False,  # KMI-02
             output_schema="json_object",
         ),
-        id_pattern=re.compile(r"[!-~]{1,64}"),  # KMI-04: its own have colons and dots
+        id_pattern=re.compile(r"[!-~]{1,64}"),  # KMI-04: its own ids have colons and dots
     ),
     _compatible(
         "dashscope",
@@ -425,7 +427,7 @@ _ROWS = (
             cache_mark="cache_control",  # ORT-07
             web_search="openrouter",  # ORT-07
         ),
-        # ORT-02: every upstream takes these but Mistral (MIS-01).
+        # ORT-02: every upstream but Mistral accepts these (MIS-01).
         id_pattern=re.compile(r"[A-Za-z0-9_-]{1,64}"),
         name_pattern=_STRICT_NAMES,
     ),
@@ -528,7 +530,7 @@ ROWS: dict[str, ProviderRow] = {
 }
 
 
-#: Names people use for a provider besides its own.
+#: Other common names of providers.
 _ALIASES = {
     "chatgpt": "openai", "claude": "anthropic", "google": "gemini", "grok": "xai",
     "moonshot": "kimi", "qwen": "dashscope", "glm": "zai",
@@ -536,7 +538,7 @@ _ALIASES = {
 
 
 def provider_row(name: object) -> ProviderRow:
-    """The row of a provider, by its name or its speaker's (an enum's value will do)."""
+    """The row of a provider, by its name or its speaker's name (an enum member is accepted)."""
     row = _find(name)
     if row is None:
         value = getattr(name, "value", name)
@@ -555,19 +557,19 @@ def is_known(name: object) -> bool:
 
 
 def plain_row(name: str) -> ProviderRow:
-    """The row of a provider that answers with code of its own: no address, no key."""
+    """The row of a provider that is implemented in Python: no address, no key."""
     return _compatible(name, "", "default", None, ChatQuirks())
 
 
 def register_row(row: ProviderRow) -> None:
-    """Make a provider known by its row; a later row of the same name replaces an earlier one."""
+    """Register a provider by its row; a later row of the same name replaces an earlier one."""
     ROWS[row.name] = row
     if row.speaker != row.name:
         _ALIASES.setdefault(row.speaker, row.name)
 
 
 def _find(name: object) -> ProviderRow | None:
-    if type(name) is str and name in ROWS and name not in _ALIASES:  # as a rule
+    if type(name) is str and name in ROWS and name not in _ALIASES:  # the usual case
         return ROWS[name]
     key = str(getattr(name, "value", name)).strip().lower()
     return EMBEDDED if key == EMBEDDED.name else ROWS.get(_ALIASES.get(key, key))

@@ -1,6 +1,6 @@
-"""Any history, any provider: the exact request, and how to read its answer back.
+"""Renders any history as the exact request of any provider, with the data to read its answer.
 
-This is the promise of the package in one function, usable with any HTTP client or SDK.
+``render`` is the core of the package in one function; it can be used with any HTTP client or SDK.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -46,13 +46,13 @@ from multi_llm_chat.schema.tool_definitions import find_tools
 class Rendered(Struct, frozen=True, dict=True):
     """A request in the format of its provider, ready to send.
 
-    ``body`` is the JSON body, ready for ``json.dumps``, and ``content`` its exact bytes; ``path`` belongs behind the base URL.
-    ``notes`` say every change that was needed, with the id of the provider's rule that asks for
-    it. ``names`` leads from tool names as sent to
-    the caller's, ``arguments`` does the same for argument keys by tool, ``ids`` for call ids. ``headers`` are those
-    that this body needs besides the provider's usual ones, such as ``anthropic-beta``. ``binding`` belongs under
-    ``binding`` in the ``meta`` of the answer's turn, where the model binds its thinking to what precedes it (ANT-28).
-    ``transcript`` is what the next request of the conversation takes as ``previous``; None where the messages are not ours.
+    ``body`` is the JSON body, ready for ``json.dumps``, and ``content`` its exact bytes; ``path`` is appended to the base URL.
+    ``notes`` describe every change that was needed, each with the id of the provider's rule that requires it.
+    ``names`` maps tool names as sent to the caller's, ``arguments`` does the same for argument keys by tool,
+    ``ids`` for call ids. ``headers`` are those that this body needs in addition to the provider's usual ones, such as
+    ``anthropic-beta``. ``binding`` has to be stored under ``binding`` in the ``meta`` of the answer's turn, if the model binds
+    its thinking to what precedes it (ANT-28). ``transcript`` is the value for ``previous`` of the conversation's next request;
+    None if the caller made the messages.
     """
 
     provider: str
@@ -65,7 +65,7 @@ class Rendered(Struct, frozen=True, dict=True):
     ids: dict[str, str]
     headers: dict[str, str] = {}
     binding: JsonObject = {}
-    #: The messages that stay as an earlier request sent them; ``_body`` has those behind them.
+    #: The messages that are sent exactly as in an earlier request; ``_body`` has only those after them.
     _sent: tuple[bytes, ...] = ()
     _key: str = ""
     _last_message: JsonObject | None = None
@@ -73,7 +73,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @property
     def continues(self) -> bool:
-        """Whether it begins with messages of an earlier request."""
+        """Whether the request begins with the messages of an earlier request."""
         return bool(self._sent)
 
     @cached_property
@@ -83,7 +83,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @property
     def content(self) -> bytes:
-        """The bytes of the body, written at each access: a reply that keeps its request does not keep them."""
+        """The bytes of the body; encoded at each access, so that an object which keeps the request does not keep the bytes."""
         if not self._sent:
             return _encode(self._body)
         key, fields = self._key, list(self._body.items())
@@ -98,7 +98,7 @@ class Rendered(Struct, frozen=True, dict=True):
 
     @property
     def transcript(self) -> Transcript | None:
-        """What was sent, for the next request."""
+        """The transcript for the next request."""
         return self._written_transcript
 
     @cached_property
@@ -167,7 +167,7 @@ def _render(request: ModelRequest) -> Rendered:
 
 
 class _Writing:
-    """Writes one request: from nothing, or behind what an earlier one sent."""
+    """Writes one request, either completely or as the continuation of an earlier request."""
 
     def __init__(self, request: ModelRequest, receiver: "_Receiver", model: str) -> None:
         self._request = request
@@ -177,10 +177,10 @@ class _Writing:
         self._policy = replace(policy, steps=()) if policy.steps else policy
 
     def write(self, sent: Transcript | None, notes: list[Note]) -> Rendered:
-        """Write the request.
+        """Write the request, as the continuation of ``sent`` if that is not None.
 
         Raises:
-            CutError: It cannot begin with what was sent.
+            CutError: The request cannot begin with the messages that were sent.
         """
         request, row = self._request, self._receiver.row
         if sent is not None and sent.target != _target_key(self._receiver, self._policy):
@@ -243,7 +243,7 @@ class _Writing:
     def _new_turns(
         self, sent: Transcript | None, notes: list[Note]
     ) -> tuple[Sequence[Turn], list[int] | None]:
-        """The history as the caller's own steps leave it, and which of its turns to write in which order; None for all."""
+        """The history after the caller's own repair steps, and the indexes of the turns to write, in order; None for all turns."""
         turns: Sequence[Turn] = self._request.turns
         policy = self._request.policy
         if policy is not None and policy.steps:
@@ -260,7 +260,7 @@ class _Writing:
         sent: Transcript | None,
         notes: list[Note],
     ) -> RequestDraft:
-        """The draft with the new turns in it, framed."""
+        """The draft of the request, with the new turns framed."""
         request, target = self._request, self._receiver.target
         notes += _placed_notes(repaired.notes, order)
         tail = () if sent is None else sent.tail
@@ -293,10 +293,10 @@ class _Writing:
         return offer_again(sent, offered, fresh, target, by_reference=by_reference)
 
     def _fit_media(self, draft: RequestDraft, before: int) -> int:
-        """Fit the media into the receiver's limits; returns how many pictures the request has.
+        """Fit the media into the receiver's limits; return the number of images in the request.
 
         Raises:
-            CutError: The pictures that were sent before and these are too many.
+            CutError: The images that were already sent and the new ones are together too many.
         """
         limits, target = self._receiver.row.media, self._receiver.target
         pictures = before + count_pictures(draft.turns)
@@ -310,10 +310,10 @@ class _Writing:
         return before + count_pictures(draft.turns)
 
     def _continue(self, draft: RequestDraft, sent: Transcript) -> tuple[bytes, ...]:
-        """Put the draft behind what was sent; returns the messages that stay.
+        """Append the draft to what was sent; return the messages that stay.
 
-        An answer of the model's begins a message of its own, so everything before it stays. Other turns can make the last
-        message grow: the turns from the model's last passage on are written again.
+        An answer of the model begins a new message, so all messages before it stay. Other turns can be merged into the last
+        message: then the turns from the model's last passage on are written again.
         """
         speaker = self._receiver.target.speaker
         answers = bool(draft.turns) and draft.turns[0].role == speaker
@@ -332,7 +332,7 @@ class _Writing:
 
 
 class _Written(Struct, frozen=True, dict=True):
-    """What a transcript is made of. Most requests are never continued: theirs is not made."""
+    """The data for a transcript, which is only made when it is needed: most requests are never continued."""
 
     receiver: "_Receiver"
     policy: RepairPolicy
@@ -348,14 +348,14 @@ class _Written(Struct, frozen=True, dict=True):
 
     @cached_property
     def tools_sent(self) -> str:
-        """A short form of the tools as they are sent; those that a message has added are not part of what is cached."""
+        """A hash of the tools as they are sent, without those that a message has added, which are not cached with the others."""
         tools: list[JsonObject] | None = self.encoded.body.get("tools")
         if self.offer.deferred and tools:
             tools = [tool for tool in tools if not tool.get("defer_loading")]
         return json_hash(tools)
 
     def transcript(self, messages: tuple[bytes, ...], kept: int, ids: dict[str, str]) -> Transcript:
-        """The transcript of a request with these messages, of which an earlier one has sent the first ``kept``."""
+        """The transcript of a request with these messages; an earlier request has sent the first ``kept`` of them."""
         encoded, draft = self.encoded, self.draft
         stable = kept + (encoded.stable or 0)
         is_split = encoded.stable is not None and stable > 0
@@ -384,14 +384,14 @@ class _Written(Struct, frozen=True, dict=True):
 
 
 def _target_key(receiver: "_Receiver", policy: RepairPolicy) -> str:
-    """A name for everything that decides how a history is written."""
+    """A key for everything that determines how a history is written."""
     return f"{receiver.key} {policy.unanswered} {policy.orphans} {policy.foreign}"
 
 
 def _sent_tools(
     offered: Iterable[ToolDefinition], names: NameMap, notes: list[Note]
 ) -> list[ToolDefinition]:
-    """The tools under the names that the receiver takes."""
+    """The tools under names that the receiver accepts."""
     notes.extend(
         Note("OAI-08", None, f"offered the tool {tool.name!r} as {names.changed[tool.name]!r}")
         for tool in offered
@@ -406,7 +406,7 @@ def _sent_tools(
 def _put_messages(
     messages: Sequence[JsonObject], dialect: Dialect, draft: RequestDraft, encoded: Encoded
 ) -> None:
-    """Send the messages that the caller made, behind our system prompt."""
+    """Replace the body's messages by those that the caller made; the system prompt stays before them."""
     own = list(messages)
     if dialect.system_in_messages and draft.system_prompt:
         own.insert(0, encoded.body[dialect.messages][0])
@@ -415,10 +415,10 @@ def _put_messages(
 
 
 def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> None:
-    """Make sure that the messages which were written again are as they were sent, all but the last.
+    """Check that the messages that were written again, except the last, are the same as they were sent.
 
     Raises:
-        CutError: One of them would change.
+        CutError: A message would change.
     """
     again = sent.messages[kept:-1]
     if again and not sent.rewrites:
@@ -428,7 +428,7 @@ def _check_prefix(sent: Transcript, kept: int, encoded: Encoded, key: str) -> No
 
 
 def _placed(placed: Sequence[Placed], order: Sequence[int] | None) -> Sequence[Placed]:
-    """The turns with their places in the whole history."""
+    """The turns with their indexes in the whole history."""
     if order is None:
         return placed
     return [(_place(index, order), turn) for index, turn in placed]
@@ -445,14 +445,14 @@ def _place(index: int | None, order: Sequence[int] | None) -> int | None:
 
 
 class _Receiver(NamedTuple):
-    """A provider's row as it is for a model, what that demands of a history, and a name for both."""
+    """A provider's row with the changes for a model, its requirements on a history, and a key for both."""
 
     row: ProviderRow
     target: Target
     key: str
 
 
-@lru_cache(maxsize=256)  # the same few, for every request
+@lru_cache(maxsize=256)  # requests go to the same few receivers
 def _receiver(
     provider: str,
     model: str,
@@ -467,7 +467,7 @@ def _receiver(
     return _Receiver(row, target, _receiver_key(row, target))
 
 
-#: What of a server's dialect decides how messages are written.
+#: The fields of ``ChatQuirks`` that determine how messages are written.
 _MESSAGE_QUIRKS: Final = (
     "alternates", "answers_after_tools", "content", "media", "bare_calls", "words_beside_calls", "thinking_field",
     "thinking_always", "thinking_details", "message_keys", "cache_mark", "refusals", "custom_tools", "chunks", "result_names",
@@ -475,7 +475,7 @@ _MESSAGE_QUIRKS: Final = (
 
 
 def _receiver_key(row: ProviderRow, target: Target) -> str:
-    """A name for everything that decides how messages are written; how a request may end concerns the last one only."""
+    """A key for everything that determines how messages are written, except ``ends``, which concerns only the last message."""
     demands = {name: getattr(target, name) for name in target.__struct_fields__ if name != "ends"}
     quirks = {name: getattr(row.chat, name) for name in _MESSAGE_QUIRKS}
     text = msgspec.json.encode([demands, quirks], enc_hook=_pattern_text, order="deterministic")
@@ -490,7 +490,7 @@ def _pattern_text(value: Any) -> str:
 def target_of(
     row: ProviderRow, model: str, *, speaker: str | None = None, base_url: str | None = None
 ) -> Target:
-    """What the provider's model demands of a history."""
+    """The requirements of the provider's model on a history."""
     endpoint = endpoint_of(base_url or row.base_url)
     return Target(
         speaker=speaker or row.speaker,
@@ -516,12 +516,12 @@ def target_of(
 
 @lru_cache(maxsize=256)
 def endpoint_of(base_url: str) -> str:
-    """The part of an address that opaque thinking data is bound to: the host."""
+    """The host of a base URL, to which opaque thinking data is bound."""
     return urlsplit(base_url).netloc
 
 
 def _own_notes(notes: Sequence[Note], provider: str) -> tuple[Note, ...]:
-    """The notes, each with the id of the provider's own rule."""
+    """The notes with the ids of the provider's own rules."""
     if not notes:
         return ()
     return tuple([Note(own_rule(provider, note.rule), note.turn, note.message) for note in notes])
@@ -536,7 +536,7 @@ def _distinct(request: ModelRequest, notes: list[Note]) -> list[ToolDefinition]:
     """The tools on offer, one of each name."""
     if not request.tools and not request.skipped_tools:
         return []
-    read = find_tools(request.tools)  # their schemas are cleaned once, with their projection
+    read = find_tools(request.tools)  # the projection cleans their schemas
     notes.extend(Note("DSK-06", None, why) for why in (*request.skipped_tools, *read.skipped))
     distinct: dict[str, ToolDefinition] = {}
     for tool in read.definitions:

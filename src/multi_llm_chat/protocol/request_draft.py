@@ -1,4 +1,4 @@
-"""What every encoder is given, and what the dialects share in writing it down."""
+"""The input and output of the encoders (``RequestDraft``, ``Encoded``), and functions that all dialects share."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
@@ -51,24 +51,24 @@ __all__ = [
     "written_as_text",
 ]
 
-#: The rule by which something cannot be sent as it is, and what was done instead.
+#: The rule that forbids to send something as it is, and what was done instead.
 Loss: TypeAlias = tuple[str, str]
 
 
 class RequestDraft(Struct):
     """One request before it is written in a dialect.
 
-    ``turns`` are repaired and framed, ``sources`` their places in the history; ``tools`` bear the names they are sent with, and so does
-    ``tool_choice``. Encoders add to ``notes`` what they had to leave out or say otherwise, and
-    to ``arguments`` the argument keys they renamed, by tool. ``is_plain`` says that the turns hold texts, calls and results
-    without attachments, nothing else; ``characters`` how many those are, where that is known.
+    ``turns`` are repaired and framed, ``sources`` are their indexes in the history; ``tools`` and ``tool_choice`` have the
+    names that are sent. Encoders add to ``notes`` what they leave out or change, and
+    to ``arguments`` the argument keys they rename, by tool. ``is_plain``: the turns contain only texts, calls and results
+    without attachments; ``characters`` is their number of characters, if it is known.
 
-    In a request that continues an earlier one (``continues``), ``turns`` are those whose messages follow what stays as
-    it was sent; the first ``sent_before`` of them were sent before, in messages that may grow. ``state`` is what the
-    encoder said of the earlier request, ``system_texts`` the texts of its leading system turns. The next request may
-    write the turns from ``tail`` on again: it is the beginning of the model's last passage.
+    In a request that continues an earlier one (``continues``), ``turns`` are only those after the messages that stay;
+    the first ``sent_before`` of them were already sent, in messages that may change. ``state`` is the data that the
+    encoder of the earlier request has left, ``system_texts`` are the texts of its leading system turns. ``tail`` is the index
+    at which the model's last passage begins: the next request may write the turns from there on again.
 
-    ``caching`` says what the provider is asked to cache. ``deferred`` are the tools that a message has added (ANT-46).
+    ``caching`` is what the provider is asked to cache. ``deferred`` are the tools that a message has added (ANT-46).
     """
 
     turns: Sequence[Turn]
@@ -93,7 +93,7 @@ class RequestDraft(Struct):
     arguments: dict[str, dict[str, str]] = field(default_factory=dict[str, dict[str, str]])
 
     def extra_fields(self, extras: Extras | None) -> JsonObject:
-        """The fields of a part's extras that go back to the receiver: all of them where it issued them, else none."""
+        """The fields of a part's extras that are sent back to the receiver: all of them if it issued them, else none."""
         if extras is None or self.target is None or not self.target.issued(extras.origin):
             return {}
         return extras.fields
@@ -122,9 +122,10 @@ class RequestDraft(Struct):
 
 
 class Caching(Struct, frozen=True):
-    """What the provider is asked to cache: the request, for an hour if it is ``long``, under the ``key`` of its conversation.
+    """What the provider is asked to cache: the request if ``wanted``, for an hour if ``long``, under the ``key`` of its conversation.
 
-    ``expected``: this request or a later one of the conversation is cached, so its form does not change with the first mark.
+    ``expected``: this request or a later one of the conversation will be cached, so the request is written in the form that
+    cached ones have.
     """
 
     wanted: bool = False
@@ -139,10 +140,10 @@ NO_CACHING = Caching()
 class Encoded(Struct, frozen=True):
     """A request in a dialect: the JSON body, the path below the base URL, and headers that the body needs.
 
-    ``binding`` is what the answer's thinking is bound to; it goes into the ``meta`` of the answer's turn.
-    ``stable`` is how many messages stand before the draft's ``tail``; a dialect that does not count them leaves it at None,
-    and the next request writes all turns again. ``last_message`` is the last one without cache marks of ours, where
-    that is not the one in the body. ``state`` is what the encoder of the next request has to know.
+    ``binding`` is what the answer's thinking is bound to; it is stored in the ``meta`` of the answer's turn.
+    ``stable`` is the number of messages before the draft's ``tail``; if a dialect leaves it at None,
+    the next request writes all turns again. ``last_message`` is the last message without our cache marks, if
+    it differs from the one in the body. ``state`` is data for the encoder of the next request.
     """
 
     body: JsonObject
@@ -156,7 +157,7 @@ class Encoded(Struct, frozen=True):
 
 
 class CutError(Exception):
-    """The request cannot begin with what an earlier one sent: the rule and the reason."""
+    """The request cannot begin with the messages of an earlier one; has the rule and the reason."""
 
     def __init__(self, rule: str, reason: str) -> None:
         super().__init__(reason)
@@ -171,9 +172,9 @@ def _carried(part: Part) -> Sequence[Media | Thinking]:
 
 
 def join_labels(text: str, blocks: Iterable[JsonObject]) -> tuple[str, list[JsonObject]]:
-    """Return a result's text with the labels that stand for media, and the blocks of the other media.
+    """Return a result's text with the labels that replace media, and the blocks of the other media.
 
-    This is also how such a result is read back: rendered again, it stays the same.
+    Such a result is read back in the same form: rendered again, it does not change.
     """
     lines = [text] if text.strip() else []
     carried: list[JsonObject] = []
@@ -192,13 +193,13 @@ def written_as_text(media: Media) -> str:
 
 
 def arguments_text(call: ToolCall) -> str:
-    """The JSON text of a call's arguments: as the model wrote it where that is known."""
+    """The JSON text of a call's arguments, as the model wrote it if that is known."""
     return call.raw_arguments or compact_json(call.arguments)
 
 
 def system_text(draft: RequestDraft) -> tuple[list[str], Sequence[Turn]]:
     """The texts of the leading system turns, and the turns that follow them."""
-    if draft.continues:  # the leading ones were sent before
+    if draft.continues:  # the leading system turns were already sent
         return list(draft.system_texts), draft.turns
     texts, turns = split_system(draft.turns)
     return [*draft.system_texts, *texts], turns
@@ -215,12 +216,12 @@ def split_system(turns: Sequence[Turn]) -> tuple[list[str], Sequence[Turn]]:
 
 
 def plain_text(part: Text | Media) -> str:
-    """The part in words."""
+    """The part as text."""
     return part.content if isinstance(part, Text) else media_label(part)
 
 
 def choose_tool(draft: RequestDraft, rule: str) -> str | None:
-    """The wanted tool choice if it can be had: a named tool only when it is offered."""
+    """The requested tool choice; ``auto`` if it names a tool that is not offered."""
     choice = draft.tool_choice
     if choice is None or not draft.tools:
         return None
@@ -240,7 +241,7 @@ def limit_tools(draft: RequestDraft, most: int, rule: str) -> Sequence[ToolDefin
 
 
 def effort_of(thinking: int | str | bool | None) -> str | None:
-    """The wanted depth of thinking as a word; budgets are sorted into three. None: the default."""
+    """The requested thinking effort; a token budget becomes one of three efforts. None means the model's default."""
     if thinking is None or thinking is True:
         return None
     if isinstance(thinking, str):
@@ -249,9 +250,9 @@ def effort_of(thinking: int | str | bool | None) -> str | None:
 
 
 def further_options(draft: RequestDraft, keys: Mapping[str, str], rule: str) -> JsonObject:
-    """The less common options under the receiver's ``keys``; one that has none is left out, and noted.
+    """The less common options under the receiver's ``keys``; an option without a key is left out with a note.
 
-    Whether calls may be made at once is said only where tools are offered: servers refuse it alone.
+    ``parallel_tool_calls`` is sent only if tools are offered: servers refuse it without tools.
     """
     written: JsonObject = {}
     for name in ("top_p", "seed", "parallel_tool_calls", "service_tier", "metadata"):
@@ -265,12 +266,12 @@ def further_options(draft: RequestDraft, keys: Mapping[str, str], rule: str) -> 
     return written
 
 
-#: The hottest that every dialect but Anthropic's takes (OAI-31, GEM-32, OTH-03).
+#: The highest temperature that every dialect but Anthropic's accepts (OAI-31, GEM-32, OTH-03).
 _HOTTEST = 2.0
 
 
 def temperature_of(draft: RequestDraft) -> float | None:
-    """The wanted temperature, within the published range."""
+    """The requested temperature, limited to the published range."""
     wanted = draft.options.temperature
     if wanted is None or 0 <= wanted <= _HOTTEST:
         return wanted
@@ -280,7 +281,7 @@ def temperature_of(draft: RequestDraft) -> float | None:
 
 
 def without_nothing(**values: Any) -> JsonObject:
-    """The settings that say something."""
+    """The settings that are not None."""
     return {key: value for key, value in values.items() if value is not None}
 
 
@@ -291,7 +292,7 @@ _MARK = "\n[cut: the text is longer than this server takes]"
 
 
 def cut_long_texts(draft: RequestDraft) -> Sequence[Turn]:
-    """The turns with every text and result cut to the limit; what is cut says so, and is noted."""
+    """Cut every text and result to the limit; a cut text ends with a remark, and a note is added."""
     turns, characters = draft.turns, draft.characters
     if (characters is not None and characters <= LONGEST_TEXT) or not _has_long_texts(turns):
         return turns
@@ -300,7 +301,8 @@ def cut_long_texts(draft: RequestDraft) -> Sequence[Turn]:
 
 
 def _has_long_texts(turns: Sequence[Turn]) -> bool:
-    for turn in turns:  # every part of every request: no call for what is a short string
+    # Runs for every part of every request, so short strings are checked without a function call.
+    for turn in turns:
         for part in turn.parts:
             if type(part) is Text:
                 if len(part.content) > LONGEST_TEXT:

@@ -1,9 +1,9 @@
-"""A ``ModelRequest`` from a caller's arguments.
+"""Reads a caller's arguments as a ``ModelRequest``.
 
 Rules:
-1. A history, tools and options are read in any accepted form; nothing that was given is changed.
-2. What cannot be used is a ``UsageError``, raised here, before any network.
-3. Tool schemas stay as given: ``render`` cleans them, once.
+1. A history, tools and options are read in any accepted form; the arguments are not changed.
+2. Unusable arguments raise ``UsageError`` here, before anything is sent.
+3. Tool schemas stay as given: ``render`` cleans them once.
 """
 
 import re
@@ -25,11 +25,11 @@ from multi_llm_chat.schema.tool_definitions import find_tools
 
 
 class SentRequest(Protocol):
-    """A request that was rendered before: ``Rendered``."""
+    """A request that was already rendered: ``Rendered``."""
 
     @property
     def transcript(self) -> Transcript | None:
-        """What it sent."""
+        """The transcript of what it sent."""
         ...
 
 
@@ -37,27 +37,27 @@ class RequestSettings(TypedDict, total=False):
     """The keyword arguments of ``render``, ``Exchange`` and ``history_to``."""
 
     model: str | None
-    """The model; the provider's default otherwise."""
+    """The model; by default that of the provider."""
     system_prompt: str | None
     """Sent before everything else."""
     tools: Iterable[Any] | None
     """Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values."""
     policy: RepairPolicy | None
-    """What happens to calls without result, results without call and other speakers."""
+    """What happens to calls without a result, results without a call and turns of other speakers."""
     options: Options | Mapping[str, Any] | None
-    """Settings in the common vocabulary of ``Options``."""
+    """Settings with the names of ``Options``."""
     stream: bool
     """Whether the answer is streamed."""
     speaker: str | None
-    """The role under which this model speaks in the history; the provider's otherwise."""
+    """The role of this model's turns in the history; by default that of the provider."""
     base_url: str | None
-    """The endpoint, where it is not the provider's own."""
+    """The endpoint, if it is not the provider's own."""
     headers: Mapping[str, str] | None
     """Extra HTTP headers."""
     previous: "Transcript | SentRequest | None"
-    """The conversation's last request to the same target, or its transcript: this one begins with what that one sent."""
+    """The conversation's last request to the same target, or its transcript: this request begins with the same messages."""
     conversation: str | None
-    """The conversation's name, or an empty string: later requests will begin with this one."""
+    """The conversation's name, or an empty string; if set, later requests will begin with the messages of this one."""
 
 
 def read_request(
@@ -105,7 +105,7 @@ def read_request(
 
 
 def _read_turns(history: Iterable[Any], sent: Transcript | None) -> tuple[Turn, ...]:
-    """The turns of a history; those that were sent before are not read again."""
+    """The turns of a history; turns that were already sent are not read again."""
     if sent is None or not isinstance(history, tuple):
         return read_any(history)
     turns: tuple[Any, ...] = history
@@ -116,7 +116,7 @@ def _read_turns(history: Iterable[Any], sent: Transcript | None) -> tuple[Turn, 
 
 
 def read_options(options: Options | Mapping[str, Any] | None) -> Options:
-    """Options in either form; ``UsageError`` names what is not one."""
+    """Options as a value or a mapping; raises ``UsageError`` for an unknown option or a wrong value."""
     if options is None:
         return Options()
     if isinstance(options, Options):
@@ -141,7 +141,7 @@ def read_options(options: Options | Mapping[str, Any] | None) -> Options:
         raise UsageError(_wrong_option(values, str(error))) from None
 
 
-#: What an option takes, in words.
+#: The accepted values of options, for error texts.
 _KINDS: Final = {
     "max_tokens": "a whole number", "seed": "a whole number", "temperature": "a number", "top_p": "a number",
     "thinking": "true, false, a word such as high, or a number of tokens", "stop": "a text or a list of texts",
@@ -151,7 +151,7 @@ _KINDS: Final = {
 
 
 def _wrong_option(values: Mapping[str, Any], problem: str) -> str:
-    """What is wrong with the options, in words."""
+    """The error text for wrong options."""
     found = re.search(r"\$\.(\w+)", problem)
     name = found[1] if found else ""
     if name not in _KINDS:
@@ -161,15 +161,15 @@ def _wrong_option(values: Mapping[str, Any], problem: str) -> str:
     return f"The option {name} must be {_KINDS[name]}{shown}."
 
 
-#: Words for the ways to choose, in any of the dialects.
+#: The tool choices of all dialects, and ours.
 _CHOICES: Final = {"auto": "auto", "none": "none", "required": "required", "any": "required"}
 
 
 def read_tool_choice(value: object) -> str | None:
-    """A choice of tools: a word, a tool's name, or the object by which OpenAI or Anthropic say it.
+    """Read a tool choice: a word, a tool's name, or the object form of OpenAI or Anthropic.
 
     Raises:
-        UsageError: It is none of these.
+        UsageError: The value is none of these.
     """
     if value is None or isinstance(value, str):
         return value

@@ -1,16 +1,16 @@
-"""Whether and when to ask again, as a decision about values.
+"""Decides whether and when a failed request is retried, as a pure function.
 
 Rules:
-1. Asked again: too many requests, busy or broken servers (also inside a reply that began well),
-   a lost connection, a broken reply. Not asked again: everything that would fail the same way, and a server that was
-   silent or too slow: its time limit is for the request, not for each attempt.
-2. Once events of a reply were emitted it is not requested again, unless the policy says so.
-3. A rejected request is sent once more at once with the stronger repair that the caller found for it
+1. Retried: too many requests, busy or failing servers (also inside a reply that began well),
+   a lost connection, a broken reply. Not retried: failures that would happen again, and a server that was
+   silent or too slow, because its time limit is for the whole request, not for each attempt.
+2. A request is not retried after events of its reply were emitted, unless the policy allows it.
+3. A rejected request is sent again at once with the stronger repair that the caller found for it
    (``protocol._repair_ladder``).
-4. A provider's own waiting time is kept to the letter; one longer than the policy allows means
-   giving up. Otherwise the wait doubles each time, and ``jitter`` (0 up to 1) spreads it over
+4. A waiting time that the provider names is kept exactly; if it is longer than the policy allows, the request
+   is not retried. Otherwise the wait doubles each time, and ``jitter`` (0 up to 1) spreads it over
    the upper half of that time.
-5. No clock and no randomness: both come in as values.
+5. There is no clock and no randomness: the caller passes both as values.
 """
 
 from typing import Literal, TypeAlias
@@ -32,10 +32,10 @@ from multi_llm_chat.repair.policy import RepairPolicy
 
 
 class RetryPolicy(Struct, frozen=True, forbid_unknown_fields=True):
-    """How patient to be.
+    """How often and how long a request is retried.
 
-    ``attempts`` are requests in all, 1 for no retry. ``after_first_byte`` asks again even when
-    part of a reply was emitted; its events then begin anew. ``repair`` allows stronger
+    ``attempts`` is the number of requests in all, 1 for no retry. ``after_first_byte`` retries even after
+    part of a reply was emitted; the events then start from the beginning. ``repair`` allows stronger
     repairs, which are not counted as attempts.
     """
 
@@ -46,34 +46,34 @@ class RetryPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     repair: bool = True
 
 
-#: Ask once, take what comes.
+#: No retries and no stronger repairs.
 ONCE = RetryPolicy(attempts=1, repair=False)
 
 
 class Wait(Struct, frozen=True):
-    """Ask again after so many seconds."""
+    """Retry after this many seconds."""
 
     seconds: float
 
 
 class RepairAndRetry(Struct, frozen=True):
-    """Ask again at once, with the stronger repair of this name."""
+    """Send the request again at once, with the stronger repair of this name."""
 
     key: str
 
 
 class GiveUp(Struct, frozen=True):
-    """Do not ask again, and why."""
+    """Do not retry, for this reason."""
 
     reason: str
 
 
 Decision: TypeAlias = Wait | RepairAndRetry | GiveUp
 
-#: What may be different the next time.
+#: Failures that may not happen again.
 _PASSING = (RateLimited, Overloaded, ConnectionFailed, StreamBroken)
 
-#: Losses of a connection that are no accident: wrong settings, our own doing, or a limit of time or size.
+#: Codes of connection failures that a retry cannot fix: wrong settings, closed by this program, or a limit of time or size.
 _LASTING = frozenset({"certificate", "proxy", "closed", "too_large", "timeout"})
 
 
@@ -91,10 +91,10 @@ def decide(
 
     Args:
         attempt: The number of the attempt that failed, from 1.
-        failure: What went wrong.
-        policy: How patient to be.
+        failure: The error of the attempt.
+        policy: The retry policy.
         streamed: Whether events of this reply were emitted.
-        jitter: A number from 0 up to 1, another one for each decision.
+        jitter: A number from 0 up to 1, a new one for each decision.
         repair: The stronger repair that is left to try, if any.
         repaired: Whether a stronger repair has been tried.
     """
@@ -134,9 +134,10 @@ def _backoff(attempt: int, policy: RetryPolicy, jitter: float) -> float:
 
 
 def hands_over(failure: MultiLLMChatError, *, streamed: bool) -> bool:
-    """Return whether the next provider of a chain is asked after this failure of the one before.
+    """Return whether the next provider of a fallback chain is asked after this failure.
 
-    A refusal is an answer, a stop is a wish, and the caller's own mistake is the same everywhere.
+    Not after a model's refusal, which is an answer; not after a stop, which the caller wanted; and not after the
+    caller's own mistake, which every provider would refuse.
     """
     if streamed or not isinstance(failure, ProviderError) or isinstance(failure, Refused):
         return False
@@ -146,6 +147,6 @@ def hands_over(failure: MultiLLMChatError, *, streamed: bool) -> bool:
 def handed_over(
     policy: RepairPolicy | None, way: Literal["adopt", "label", "drop"] = "adopt"
 ) -> RepairPolicy:
-    """How the next provider of a chain reads the history that it takes over."""
+    """The repair policy with which the next provider of a fallback chain reads the history."""
     wanted = policy or RepairPolicy()
     return replace(wanted, foreign=way)

@@ -1,11 +1,11 @@
 """The rules of the providers, as data.
 
 Rules:
-1. ``rules.json`` has one row per rule: what it demands and of whom, the provider's own words when it is broken, the repair,
-   where that is known from, and which code and tests keep it. A rule that is not kept says why.
-2. The file is read once, when a row is first needed: after a refusal, by ``mlc doctor``, by the page ``docs/rules.md``. No
+1. ``rules.json`` has one row per rule: the requirement and to whom it applies, the provider's error texts, the repair,
+   the evidence, and the code and tests that implement it. A rule that is not implemented says why.
+2. The file is read once, when a row is first needed: after a refusal, by ``mlc doctor``, for the page ``docs/rules.md``. No
    request reads it.
-3. A package brings its own rows with ``add_rules``; a row whose id is known replaces that one.
+3. A package adds its own rows with ``add_rules``; a row with a known id replaces the earlier one.
 """
 
 import re
@@ -17,7 +17,7 @@ from typing import cast
 import msgspec
 from msgspec import Struct
 
-#: How a rule is known, the strongest first.
+#: The grades of evidence for a rule, the strongest first.
 GRADES = {
     "RUN": "run here", "REC": "recorded exchange", "OBS": "observed at the provider", "SRC": "read in source",
     "DOC": "documented", "ISS": "reported with its text", "TXT": "text found in public code", "INF": "inferred",
@@ -25,9 +25,9 @@ GRADES = {
 
 
 class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a rule is known from; ``date`` is the source's own day, or the month in which it was read.
+    """A source for a rule; ``date`` is the source's own date, or the month in which it was read.
 
-    ``against``: the source shows that the rule does not hold there.
+    ``against``: the source contradicts the rule.
     """
 
     source: str
@@ -37,7 +37,7 @@ class Evidence(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HoldsFor(Struct, frozen=True, forbid_unknown_fields=True):
-    """Of whom a rule is demanded: rows of the provider table, models and settings in words; empty means all."""
+    """To whom a rule applies: rows of the provider table, models, and settings as text; empty means all."""
 
     providers: tuple[str, ...] = ()
     models: str = ""
@@ -45,7 +45,7 @@ class HoldsFor(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Refusal(Struct, frozen=True, forbid_unknown_fields=True):
-    """A text by which a provider refuses a request (a pattern), and the repair with which it is sent again."""
+    """A pattern of an error text with which a provider refuses a request, and the repair with which the request is sent again."""
 
     pattern: str
     repair: str
@@ -54,8 +54,8 @@ class Refusal(Struct, frozen=True, forbid_unknown_fields=True):
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """One rule of a provider.
 
-    ``errors`` are the provider's own words; ``repair`` says in words what makes a request legal. ``code`` and ``tests`` are
-    paths below the package and ``tests/``.
+    ``errors`` are the provider's error texts; ``repair`` describes the change that makes a request legal. ``code`` and ``tests``
+    are paths below the package and ``tests/``.
     """
 
     id: str
@@ -87,7 +87,7 @@ def add_rules(rules: Iterable[Rule] | bytes) -> None:
 
 @cache
 def refusals() -> tuple[tuple[re.Pattern[str], str, str], ...]:
-    """Every text by which a provider refuses, compiled, with the ids of the rule and of the repair."""
+    """Every pattern of a refusal, compiled, with the ids of its rule and its repair."""
     return tuple(
         (re.compile(each.pattern, re.IGNORECASE | re.DOTALL), rule.id, each.repair)
         for rule in all_rules().values()
@@ -100,7 +100,7 @@ def _read(data: bytes) -> list[Rule]:
 
 
 def source_of(rule: Rule) -> str:
-    """The address of the first source that supports the rule, else its name."""
+    """The URL of the first source that supports the rule, else the source's name."""
     supporting = [each for each in rule.evidence if not each.against] or list(rule.evidence)
     found = next((each.url for each in supporting if each.url), "")
     return found or (supporting[0].source if supporting else "")

@@ -1,12 +1,13 @@
-"""Server tools in each dialect's own spelling: tools that the provider runs itself.
+"""Server tools (tools that the provider runs itself) in each dialect's own form.
 
 Rules:
-1. ``Options.server_tools`` names them in portable words. What a dialect has no tool for is left out and noted, and so is
-   a setting that it cannot say.
-2. The spellings are those of the published types: anthropic 2025-03 to 2025-09 (accepted by every later model), OpenAI
+1. ``Options.server_tools`` has provider-independent names. A tool that a dialect does not have is left out with a note, and
+   so is a setting that it does not support.
+2. The forms are those of the published types: anthropic 2025-03 to 2025-09 (accepted by every later model), OpenAI
    Responses, generateContent v1beta, OpenRouter's ``openrouter:web_search`` (ORT-07).
 3. A function of the caller keeps its name: a server tool of the same name is left out.
-4. Gemini takes built-in tools beside functions from generation 3 on; before that the functions are offered alone (GEM-26).
+4. Gemini accepts built-in tools together with functions from generation 3 on; before that, only the functions are offered
+   (GEM-26).
 """
 
 from collections.abc import Callable, Mapping
@@ -18,10 +19,10 @@ from multi_llm_chat.protocol.capabilities import gemini_generation
 from multi_llm_chat.protocol.request_draft import RequestDraft, without_nothing
 from multi_llm_chat.request import ServerTool
 
-#: Writes one tool; None where the dialect lacks it.
+#: Writes one tool; None if the dialect does not have it.
 _Spelling: TypeAlias = Callable[[ServerTool], JsonObject]
 
-#: The settings that each kind of tool knows.
+#: The settings of each kind of tool.
 _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
     "web_search": frozenset({"allowed_domains", "blocked_domains", "max_uses"}),
     "web_fetch": frozenset({"allowed_domains", "blocked_domains", "max_uses"}),
@@ -33,10 +34,10 @@ _SETTINGS: Final[Mapping[str, frozenset[str]]] = {
 
 
 def read_server_tools(draft: RequestDraft) -> list[ServerTool]:
-    """The server tools that the request asks for, each kind once; several MCP servers have several names.
+    """The server tools of the request, one of each kind; MCP servers are distinguished by name.
 
     Raises:
-        UsageError: One lacks what it cannot work without, or has a setting of another kind of tool.
+        UsageError: A tool lacks a required setting, or has a setting of another kind of tool.
     """
     tools: dict[tuple[str, str], ServerTool] = {}
     for given in draft.options.server_tools:
@@ -63,7 +64,7 @@ def _check(tool: ServerTool) -> None:
 def _spell(
     draft: RequestDraft, spellings: Mapping[str, _Spelling], said: frozenset[str], rule: str
 ) -> list[JsonObject]:
-    """The tools in a dialect's spelling; ``said`` are the settings that it can say."""
+    """The tools in a dialect's form; ``said`` are the settings that the dialect supports."""
     written: list[JsonObject] = []
     offered = {tool.name for tool in draft.tools}
     for tool in read_server_tools(draft):
@@ -190,7 +191,7 @@ _RESPONSES: Final[Mapping[str, _Spelling]] = {
 
 
 def write_gemini(draft: RequestDraft) -> list[JsonObject]:
-    """The tools; none beside functions before generation 3 (GEM-26)."""
+    """The tools; none together with functions before generation 3 (GEM-26)."""
     if not draft.options.server_tools:
         return []
     if draft.tools and gemini_generation(draft.model) < 3:
@@ -221,7 +222,7 @@ _GEMINI: Final[Mapping[str, _Spelling]] = {
 
 
 def write_chat(draft: RequestDraft, dialect: str | None) -> tuple[list[JsonObject], JsonObject]:
-    """The tools and settings; ``dialect`` is how the server spells web search, if it has any (OAI-29, ORT-07)."""
+    """The tools and settings; ``dialect`` is the server's form of web search, if it has any (OAI-29, ORT-07)."""
     if not draft.options.server_tools:
         return [], {}
     if dialect == "openrouter":

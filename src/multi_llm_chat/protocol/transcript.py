@@ -1,20 +1,21 @@
-"""Which turns of a history are new since an earlier request, and how the next request begins with what that one sent.
+"""Finds the turns that are new since an earlier request, so that the next request begins with the same messages.
 
 Rules:
-1. What was sent stays, byte for byte (SPEC 2.9): messages, system prompt, tools, ids, names, words of ours.
-2. The turns that were sent are found at the beginning of the history. Other models' turns may stand among them: they
-   arrived while the request was under way, and are new.
-3. The model's answer to the earlier request stands directly behind it, before other models' turns that arrived meanwhile
-   (so ``@all`` does not change the prefix). It moves over turns of other models only, never over the user's. A request that is
-   written from nothing does the same where the user's turn says that several models were asked (``meta["addressed"]``).
-4. A changed system prompt is a system turn at the end; the first one stays in its place.
-5. Where no tool is offered any more, all stay declared and none may be chosen. Tools that are added or removed are a message where
-   the provider has one for it (ANT-46): the new ones are declared behind the others, outside of what is cached. Elsewhere the tools
-   change, and a note says so.
-6. Only what a later request can reuse is cached (``cache="auto"``): the requests of a loop with tools, and those of a
-   conversation from its second one on. A question that is asked once is not: writing to a cache has its price.
-7. Where the history does not begin with what was sent, or cannot be continued, the request is a cut: it is written from
-   nothing, and a note says why.
+1. What was sent stays the same, byte for byte (SPEC 2.9): messages, system prompt, tools, ids, names, texts that we added.
+2. The turns that were sent are found at the beginning of the history. Other models' turns may be among them: they
+   arrived while the request was in progress, and count as new.
+3. The model's answer to the earlier request is put directly after it, before other models' turns that arrived meanwhile
+   (so ``@all`` does not change the prefix). It is moved only past turns of other models, never past the user's. A request that
+   does not continue an earlier one does the same if the user's turn says that several models were asked
+   (``meta["addressed"]``).
+4. A changed system prompt becomes a system turn at the end; the first prompt stays in its place.
+5. If no tool is offered any more, all stay declared and none may be chosen. If tools are added or removed, a message says so for
+   providers that have such messages (ANT-46): new tools are declared after the others, outside of the cached part. For other
+   providers the declared tools change, and a note says so.
+6. With ``cache="auto"``, only what a later request can reuse is cached: the requests of a loop with tools, and those of a
+   conversation from its second one on. A single question is not cached, because writing to a cache costs money.
+7. If the history does not begin with what was sent, or cannot be continued, the request is a cut: it is written
+   completely, and a note says why.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -36,7 +37,7 @@ from multi_llm_chat.request import ModelRequest, ToolDefinition, Transcript
 CHANGED_PROMPT: Final = "These instructions replace the earlier ones:\n\n{prompt}"
 NO_PROMPT: Final = "The earlier instructions no longer apply."
 
-#: Milliseconds between two messages of the user for which Anthropic's short cache is too short, and its long one not.
+#: The range of milliseconds between two user messages for which Anthropic's short cache expires and its long one does not.
 _PAUSES: Final = (270_000, 3_600_000)
 _LATEST: Final = 32
 _META: Final = attrgetter("meta")
@@ -45,14 +46,15 @@ _CHANGED: Final = "the history does not begin with what was sent"
 
 
 def new_turns(sent: Transcript, turns: Sequence[Turn], target: Target) -> list[int]:
-    """The indexes of the turns that were not sent yet, in the order in which they are sent.
+    """The indexes of the turns that were not sent yet, in the order in which they will be sent.
 
     Raises:
         CutError: The history does not begin with the turns that were sent.
     """
     count = len(sent.turns)
     arrived: list[int] = []
-    if sent.digests or tuple(turns[:count]) != sent.turns:  # the very same turns, as a rule
+    # Usually the same turns, and then no search is needed.
+    if sent.digests or tuple(turns[:count]) != sent.turns:
         arrived, count = _match(sent, turns, target)
     order = _own_first([*arrived, *range(count, len(turns))], turns, target)
     return arrange_answers(order, turns, target) or order
@@ -61,9 +63,9 @@ def new_turns(sent: Transcript, turns: Sequence[Turn], target: Target) -> list[i
 def arrange_answers(
     order: Sequence[int], turns: Sequence[Turn], target: Target
 ) -> list[int] | None:
-    """The turns with the model's answer before those of others that were asked the same; None where that is their order."""
+    """The order in which the model's answer precedes other models' answers to the same message; None if nothing moves."""
     among = turns if len(order) == len(turns) else map(turns.__getitem__, order)
-    if not any(map(_META, among)):  # as a rule
+    if not any(map(_META, among)):  # the usual case
         return None
     asked = [place for place, at in enumerate(order) if _asks_several(turns[at])]
     if not asked:
@@ -79,7 +81,7 @@ def _asks_several(turn: Turn) -> bool:
 
 
 def _match(sent: Transcript, turns: Sequence[Turn], target: Target) -> tuple[list[int], int]:
-    """Find every turn that was sent; returns the others before the last of them, and where the rest begins."""
+    """Find every turn that was sent; return the indexes of the new turns among them, and the index after the last of them."""
     arrived: list[int] = []
     at = 0
     others = _Others(target)
@@ -101,7 +103,7 @@ def _match(sent: Transcript, turns: Sequence[Turn], target: Target) -> tuple[lis
 
 
 def is_same_turn(sent: Turn | bytes, turn: Turn) -> bool:
-    """Whether the turn was sent; its id, date and model are not."""
+    """Whether this is the turn that was sent; id, date and model are not compared because they are not sent."""
     if isinstance(sent, bytes):
         return turn_digest(turn) == sent
     return sent is turn or (
@@ -110,14 +112,14 @@ def is_same_turn(sent: Turn | bytes, turn: Turn) -> bool:
 
 
 def turn_digest(turn: Turn) -> bytes:
-    """A short form of what a turn says."""
+    """A hash of a turn's content."""
     written = write_turn(turn)
     said = [written.get("role"), written.get("content"), turn.unreadable]
     return blake2b(compact_json(said).encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 class _Others:
-    """Tells turns of other models, and the results of their calls, from all others; in the order of the turns."""
+    """Recognises turns of other models and the results of their calls; has to see the turns in order."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -134,7 +136,7 @@ class _Others:
 
 
 def _own_first(order: list[int], turns: Sequence[Turn], target: Target) -> list[int]:
-    """The turns with the model's answer first: the turn, and those that follow from its calls."""
+    """Move the model's answer to the front: its turn, and the turns that follow from its calls."""
     spoken = (place for place, at in enumerate(order) if turns[at].role in ("user", "system"))
     end = next(spoken, len(order))
     first = next((place for place in range(end) if target.owns(turns[order[place]])), 0)
@@ -156,15 +158,15 @@ def _own_first(order: list[int], turns: Sequence[Turn], target: Target) -> list[
 
 
 def changed_prompt(sent: Transcript, prompt: str) -> Iterator[Turn]:
-    """The system turn that says a changed system prompt; none where it is the same."""
+    """Yield a system turn with the new system prompt, if it has changed."""
     if prompt != sent.instructions:
         yield Turn("system", (Text(CHANGED_PROMPT.format(prompt=prompt) if prompt else NO_PROMPT),))
 
 
 class OfferedTools(Struct, frozen=True):
-    """The tools to declare, and the turn that says which of them came or went.
+    """The tools to declare, and in ``news`` the turn that adds or removes tools.
 
-    ``deferred`` and ``removed`` are those of ``Transcript``; with ``is_none`` no tool may be called.
+    ``deferred`` and ``removed`` are as in ``Transcript``; with ``is_none``, no tool may be called.
     """
 
     tools: Sequence[ToolDefinition]
@@ -184,7 +186,7 @@ def offer_again(
 ) -> OfferedTools:
     """The tools of a request that continues an earlier one with ``new`` turns.
 
-    ``by_reference``: the receiver takes messages that add and remove declared tools.
+    ``by_reference``: the receiver accepts messages that add and remove declared tools.
 
     Raises:
         CutError: A message that added or removed a tool cannot stay as it was sent.
@@ -210,7 +212,7 @@ def offer_again(
 def _by_reference(
     sent: Transcript, offered: Sequence[ToolDefinition], target: Target
 ) -> OfferedTools | None:
-    """The tools with a message that adds and removes some; None where that does not say what changed."""
+    """The tools, with a message that adds and removes some of them; None if such a message cannot express the change."""
     declared = {tool.name: tool for tool in sent.tools}
     new = [tool for tool in offered if tool.name not in declared]
     taken = set(sent.names.values())
@@ -256,7 +258,10 @@ def calls_of(turns: Iterable[Turn]) -> dict[str, tuple[str, str]]:
 
 
 def last_passage(turns: Sequence[Turn], speaker: str) -> int:
-    """Where the model's last passage begins: its neighbouring turns can share a message. 0 if it did not speak."""
+    """The index of the first turn of the model's last passage (its last neighbouring turns, which can share a message).
+
+    0 if the model has no turn.
+    """
     at = next((place for place in range(len(turns) - 1, -1, -1) if turns[place].role == speaker), 0)
     while at and turns[at - 1].role == speaker:
         at -= 1
@@ -264,18 +269,18 @@ def last_passage(turns: Sequence[Turn], speaker: str) -> int:
 
 
 def json_hash(value: object) -> str:
-    """A short form of a JSON value."""
+    """A hash of a JSON value."""
     return blake2b(msgspec.json.encode(value), digest_size=8).hexdigest()
 
 
 def choose_caching(request: ModelRequest, target: Target, *, is_first: bool) -> Caching:
-    """What the provider is asked to cache; ``is_first``: nothing says that an earlier request was sent."""
+    """What the provider is asked to cache; ``is_first``: no earlier request is known."""
     wanted = request.options.cache
     if not wanted or (wanted == "auto" and request.conversation is None):
         return NO_CACHING
     turns = request.turns
     key = ""
-    # A key costs nothing; a gateway may not know it.
+    # The key is sent only to the provider's own endpoint: a gateway may not accept it.
     if request.conversation and target.origin.endpoint == target.default_endpoint:
         key = blake2b(request.conversation.encode(errors="replace"), digest_size=16).hexdigest()
     expected = request.conversation is not None
@@ -286,7 +291,7 @@ def choose_caching(request: ModelRequest, target: Target, *, is_first: bool) -> 
 
 
 def _has_pauses(turns: Sequence[Turn]) -> bool:
-    """Whether the user lately took longer to write than a short cache lasts."""
+    """Whether the last user messages were further apart than a short cache lasts."""
     dates = [turn.created_at for turn in turns if turn.role == "user"]
     times = [date for date in dates if isinstance(date, int)][-4:]
     return any(_PAUSES[0] < later - earlier < _PAUSES[1] for earlier, later in pairwise(times))

@@ -1,18 +1,18 @@
-"""The turn that a reply becomes, put together while the reply arrives, and how the reply ends.
+"""Assembles the turn of a reply while the reply arrives, and handles the end of the reply.
 
 Rules:
-1. A turn is a list of drafts in the order of the reply; an empty draft leaves no part.
-2. Fragments are kept as they came and joined once: the cost is linear in the reply's length.
-3. An interrupted reply leaves its text, its media and its closed calls. Its thinking is left out
-   even where it was whole: its signature covers a turn that was never finished (STR-16).
-4. Calls decide why the reply ended: where there are calls the reason is ``tool_calls``, whatever
-   the provider said, unless a filter stopped it; without calls it is not (STR-06).
-5. A reply that said why it ended is complete; one that just stops is ``StreamBroken``, with the
+1. A turn is a list of drafts in the order of the reply; an empty draft becomes no part.
+2. Fragments are kept as received and joined once: the cost is linear in the reply's length.
+3. The partial turn of an interrupted reply has its text, its media and its closed calls. Thinking is left out
+   even if it is complete: its signature covers a turn that was never finished (STR-16).
+4. Calls decide the finish reason: if there are calls, it is ``tool_calls``, whatever
+   the provider says, unless a filter stopped the reply; without calls it is never ``tool_calls`` (STR-06).
+5. A reply with a finish reason is complete; one that ends without one raises ``StreamBroken``, with the
    turn so far and no unfinished call.
 6. An error inside a reply (STR-09) is kept as ``failure`` with the turn so far. Reading never
-   raises it; ``end`` does. Everything behind it is ignored.
-7. Text that cannot be read breaks the reply, unless it was complete already: then it is ignored.
-8. Usage and finish are given out once, at the latest by ``end``.
+   raises it; ``end`` does. Everything after it is ignored.
+7. Unreadable data breaks the reply, unless the reply is already complete: then it is ignored.
+8. ``Usage`` and ``Finish`` are emitted exactly once, by ``end`` if not before.
 9. A reply has at most ``DecodeContext.parts`` parts; one more raises ``OverLimit``, which ``Exchange`` reports.
 """
 
@@ -46,37 +46,37 @@ _STOPPED_BY_FILTER = frozenset({"refusal", "safety"})
 
 
 class PartDraft(Protocol):
-    """A part under construction."""
+    """A part while its fragments arrive."""
 
     @property
     def finished(self) -> bool:
-        """Return whether nothing more will come."""
+        """Return whether the part is complete."""
         ...
 
     def parts(self) -> tuple[Part, ...]:
-        """Give what it is so far."""
+        """Return the part (or parts) so far."""
         ...
 
 
 class TextDraft:
-    """Words of the answer."""
+    """A text of the answer."""
 
     def __init__(self, context: DecodeContext) -> None:
         self._origin = context.origin
         self.fragments: list[str] = []
-        #: Fields of the provider's own that the text carries (citations, ``phase``); they become its extras.
+        #: Provider-specific fields of the text (citations, ``phase``); they become its extras.
         self.extras: JsonObject = {}
         self.finished = False
 
     def add(self, text: str) -> list[Event]:
-        """Take more words."""
+        """Add a piece of the text."""
         if not text:
             return []
         self.fragments.append(text)
         return [TextDelta(text)]
 
     def parts(self) -> tuple[Part, ...]:
-        """Give the text, if there is any."""
+        """Return the text, if there is any."""
         text = "".join(self.fragments)
         if not text:
             return ()
@@ -84,7 +84,7 @@ class TextDraft:
 
 
 class ThinkingDraft:
-    """A model's reasoning and what its provider needs to recognise it."""
+    """A model's reasoning, with the opaque data that its provider checks."""
 
     def __init__(self, context: DecodeContext) -> None:
         self._origin = context.origin
@@ -93,14 +93,14 @@ class ThinkingDraft:
         self.finished = False
 
     def add(self, text: str) -> list[Event]:
-        """Take more words."""
+        """Add a piece of the reasoning."""
         if not text:
             return []
         self.fragments.append(text)
         return [ThinkingDelta(text)]
 
     def parts(self) -> tuple[Part, ...]:
-        """Give the thinking, if there are words or opaque data."""
+        """Return the thinking, if there is text or opaque data."""
         content = "".join(self.fragments)
         if not content and not self.opaque:
             return ()
@@ -108,7 +108,7 @@ class ThinkingDraft:
 
 
 class WholeDraft:
-    """A part that came whole: a picture, sound or file, or an item of the provider's own."""
+    """A part that arrives complete: an image, sound or file, or a provider-specific item."""
 
     finished = True
 
@@ -116,12 +116,12 @@ class WholeDraft:
         self._part = part
 
     def parts(self) -> tuple[Part, ...]:
-        """Give the part."""
+        """Return the part."""
         return (self._part,)
 
 
 class Assembly:
-    """Everything one reply consists of."""
+    """All parts of one reply."""
 
     def __init__(self, context: DecodeContext) -> None:
         self._context = context
@@ -152,11 +152,11 @@ class Assembly:
         return draft
 
     def add_media(self, media: Media) -> None:
-        """Take a picture, sound or file."""
+        """Add an image, sound or file."""
         self._place(WholeDraft(media))
 
     def add_native(self, kind: str, text: str, raw: JsonObject) -> list[Event]:
-        """Take an item of the provider's own, with what it says in plain words."""
+        """Add a provider-specific item, with its readable text."""
         item = Native(kind, text, self._context.origin, raw)
         self._place(WholeDraft(item))
         return [NativeItem(item)]
@@ -170,7 +170,7 @@ class Assembly:
         arguments: object = None,
         separate: bool = False,
     ) -> list[Event]:
-        """Take one fragment of a call, see ``CallAssembly.add``."""
+        """Add one fragment of a call, see ``CallAssembly.add``."""
         if key is not None and not name and not wire_id and arguments and type(arguments) is str:
             added = self.calls.add_fragment(key, arguments)
             if added is not None:
@@ -184,7 +184,7 @@ class Assembly:
         return events
 
     def add_refused_call(self, name: str, arguments: str, refusal: str) -> list[Event]:
-        """Take a call that the server did not pass on, see ``CallAssembly.add_refused``."""
+        """Add a call that the server rejected, see ``CallAssembly.add_refused``."""
         draft, events = self.calls.add_refused(name, arguments, refusal)
         self._place(draft)
         return events
@@ -195,7 +195,7 @@ class Assembly:
         self._drafts.append(draft)
 
     def partial(self) -> Turn:
-        """Give what an interrupted reply leaves behind."""
+        """Return the partial turn of an interrupted reply."""
         parts = tuple(
             part
             for draft in self._drafts
@@ -205,7 +205,7 @@ class Assembly:
         return Turn("assistant", parts, model=self._context.origin.model or None)
 
     def close(self, reason: FinishReason, raw: str, usage: Usage | None) -> list[Event]:
-        """Close the reply: the calls that were open, the usage and the reason it ended."""
+        """Close the reply; return the events of the calls that were open, the usage and the finish."""
         events = self.calls.close_all(cut=reason == "length")
         self.closed = True
         if usage is not None:
@@ -219,16 +219,16 @@ class Assembly:
         return "stop" if reason == "tool_calls" else reason
 
 
-# How a reply ends.
+# The end of a reply.
 
 
 class ReplyDecoder:
-    """What the decoders of all dialects have in common."""
+    """The base class of the decoders of all dialects."""
 
     def __init__(self, context: DecodeContext) -> None:
         self.context = context
         self.failure: ProviderError | None = None
-        self.done = False  # nothing that follows matters
+        self.done = False  # the rest of the stream is ignored
         self._assembly = Assembly(context)
         self._usage: Usage | None = None
         self._reason: FinishReason | None = None
@@ -241,11 +241,11 @@ class ReplyDecoder:
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far; None if it has not reported anything."""
+        """The tokens that the provider has counted so far; None if it has not reported any."""
         return self._usage
 
     def end(self) -> list[Event]:
-        """Take the end of the stream.
+        """Handle the end of the stream; return the last events.
 
         Raises:
             StreamBroken: The reply was not complete.

@@ -1,4 +1,4 @@
-"""Any history becomes a legal one: pairing, order, speakers, ids, names and shape."""
+"""Makes any history valid for its target: pairing, order, speakers, ids, names and shape."""
 
 from multi_llm_chat.repair.engine import Repaired, repair
 from multi_llm_chat.repair.framing import frame

@@ -1,12 +1,12 @@
-"""Recognise in one pass a history whose turns may stay as they are, as those of most histories may.
+"""The fast path of the repair: recognises in one pass a history that needs no change, as most histories do.
 
 Rules:
-1. What is accepted is what the steps of the repair would pass on with no change but that of the speaker's name;
-   whatever is doubtful is left to them. Ids and names of calls are judged afterwards, in either case. Where the target
-   takes blank texts, they stay too.
-2. Results stand behind their calls, with nothing between, in the order of the calls; in any order where the target takes
-   that and the ids are distinct.
-3. Strings are looked at together: one look at a long text costs less than thousands at short ones.
+1. A history is accepted only if the steps of the repair would change nothing but the speaker's name; any doubtful history
+   takes the full repair. Ids and names of calls are checked afterwards in either case. Blank texts are accepted if the
+   target accepts them.
+2. Results follow their calls directly, in the order of the calls; in any order if the target accepts that and the ids are
+   distinct.
+3. All strings are joined and checked once: one check of a long text costs less than thousands of checks of short ones.
 """
 
 from collections.abc import Iterable
@@ -34,9 +34,9 @@ from multi_llm_chat.repair.sorting import CLEANERS, Placed
 class Untouched(Struct, frozen=True):
     """Turns that stay as they are.
 
-    ``is_plain``: they hold texts, calls and results without attachments, nothing else. ``characters``: how many there
-    are in texts and results; None where a result is not text. ``calls`` are those of all turns; ``are_alike``: every
-    one has a result, under its own id and name.
+    ``is_plain``: they contain only texts, calls and results without attachments. ``characters``: the number of characters
+    in texts and results; None if a result is not text. ``calls`` are the calls of all turns; ``are_alike``: each of them
+    has a result with the same id and name.
     """
 
     placed: list[Placed]
@@ -47,7 +47,7 @@ class Untouched(Struct, frozen=True):
 
 
 def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
-    """The turns, the model's own under the target's name; None if any may have to be changed otherwise."""
+    """The turns, the model's own ones renamed to the target's speaker; None if any turn may need another change."""
     look, speaker = _Look(target), target.speaker
     strings, waiting = look.strings, look.waiting
     speaks = (target.own_roles | {"user", "system"}) - {"tool"}
@@ -58,7 +58,7 @@ def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
         if turn.unreadable is not None:
             return None
         only = parts[0] if len(parts) == 1 else None
-        # Most turns are words alone, and most words are in order: these are judged here, without a call.
+        # Most turns are a single non-blank text: they are checked here, without a function call.
         if type(only) is Text and only.extras is None and role in speaks and not waiting:
             text = only.content
             if text and not text.isspace():
@@ -76,7 +76,7 @@ def find_untouched(turns: Iterable[Turn], target: Target) -> Untouched | None:
 
 
 class _Look:
-    """Looks at one turn after another."""
+    """Checks one turn after another."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -84,7 +84,7 @@ class _Look:
         self._caller = ""
         #: All strings that have to be clean.
         self.strings: list[str] = []
-        #: The calls that have no result yet; the next to get one is the last.
+        #: The calls that have no result yet, in reverse: the last one is answered next.
         self.waiting: list[ToolCall] = []
         self.is_plain = True
         self.characters: int | None = 0
@@ -99,7 +99,7 @@ class _Look:
         return not self.waiting and clean_text(whole) is whole
 
     def speaks(self, turn: Turn) -> bool:
-        """Whether a turn of anybody but the tools may stay, provided that its strings are clean."""
+        """Whether a turn of any role but ``tool`` may stay, if its strings turn out clean."""
         role, parts = turn.role, turn.parts
         if self.waiting or not parts or (type(parts[-1]) is Thinking and _only_thinks(parts)):
             return False
@@ -122,11 +122,11 @@ class _Look:
         return role in self._own_roles and (not calls or self._asks(role, calls))
 
     def _would_cite(self, part: Text, extras: Extras) -> bool:
-        """Whether sources that another provider gave have to be written out."""
+        """Whether the text cites sources of another provider, which have to be written into the text."""
         return not self._target.issued(extras.origin) and cited_text(part) != part.content
 
     def _carries(self, part: Part, role: str) -> bool:
-        """Whether media or thinking may stay."""
+        """Whether a media, thinking or native part may stay."""
         self.is_plain = False
         if isinstance(part, ToolResult):
             return False
@@ -162,7 +162,7 @@ class _Look:
         return True
 
     def answers(self, turn: Turn) -> bool:
-        """Whether a turn of the tools may stay, provided that its strings are clean."""
+        """Whether a ``tool`` turn may stay, if its strings turn out clean."""
         caller, waiting, strings = self._caller, self.waiting, self.strings
         if turn.meta.get("speaker", caller) != caller or len(turn.parts) > len(waiting):
             return False
@@ -184,14 +184,14 @@ class _Look:
         return bool(turn.parts)
 
     def _returns(self, part: ToolResult) -> bool:
-        """Whether a result that is no text may stay."""
+        """Whether a result that is not text may stay."""
         self.characters = None
         if isinstance(part.content, list | tuple):
             self.is_plain = False
         return CLEANERS[ToolResult](part, "tool", 0, []) is part
 
     def _take(self, result: ToolResult) -> ToolCall | None:
-        """The call that the result answers, as the next or, where the target takes that, in another place."""
+        """The call that the result answers: the next one or, if the target accepts any order, the one with its id."""
         waiting, identifier = self.waiting, result.tool_call_id
         if waiting[-1].tool_call_id == identifier:
             return waiting.pop()

@@ -1,17 +1,17 @@
-"""Repair a history: any history becomes one that the target accepts, and nothing with a legal place is lost.
+"""Repair a history: any history becomes one that the target accepts, and no content that can be sent is lost.
 
-The order of the steps is the heart of it. Parts are cleaned first, then results are paired with
-calls over the whole history, no matter which model made them; only then are other speakers' passages written
-as text, unanswered calls and orphans dealt with, and ids and names made legal. Every step
-leaves alone what already obeys, so a legal history comes back as it is, and a repaired one is legal.
-That is also why a history in which everything obeys at first sight may skip the steps.
+The order of the steps matters. Parts are cleaned first; then results are paired with calls over the whole history,
+whichever model made the calls. Only then are other speakers' passages written as text, unanswered calls and orphan
+results handled, and ids and names made legal. No step changes what is already legal, so a legal history is returned
+as it is, and repairing a repaired history changes nothing. That is also why a history that passes the fast check
+(``repair._untouched``) may skip the steps.
 
-Of a conversation of which a part was sent before, only the rest is repaired (``SentCalls``). A result in it whose call was
-sent before is late: what was sent stays, and the result is the user's text that names its call.
+If the first part of a conversation was already sent, only the rest is repaired (``SentCalls``). A result in the rest whose
+call was already sent is late: the sent part does not change, and the result becomes user text that names its call.
 
 Rules for other speakers:
-1. Their words are the user's text under the speaker's name, their media follow it.
-2. Their tool exchange is one line: who called what with which arguments, and what came back.
+1. Their text becomes user text under the speaker's name, followed by their media.
+2. Their tool call becomes one line of text: who called which tool with which arguments, and the result.
 3. Their thinking is left out.
 """
 
@@ -46,14 +46,14 @@ from multi_llm_chat.repair.sorting import RAW_ARGUMENTS, Placed, sort_turns, wit
 NO_RESULT = "[no result: the call was interrupted]"
 NOT_RUN = "[not run: the arguments were not a JSON object]"
 
-#: So many characters of a call's id stand in a note.
+#: The most characters of a call's id in a note.
 _ID_SHOWN = 64
 
 
 class Repaired(Struct, frozen=True):
-    """Legal turns, what was changed, and the maps from what is sent to what was.
+    """Legal turns, notes on what was changed, and the maps from the names and ids sent to the original ones.
 
-    ``is_plain`` and ``characters`` are those of ``Untouched``.
+    ``is_plain`` and ``characters`` are as in ``Untouched``.
     """
 
     placed: tuple[Placed, ...]
@@ -76,9 +76,9 @@ def repair(
     tool_names: Iterable[str] = (),
     before: SentCalls = NO_CALLS,
 ) -> Repaired:
-    """Make the history legal for the target; ``tool_names`` are those on offer, to be spelled alike.
+    """Make the history legal for the target; ``tool_names`` are the tools on offer, whose names are spelled like those of calls.
 
-    ``before`` are the calls of the turns that stand before these and were sent already.
+    ``before`` are the calls of earlier turns of the conversation that were already sent.
     """
     notes: list[Note] = []
     if policy is not None and policy.steps:
@@ -95,7 +95,7 @@ def repair(
 
 
 def _contents(placed: Iterable[Placed]) -> tuple[bool, int | None]:
-    """Whether the turns are plain, and their characters, as ``Untouched`` says them."""
+    """``is_plain`` and ``characters`` of the turns, see ``Untouched``."""
     characters = 0
     for _, turn in placed:
         for part in turn.parts:
@@ -107,7 +107,7 @@ def _contents(placed: Iterable[Placed]) -> tuple[bool, int | None]:
 
 
 def apply_steps(turns: Sequence[Turn], policy: RepairPolicy, notes: list[Note]) -> Sequence[Turn]:
-    """The turns that the caller's own steps make of these."""
+    """Run the caller's own repair steps (``RepairPolicy.steps``) on the turns."""
     for step in policy.steps:
         name = getattr(step, "__name__", type(step).__name__)
         try:
@@ -131,7 +131,7 @@ def rebuild(
     notes: list[Note],
     before: SentCalls = NO_CALLS,
 ) -> list[Placed]:
-    """Lay out anew a history in which anything may be wrong."""
+    """The full repair: write again a history in which anything may be wrong."""
     described = [_describe_natives(index, turn, target, notes) for index, turn in enumerate(turns)]
     sorted_turns = sort_turns(described, notes, keeps_blanks=target.keeps_blanks)
     passages = pair(_join_steps(sorted_turns), notes, before.calls)
@@ -141,9 +141,9 @@ def rebuild(
 
 
 def _join_steps(placed: Sequence[Placed]) -> list[Placed]:
-    """Neighbouring turns of one speaker whose calls are answered together are one turn (GEM-20).
+    """Join neighbouring turns of one speaker if one tool turn answers the calls of both (GEM-20).
 
-    A result under an id that both turns use belongs to the later one (rule 1 of ``repair.pairing``): these stay apart.
+    A result under an id that both turns use belongs to the later one (rule 1 of ``repair.pairing``): such turns are not joined.
     """
     joined: list[Placed] = []
     for position, (index, turn) in enumerate(placed):
@@ -158,7 +158,7 @@ def _join_steps(placed: Sequence[Placed]) -> list[Placed]:
 
 
 def _also_answered_next(placed: Sequence[Placed], position: int, turn: Turn) -> set[str]:
-    """The ids of other turns' calls that the turn behind this one answers; none if it leaves a call of this one open."""
+    """The ids of other turns' calls that the next turn answers; empty if the next turn does not answer all calls of this turn."""
     following = placed[position + 1][1].parts if position + 1 < len(placed) else ()
     answered = {part.tool_call_id for part in following if type(part) is ToolResult}
     calls = {part.tool_call_id for part in turn.parts if type(part) is ToolCall}
@@ -166,7 +166,7 @@ def _also_answered_next(placed: Sequence[Placed], position: int, turn: Turn) -> 
 
 
 def _describe_natives(index: int, turn: Turn, target: Target, notes: list[Note]) -> Turn:
-    """The turn with words in place of native items and citations, and without file ids, that the target did not issue itself."""
+    """Replace native items and citations of other providers by text, and remove file ids of other providers."""
     if not any(map(_may_be_foreign, turn.parts)):
         return turn
     parts = [_described(part, index, target, notes) for part in turn.parts]
@@ -187,7 +187,7 @@ def _described(part: Part, index: int, target: Target, notes: list[Note]) -> Par
         notes.append(Note("OAI-11", index, message))
         return Text(native_text(part))
     if isinstance(part, Text) and part.extras is not None and not target.issued(part.extras.origin):
-        words = cited_text(part)  # the sources would be lost with the extras
+        words = cited_text(part)  # the extras are not sent, so the sources go into the text
         return part if words == part.content else Text(words)
     if isinstance(part, Media) and not target.stores(part):
         return replace(part, file_id=None)  # the encoder describes it, and notes that
@@ -210,7 +210,7 @@ def _is_thinking(part: Part) -> bool:
 
 
 class _Rebuild:
-    """Lays the paired passages out again, one by one."""
+    """Writes the turns of the paired passages, one passage after the other."""
 
     def __init__(
         self, target: Target, policy: RepairPolicy, notes: list[Note], before: SentCalls
@@ -257,7 +257,7 @@ class _Rebuild:
         self._placed.append((passage.index, with_parts(passage.turn, parts, "user")))
 
     def _late(self, passage: Passage, late: Iterable[Answer]) -> None:
-        """Results of calls that were sent before, with another result or none: they are written where they arrive."""
+        """Write results of calls that were already sent (with another result or none) as text where they arrive."""
         parts: list[Part] = []
         for answer in late:
             name, speaker = self._before.calls[answer.result.tool_call_id]
@@ -336,7 +336,7 @@ class _Rebuild:
         return with_parts(turn, parts, self._target.speaker)
 
     def _results(self, answers: Iterable[Answer | None]) -> None:
-        """The results in the order of their calls; those that stood in one turn stay in one."""
+        """Write the results in the order of their calls; neighbours that were in one turn stay in one turn."""
         group: list[Answer] = []
         for answer in answers:
             if answer is None:
@@ -357,7 +357,7 @@ class _Rebuild:
         self._placed.append((place, source))
 
     def _in_portions(self, passage: Passage, turn: Turn, most: int) -> None:
-        """Put parallel calls in several turns, each followed by its results."""
+        """Split parallel calls into several turns, each followed by its results."""
         rule = "VLL-06" if most == 1 else "OAI-13"
         self._note(rule, passage.index, f"put parallel calls in turns of {most} at most")
         answers = iter([answer for answer in passage.answers if answer is not None])
@@ -374,11 +374,11 @@ class _Rebuild:
         self._results(answers)
 
 
-# What another model said and did, as text.
+# Passages of other models, as user text.
 
 
 def as_user_turn(passage: Passage) -> Turn | None:
-    """The passage as a user turn; None when nothing of it can be sent."""
+    """The passage as a user turn; None if nothing of it can be sent."""
     parts = list(_as_text(passage))
     return with_parts(passage.turn, parts, "user") if parts else None
 
@@ -412,13 +412,13 @@ def _call_as_text(speaker: str, call: ToolCall, answer: Answer | None) -> Iterat
 
 
 def orphan_as_text(result: ToolResult) -> tuple[Part, ...]:
-    """A result whose call is not in the history, as the user's text."""
+    """A result whose call is not in the history, as user text."""
     text, media = split_result(result.content)
     return (Text(f"[result of {result.name or 'a tool'}, called earlier: {text}]"), *media)
 
 
 def late_as_text(result: ToolResult, name: str, speaker: str) -> tuple[Part, ...]:
-    """A result that arrived after its call was sent with another one, as the user's text; ``speaker`` if another model called."""
+    """A result that arrived after its call was already sent, as user text; ``speaker`` is set if another model made the call."""
     text, media = split_result(result.content)
     asked = f"{speaker}'s call" if speaker else "call"
     failed = " (failed)" if result.is_error else ""

@@ -1,15 +1,13 @@
-"""Give a repaired history the outer shape a request needs.
+"""Add the turns that a request needs at its beginning, at its end and between other turns.
 
 Rules:
-1. Where the target wants system text only at the beginning, later system turns become the
-   user's text, marked.
-2. A shape that the target accepts stays: what may open a request and what may end it is data of the target. A user
-   turn is added only where the target refuses the request without it.
-3. Nothing is put behind a turn that the provider paused, nor behind one that asks to be continued.
-4. Where the target alternates, a model's turn that opens with its own thinking is not glued
-   behind another turn of the model: a user turn stands between. Gemini's may be glued: it signs single parts.
-5. Where the target wants an answer after tool results, a word of the model stands between
-   results and the user.
+1. If the target accepts system text only at the beginning, later system turns become marked user text.
+2. A shape that the target accepts is not changed: the target's data says which turns may begin and end a request. A user
+   turn is added only if the target would refuse the request without it.
+3. No turn is added after a turn that the provider paused, or after one that is marked to be continued.
+4. If the target requires alternating roles, a model's turn that begins with its own thinking is not merged into the
+   model's turn before it: a user turn is put between them. Gemini's may be merged: it signs single parts.
+5. If the target requires an answer after tool results, a short text of the model is put between results and a user turn.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -31,9 +29,9 @@ def frame(
     *,
     thinks: bool = True,
 ) -> list[Placed]:
-    """The turns of one whole request; ``before`` are the last turns of what was sent before, and open the result.
+    """The turns of one whole request; ``before`` are the last turns that were already sent, and the result begins with them.
 
-    ``thinks``: there may be thinking in the turns.
+    ``thinks``: the turns may contain thinking.
     """
     if target.system == "leading" and "system" in [turn.role for _, turn in placed]:
         placed = list(_system_first(placed, notes, leading=not before))
@@ -56,12 +54,12 @@ def _says(role: str, text: str) -> Turn:
 
 
 def _may_open(body: Sequence[Placed], target: Target) -> bool:
-    """Whether the target accepts these turns as the first ones behind the system's."""
+    """Whether the target accepts these turns as the first ones after the system turns."""
     if not body or body[0][1].role == "user" or target.opens == "any":
         return True
     if target.opens == "user":
         return False
-    for _, turn in body:  # turns of one side are one content
+    for _, turn in body:  # neighbouring turns of one side become one content
         if turn.role in ("user", "tool"):
             break
         if any(type(part) is ToolCall for part in turn.parts):
@@ -70,9 +68,9 @@ def _may_open(body: Sequence[Placed], target: Target) -> bool:
 
 
 def _may_end(body: Sequence[Placed], head: int, target: Target) -> bool:
-    """Whether the target accepts the last turn as the last; ``head`` is the first turn that is not the system's."""
+    """Whether the target accepts a request that ends with the last turn; ``head`` is the index of the first non-system turn."""
     if head == len(body):
-        # Where system text has a place of its own, no message would be left.
+        # Only system turns: if the dialect sends them outside of the messages, the request would have no message.
         return bool(body) and target.ends == "any" and target.system == "anywhere"
     last = body[-1][1]
     if last.role in ("user", "tool", "system") or target.ends == "any":
@@ -83,7 +81,7 @@ def _may_end(body: Sequence[Placed], head: int, target: Target) -> bool:
 
 
 def _is_unfinished(turn: Turn, target: Target) -> bool:
-    """Whether the model continues the turn itself: its provider paused it, or it is marked as the beginning of an answer."""
+    """Whether the model continues this turn: its provider paused it, or it is marked as the beginning of an answer."""
     for part in turn.parts:
         if isinstance(part, Text) and part.extras is not None and target.issued(part.extras.origin):
             message = as_object(part.extras.fields.get("message")) or {}
@@ -113,7 +111,7 @@ def _system_first(
 def _bridged(
     placed: Iterable[Placed], target: Target, notes: list[Note], *, separates: bool
 ) -> list[Placed]:
-    """The turns with others between them; ``separates``: one that opens with thinking is not glued (rule 4)."""
+    """The turns with those that rules 4 and 5 put between them; ``separates``: rule 4 applies."""
     bridged: list[Placed] = []
     before = ""
     for source, turn in placed:

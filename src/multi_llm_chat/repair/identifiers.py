@@ -1,13 +1,13 @@
-"""Ids and names that the receiver accepts, and the way back.
+"""Makes call ids and tool names legal for the target, and maps them back.
 
 Rules:
-1. A legal id is kept by the first call that bears it; every other call gets an id made from its
-   position among the calls, nine letters and digits, which every provider accepts.
-2. A legal name is kept. An illegal one is spelled with legal characters; where that is taken or
-   too long, a digest of the original follows, so that the same tool has the same name in every request.
-3. Both maps are injective over one request, and lead back.
-4. What an earlier request of the conversation sent stays as it was sent (``SentCalls``): its names keep their spelling,
-   its ids are taken.
+1. The first call with a legal id keeps it; every other call gets an id made from its
+   position among the calls: nine letters and digits, which every provider accepts.
+2. A legal name is kept. In an illegal name, illegal characters are replaced; if the result is taken or
+   too long, a digest of the original name is appended, so that a tool has the same name in every request.
+3. Within one request, both maps are one-to-one and can be inverted.
+4. Names that an earlier request of the conversation sent keep their spelling (``SentCalls``); ids that it sent are not
+   used again.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _DIGEST = 8
 class SentCalls(Struct, frozen=True):
     """The calls that earlier requests of a conversation have sent.
 
-    ``names`` leads from tools to their names as sent, ``ids`` from ids as sent to those of the history, and ``calls`` from
+    ``names`` maps tools to their names as sent, ``ids`` maps ids as sent to those of the history, and ``calls`` maps
     the ids of the history to the tool and the speaker.
     """
 
@@ -44,7 +44,10 @@ NO_CALLS = SentCalls()
 
 
 class NameMap:
-    """Legal tool names for one request: ``sent(original)`` there, ``originals`` back; ``known`` are those sent before."""
+    """Legal tool names for one request. ``sent(original)`` is the name to send, ``originals`` maps it back.
+
+    ``known`` are the names that earlier requests have sent.
+    """
 
     def __init__(
         self, names: Iterable[str], pattern: re.Pattern[str], known: Mapping[str, str] = {}
@@ -65,11 +68,11 @@ class NameMap:
 
     @property
     def all_sent(self) -> dict[str, str]:
-        """The names as sent, by the original ones."""
+        """The map from original names to names as sent."""
         return self._sent
 
     def sent(self, original: str) -> str:
-        """The name as the receiver knows it."""
+        """The name that is sent for the original name."""
         return self._sent[original]
 
 
@@ -108,9 +111,9 @@ def rekey(
     *,
     are_alike: bool,
 ) -> tuple[NameMap, dict[str, str]]:
-    """Replace illegal ids and names in place; returns the names, and the ids sent, mapped to the original ones.
+    """Replace illegal ids and names in place; return the names, and a map from ids as sent to the original ids.
 
-    ``calls`` are those of the turns; ``are_alike`` says that every result bears the id and name of its call already.
+    ``calls`` are the calls of the turns; ``are_alike``: every result already has the id and name of its call.
     """
     names = NameMap(
         [*tool_names, *[call.name for call in calls]], target.name_pattern, before.names
@@ -125,7 +128,7 @@ def rekey(
 
 
 def find_calls(placed: Iterable[Placed]) -> tuple[list[ToolCall], bool]:
-    """All calls of the turns, and whether every one has a result under its id and name; they stand in the same order."""
+    """All calls of the turns, and whether the results match them one to one, in order, by id and name."""
     parts = [part for _, turn in placed for part in turn.parts]
     calls = [part for part in parts if type(part) is ToolCall]
     results = [part for part in parts if type(part) is ToolResult]
@@ -139,7 +142,7 @@ def _is_alike(call: ToolCall, result: ToolResult) -> bool:
 def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection[str]) -> list[str]:
     distinct = set(originals)
     if len(distinct) == len(originals) and distinct.isdisjoint(taken):
-        lines = "\n".join(originals)  # one look at all of them: there may be thousands
+        lines = "\n".join(originals)  # one regex match for all ids: there may be thousands
         if lines.count("\n") < len(originals) and _lines_of(pattern).fullmatch(lines):
             return originals
     legal = {identifier for identifier in distinct if pattern.fullmatch(identifier)}
@@ -156,21 +159,22 @@ def _legal_ids(originals: list[str], pattern: re.Pattern[str], taken: Collection
     return sent
 
 
-@lru_cache(maxsize=64)  # the same few, for every request
+@lru_cache(maxsize=64)  # requests use the same few patterns
 def _lines_of(pattern: re.Pattern[str]) -> re.Pattern[str]:
-    """Matches lines that all match the pattern, which takes no line break."""
+    """A pattern for lines of which each matches the given pattern (which must not match a line break)."""
     each = f"(?:{pattern.pattern})"
     return re.compile(rf"{each}(?:\n{each})*", pattern.flags)
 
 
 class _Rewriter:
-    """Walks calls and, behind each turn, their results: in the same order, or found by id and name."""
+    """Rewrites the calls of each turn and the results that follow it; finds the call of a result by order, or by id and name."""
 
     def __init__(self, sent: list[str], names: NameMap, notes: list[Note]) -> None:
         self._sent = iter(sent)
         self._spellings = names.all_sent
         self._notes = notes
-        self._waiting: list[tuple[ToolCall, ToolCall]] = []  # as made and as sent
+        # Each call of the last turn: the original and as sent.
+        self._waiting: list[tuple[ToolCall, ToolCall]] = []
 
     def rewrite(self, placed: list[Placed]) -> None:
         for place, (source, turn) in enumerate(placed):
@@ -182,7 +186,7 @@ class _Rewriter:
                 placed[place] = (source, with_parts(turn, changed))
 
     def _calls(self, source: int | None, turn: Turn) -> list[Part] | None:
-        """The turn's parts with its calls as they are sent; None when nothing changes."""
+        """The turn's parts with its calls as they are sent; None if nothing changes."""
         parts: list[Part] | None = None
         calls: list[tuple[ToolCall, ToolCall]] = []
         for place, part in enumerate(turn.parts):
@@ -220,7 +224,7 @@ class _Rewriter:
         return None if same else parts
 
     def _take(self, result: ToolResult) -> ToolCall:
-        """The call that the result answers: the next, unless only another one has the result's id."""
+        """The call that the result answers: the next one, unless another one has the result's id and the next one has not."""
         waiting, identifier = self._waiting, result.tool_call_id
         at = 0
         if len(waiting) > 1 and waiting[0][0].tool_call_id != identifier:

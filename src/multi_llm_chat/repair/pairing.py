@@ -1,19 +1,19 @@
-"""Give every tool result back to the call it answers.
+"""Pair every tool result with the call it answers.
 
 Rules:
 1. A result belongs to the nearest earlier turn that has an unanswered call with its id and name; within that turn, to
    the first such call. A result that names its caller (``meta["speaker"]``) belongs to that speaker only.
-2. Ids are ambiguous in the wild: servers count from ``call_0`` in each turn, and Gemini's results bear the tool's name
-   as id. An id that exactly one call has decides alone, whatever the result's name; an id that several calls have
-   decides only together with the name.
-3. Where a result has no id, its name decides, and after that the order: the next open call of the turn just before.
-   Calls whose id another result has are left to it. A result with an id that no call has is treated alike among those
-   of them that came without an id (the reader made one from their position), and its id may be the tool's name. An id
-   on both sides that differs means that they do not belong together.
-4. A result with the id and name of a call that stands only later is early: it belongs to the first unanswered one.
-5. A second result for a call replaces the first, unless it is one we made up or stands under another name.
-6. One pass each way; every list is walked once. Results that stand directly behind their calls, one for each and
-   in their order, as they nearly always do, are attached without a search.
+2. Real ids are ambiguous: some servers count from ``call_0`` in each turn, and Gemini's results have the tool's name
+   as id. If exactly one call has the id, the id alone decides, whatever the result's name; if several calls have it,
+   id and name decide together.
+3. A result without an id is paired by its name; without a name, by order: the next open call of the turn just before.
+   Calls whose id another result has are skipped. A result with an id that no call has is paired the same way, but only
+   with calls that came without an id (the reader made one from their position); its id may be the tool's name. If both
+   sides have an id of their own and the ids differ, they do not belong together.
+4. A result that precedes every call with its id and name is early: it belongs to the first unanswered one.
+5. A second result for a call replaces the first, unless the second is synthetic or has another name.
+6. One pass forwards for all results, one over the passages for early ones. Results that directly follow their calls, one
+   for each in the same order, as nearly all do, are attached without a search.
 """
 
 import re
@@ -27,7 +27,7 @@ from multi_llm_chat.history.values import ToolCall, ToolResult, Turn
 from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.repair.sorting import Placed
 
-#: Whose call (anybody's if empty), what the key is made of, and its id and name; an empty one stands for any.
+#: The key of an open call: its speaker, the kind of key, its id and its name. An empty string matches any.
 _Key: TypeAlias = tuple[str, str, str, str]
 
 
@@ -36,7 +36,7 @@ _MADE = re.compile(r"call_\d+_\d+_*")
 
 
 class Answer(Struct, frozen=True, gc=False):
-    """A result and the turn it stood in."""
+    """A result and the turn it was in."""
 
     result: ToolResult
     index: int | None
@@ -44,7 +44,7 @@ class Answer(Struct, frozen=True, gc=False):
 
 
 class Passage(Struct, gc=False):
-    """A turn, the calls it makes, and what answered each; orphans are results without a call."""
+    """A turn, its calls, and the result of each call; ``orphans`` are results without a call."""
 
     index: int | None
     turn: Turn
@@ -54,9 +54,9 @@ class Passage(Struct, gc=False):
 
 
 class _Open:
-    """Calls that wait for a result, by key; the latest turn answers first, its calls in order.
+    """Calls that wait for a result, by key; calls of the latest turn are taken first, in their order.
 
-    ``counts`` says how many calls have an id, ``claimed`` which ids the results have.
+    ``counts`` maps an id to the number of calls that have it; ``claimed`` are the ids of the results.
     """
 
     def __init__(self, counts: Mapping[str, int], claimed: Set[str], *, by_speaker: bool) -> None:
@@ -91,7 +91,7 @@ class _Open:
             stack.append([entry])
 
     def take(self, key: _Key) -> tuple[Passage, int] | None:
-        """The call to answer; entries answered under another key are discarded on the way."""
+        """Take the next open call under the key; entries that were answered under another key are discarded on the way."""
         stack = self._waiting.get(key)
         while stack:
             group = stack[-1]
@@ -106,9 +106,9 @@ class _Open:
 def pair(
     placed: Sequence[Placed], notes: list[Note], before: Collection[str] = ()
 ) -> list[Passage]:
-    """Attach every result to its call; turns keep their order, result turns disappear into them.
+    """Attach every result to its call; turns keep their order, and tool turns become answers of the passages.
 
-    ``before`` are the ids of calls that stand before these turns: their results are orphans here.
+    ``before`` are the ids of calls in earlier turns that were already sent: their results are orphans here.
     """
     answering = [turn for _, turn in placed if turn.role == "tool"]
     counts = Counter(
@@ -130,7 +130,7 @@ def pair(
 
 
 def _fits(result: ToolResult, call: ToolCall) -> bool:
-    """Whether the names say nothing against the result being the call's."""
+    """Whether the names match, or one of them is empty."""
     return not result.name or not call.name or result.name == call.name
 
 
@@ -158,7 +158,7 @@ class _Pairing:
         self._just_before = self._to_open = passage
 
     def _open_calls(self) -> None:
-        """Make the calls of the last turn findable for their answers."""
+        """Add the calls of the last turn to the index of open calls."""
         if self._to_open is not None:
             self._open.add(self._to_open)
             self._to_open = None
@@ -184,7 +184,7 @@ class _Pairing:
                     waiting.append((passage, answer))
 
     def _in_order(self, index: int | None, turn: Turn) -> bool:
-        """Answer all calls of the turn just before at once, if that is what the results do."""
+        """The fast path: attach the results to the calls of the turn just before, if they match one to one and in order."""
         passage = self._to_open
         if passage is None or len(passage.calls) != len(turn.parts):
             return False
@@ -241,11 +241,11 @@ class _Pairing:
         return None if slot is None else (passage, slot)
 
     def _is_made(self, identifier: str) -> bool:
-        """Whether the call came without an id, and no result has the one that the reader made for it."""
+        """Whether the call came without an id, and no result has the id that the reader made for it."""
         return bool(_MADE.fullmatch(identifier)) and identifier not in self._open.claimed
 
     def _replace(self, answer: Answer, speaker: str) -> bool:
-        """A further result for an answered call: the last real one wins."""
+        """Attach a further result to an answered call; the last result that is not synthetic wins."""
         result = answer.result
         self._index_answered()
         found = self._answered.get((speaker, result.tool_call_id, result.name))
@@ -261,7 +261,7 @@ class _Pairing:
         return True
 
     def _index_answered(self) -> None:
-        """Index answered calls by id and name; needed only where results are doubled or have no call."""
+        """Index answered calls by id and name; needed only for duplicate results and results without a call."""
         for passage, slot in self._newly_answered:
             call = passage.calls[slot]
             answer = passage.answers[slot]
@@ -272,7 +272,7 @@ class _Pairing:
         self._newly_answered.clear()
 
     def early_results(self) -> None:
-        """Give orphans that stand before their call to it."""
+        """Attach orphan results that precede their call."""
         if not self._orphans:
             return
         taken: set[int] = set()
@@ -285,7 +285,7 @@ class _Pairing:
                     continue
                 holder, answer = waiting[-1]
                 if order[id(holder)] > order[id(passage)]:
-                    # Orphans behind the call had their chance: they name another speaker or tool.
+                    # The forward pass did not pair orphans after the call: they name another speaker or tool.
                     continue
                 waiting.pop()
                 passage.answers[slot] = answer

@@ -1,4 +1,4 @@
-"""How a history is to be repaired, for whom, and what was done."""
+"""How to repair a history (``RepairPolicy``), for which receiver (``Target``), and what was changed (``Note``)."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -16,15 +16,15 @@ RepairStep: TypeAlias = Callable[[Sequence[Turn]], Iterable[Any]]
 class RepairPolicy(Struct, frozen=True, forbid_unknown_fields=True):
     """How a history is repaired: what happens to unanswered calls, orphan results and other speakers' turns.
 
-    ``unanswered`` calls get a synthetic error result (``answer``) or go (``drop``).
-    ``orphans``, results without a call, become user text (``note``) or go (``drop``).
-    ``foreign`` speakers' words become user text with their name (``label``), become the model's
-    own turns (``adopt``, for a handover), or go (``drop``).
-    ``steps`` are functions of one's own, ``turns -> turns``: each gets the history and returns the one to send. They run
-    before the repair, so that what they return is made legal; they do not change the history itself.
+    ``unanswered`` calls get a synthetic error result (``answer``) or are removed (``drop``).
+    ``orphans``, results without a call, become user text (``note``) or are removed (``drop``).
+    The turns of ``foreign`` speakers become user text with their name (``label``), become the model's
+    own turns (``adopt``, for a handover), or are removed (``drop``).
+    ``steps`` are the caller's own functions ``turns -> turns``: each receives the history and returns the one to send. They
+    run before the repair, which makes their result legal; they do not change the history itself.
 
     Raises:
-        UsageError: A word is none of these, or a step cannot be called.
+        UsageError: A value is none of these, or a step is not callable.
     """
 
     unanswered: Literal["answer", "drop"] = "answer"
@@ -48,32 +48,32 @@ _WORDS: Final = {
 }
 
 
-#: Seed 001's behaviour: what has no partner is removed; every assistant is this one.
+#: Seed 001's behaviour: calls and results without a partner are removed; every assistant turn is the model's own.
 PAIRS_ONLY = RepairPolicy(unanswered="drop", orphans="drop", foreign="adopt")
 
-#: What the model says between tool results and a user turn, where the target wants an answer there.
+#: The model's text between tool results and a user turn, for targets that require an answer there.
 ACKNOWLEDGED = "OK."
 
 
-#: What may open and what may end a request; see ``Target``.
+#: Which turns may begin and end a request; see ``Target``.
 Opens: TypeAlias = Literal["any", "words", "user"]
 Ends: TypeAlias = Literal["any", "spoken", "user"]
 
 
 class Target(Struct, frozen=True):
-    """What the receiver of a request demands of the history.
+    """The requirements of a request's receiver on the history.
 
     ``speaker`` is the role of the model that will answer; turns by one of ``speakers`` are its
-    own. ``origin`` is the only place whose thinking may be replayed. ``system`` says where system
-    turns may stand; ``alternates`` that turns of one side may not follow each other;
-    ``answers_after_tools`` that no user turn may follow a result directly; ``most_calls``
-    how many calls one turn may make: further ones are put in turns of their own.
-    ``opens`` says what may stand first behind the system's turns: anything, a model's words but no call, or only the user;
-    ``ends`` what may stand last: anything, anything once the user spoke, or only the user, a tool or the system.
+    own. Only thinking from ``origin`` may be replayed. ``system`` says where system turns may be;
+    ``alternates``: turns of one side may not follow each other;
+    ``answers_after_tools``: no user turn may directly follow a result; ``most_calls`` is
+    the most calls of one turn: further ones are put in turns of their own.
+    ``opens`` says which turn may be first after the system turns: any, a model's text but no call, or only a user turn;
+    ``ends`` says which turn may be last: any, any after a user or tool turn, or only a user, tool or system turn.
     ``pauses`` are the kinds of native items with which the provider pauses a turn that it continues itself.
-    ``keeps_blanks``: blank texts beside native items of the model's turn go back as they came (ANT-06).
-    ``blank_texts``: a text may be empty, so an otherwise legal history keeps those it has.
-    ``any_order``: the results of one turn's calls may stand in any order.
+    ``keeps_blanks``: blank texts next to native items of the model's turn are sent back unchanged (ANT-06).
+    ``blank_texts``: a text may be empty, so an otherwise legal history keeps its blank texts.
+    ``any_order``: the results of one turn's calls may be in any order.
     ``signs_parts``: a signature belongs to its part, not to the beginning of a turn.
     """
 
@@ -97,7 +97,7 @@ class Target(Struct, frozen=True):
 
     @property
     def own_roles(self) -> frozenset[str]:
-        """The roles of the turns that this model owns."""
+        """The roles of this model's own turns."""
         return self.speakers | ANONYMOUS_SPEAKERS | {self.speaker}
 
     def owns(self, turn: Turn) -> bool:
@@ -106,18 +106,18 @@ class Target(Struct, frozen=True):
         return role == self.speaker or role in self.speakers or role in ANONYMOUS_SPEAKERS
 
     def recognises(self, thinking: Thinking) -> bool:
-        """Whether opaque thinking data came from exactly here."""
+        """Whether the opaque thinking data came from exactly this origin."""
         model = thinking.origin.model
         return bool(model) and model == self.origin.model and self.issued(thinking.origin)
 
     def stores(self, media: Media) -> bool:
-        """Whether the media's file id, if it has one, is of this provider and endpoint."""
+        """Whether the media has no file id, or one of this provider and endpoint."""
         return media.file_id is None or (
             media.extras is not None and self.issued(media.extras.origin)
         )
 
     def issued(self, origin: Origin) -> bool:
-        """Whether native items and extras of this origin came from this provider and endpoint, whichever the model."""
+        """Whether native items and extras of this origin came from this provider and endpoint, from any of its models."""
         return (
             origin.provider == self.origin.provider
             and (origin.endpoint or self.default_endpoint) == self.origin.endpoint
@@ -125,7 +125,7 @@ class Target(Struct, frozen=True):
 
 
 class Note(Struct, frozen=True, gc=False):
-    """One change: the rule that asked for it, the turn it concerns, and what was done."""
+    """One change: the rule that requires it, the turn it concerns, and what was done."""
 
     rule: str
     turn: int | None

@@ -1,11 +1,11 @@
-"""Clean every part and sort them into turns of one kind.
+"""Clean every part, and split turns so that each contains parts of one kind.
 
 Rules:
-1. Afterwards a ``tool`` turn holds results only, a ``user`` or ``system`` turn words and media
-   only, and a model's turn anything but results.
-2. No text is blank, no string or number is one that JSON parsers reject, no turn is empty.
-3. Arguments are an object; what a model wrote instead is kept under ``_raw``.
-4. A turn that already obeys is passed on as it is.
+1. Afterwards a ``tool`` turn contains only results, a ``user`` or ``system`` turn only text and media,
+   and a model's turn anything but results.
+2. No text is blank, JSON parsers accept every string and number, and no turn is empty.
+3. Arguments are an object; if a model wrote anything else, its text is kept under ``_raw``.
+4. A turn that already follows these rules is passed on as it is.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,19 +32,19 @@ from multi_llm_chat.repair.policy import Note
 
 EMPTY_RESULT = "(no output)"
 
-#: Where the unusable text of a call's arguments goes: it must be an object for every server.
+#: The key for the unusable text of a call's arguments: every server requires an object.
 RAW_ARGUMENTS = "_raw"
 
 
-#: The index of the turn it came from (None when it was not in the history), and a turn. A plain
-#: tuple: there are thousands of them in every step of a long history.
+#: A turn, and the index of the history's turn it came from (None if it was added). A plain tuple for
+#: speed: every step of the repair of a long history creates thousands of them.
 Placed: TypeAlias = tuple[int | None, Turn]
 
 
 def sort_turns(
     turns: Iterable[Turn], notes: list[Note], *, keeps_blanks: bool = False
 ) -> list[Placed]:
-    """Clean and sort all turns of a history; with ``keeps_blanks`` blank texts beside native items stay (ANT-06)."""
+    """Clean and sort all turns of a history; with ``keeps_blanks``, blank texts next to native items are kept (ANT-06)."""
     placed: list[Placed] = []
     for index, turn in enumerate(turns):
         parts = turn.parts
@@ -111,7 +111,7 @@ def _sort_turn(index: int, turn: Turn, notes: list[Note], *, blanks: bool = Fals
 
 
 def _clean_media(part: Media, _role: str, _index: int, _notes: list[Note]) -> Media:
-    """The media with clean words about it; whether its data can be used is the encoder's question."""
+    """Clean the strings that describe the media; the encoder checks the data itself."""
     mime = clean_text(part.mime)
     url, name = (clean_text(text) if text else text for text in (part.url, part.name))
     if mime == part.mime and url == part.url and name == part.name:
@@ -139,7 +139,7 @@ def _clean_thinking(part: Thinking, role: str, index: int, notes: list[Note]) ->
     opaque = clean_json(part.opaque)
     if content == part.content and opaque is part.opaque:
         return part
-    # A signature covers the exact text: once that had to change, the block cannot be replayed.
+    # A signature covers the exact text: a block whose text changes cannot be replayed.
     notes.append(Note("ANT-11", index, "left out thinking that is not valid JSON text"))
     return None
 
@@ -195,7 +195,7 @@ def _says_nothing(content: Any) -> bool:
 
 
 def _clean_native(part: Native, role: str, index: int, notes: list[Note]) -> Part | None:
-    """The item as it is; as words where its JSON had to be changed, for then its provider does not recognise it."""
+    """The item unchanged; as text if its JSON has to be changed, because its provider would not accept a changed item."""
     raw, text = clean_json(part.raw), clean_text(part.text)
     if raw is part.raw and text == part.text and role != "tool":
         return part
@@ -205,7 +205,7 @@ def _clean_native(part: Native, role: str, index: int, notes: list[Note]) -> Par
     return _clean_words(Text(f"[{text or part.kind}]"), role, index, notes)
 
 
-#: The part as it may be sent, None if it may not; the very same where nothing had to be changed.
+#: Functions that return the part as it may be sent, None if it may not be sent, or the same object if nothing changes.
 CLEANERS: dict[type[Part], Callable[[Any, str, int, list[Note]], Part | None]] = {
     Text: _clean_words,
     ToolCall: _clean_call,

@@ -1,1 +1,1 @@
-"""JSON Schema of tools: cleanup, projection to what each dialect takes, tool definitions."""
+"""JSON Schema of tools: cleanup, projection to what each dialect accepts, tool definitions."""

@@ -1,11 +1,11 @@
-"""What a dialect cannot say, said in words.
+"""Writes keywords that a dialect does not support into the description of the schema.
 
 Rules:
-1. A dropped keyword that means something to a model is named in the description of its own schema:
-   ``(format: uri; minimum: 0)``. Administration (``$id``, ``$comment``, titles) is not.
+1. A dropped keyword that is useful to a model is appended to the description of its own schema:
+   ``(format: uri; minimum: 0)``. Administrative keywords (``$id``, ``$comment``, titles) are not.
 2. A note is short; a long value is cut.
-3. Everything dropped is listed by its JSON pointer, said or not; only definitions are not, which are
-   gone because what they define stands where it is used.
+3. Everything dropped is listed by its JSON pointer, whether or not it is in a description. Definitions are not listed:
+   they are only moved to the places where they are used.
 """
 
 from typing import Any, Final
@@ -16,7 +16,7 @@ from multi_llm_chat.history.values import JsonObject
 
 _MAX_VALUE: Final = 160
 
-#: Dropped keywords that are said, and how.
+#: The dropped keywords that are written into a description, and their labels.
 _LABELS: Final = {
     "enum": "one of",
     "const": "always",
@@ -43,7 +43,7 @@ _LABELS: Final = {
     },
 }  # fmt: skip
 _LISTS: Final = frozenset({"enum", "examples"})
-#: Their boolean form is the rule rather than a message.
+#: Keywords whose boolean value is usually of no interest to a model.
 _QUIET_BOOLEANS: Final = frozenset(
     {"additionalProperties", "unevaluatedProperties", "uniqueItems", "deprecated"}
 )
@@ -54,7 +54,7 @@ def _text(value: Any) -> str:
 
 
 def note(keyword: str, value: Any) -> str:
-    """Return the words for a dropped keyword; empty if it says nothing to a model."""
+    """Return the note for a dropped keyword; empty if it is of no use to a model."""
     label = _LABELS.get(keyword)
     if label is None:
         return ""
@@ -92,7 +92,7 @@ class SchemaPlace:
         return SchemaPlace((*self.path, *tokens), self.dropped)
 
     def drop(self, keyword: str = "", value: Any = None) -> None:
-        """Record that ``keyword`` is gone, or the whole schema; a ``value`` is said in words."""
+        """Record that ``keyword`` (or, without one, the whole schema) was dropped; a ``value`` becomes a note."""
         if keyword in {"$defs", "definitions"}:
             return
         tokens = (*self.path, keyword) if keyword else self.path

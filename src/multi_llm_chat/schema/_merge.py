@@ -1,18 +1,18 @@
-"""Two schemas become one, and what a ``$ref`` points at.
+"""Merges schemas, and resolves references (``$ref``).
 
 Rules:
-1. References are JSON pointers into the one document: ``#``, ``#/$defs/…``, ``#/definitions/…``,
+1. References are JSON pointers into the same document: ``#``, ``#/$defs/…``, ``#/definitions/…``,
    or to any other place, with ``~0``, ``~1`` and percent escapes. Nothing is ever fetched.
-2. A definition that is missing at the root is looked for in nested ``$defs``: schemas glued
-   together from several generators leave them there. A circle of nothing but references points nowhere.
-3. ``expand`` gives a target for copying and counts: after ``MAX_EXPANSIONS`` it gives nothing, so that
-   definitions which double each other cannot make a small schema a huge one.
-4. ``both`` accepts every value that both of its arguments accept; it may accept more, never less.
-   Where the two cannot be said together, the left one is kept.
-5. ``flattened`` takes in a schema's own ``$ref`` and ``allOf``, so that neither is left.
-6. ``folded`` takes the alternatives of an object schema into its properties. A name that only some
-   alternatives declare keeps its schema: that is stricter than JSON Schema where an alternative leaves
-   other names free, and is what the author of the schema meant.
+2. A definition that is missing at the root is looked up in nested ``$defs``: schemas that were combined
+   from several generators have them there. A cycle that consists only of references has no target.
+3. ``expand`` returns a target for copying and counts the copies: after ``MAX_EXPANSIONS`` it returns None, so that
+   definitions which double each other cannot turn a small schema into a huge one.
+4. The result of ``both`` accepts every value that both of its arguments accept; it may accept more, never fewer.
+   If the two values of a keyword cannot be combined, the left one is kept.
+5. ``flattened`` merges a schema's own ``$ref`` and ``allOf`` into it, so that neither is left.
+6. ``folded`` merges the alternatives of an object schema into its properties. A property that only some
+   alternatives declare keeps its schema. That is stricter than JSON Schema if another alternative allows
+   additional properties, but it is what the author of the schema meant.
 """
 
 import re
@@ -25,7 +25,7 @@ from msgspec import json
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.schema.cleanup import Subschema, clean_subschema, either
 
-#: How often definitions are copied within one schema, and how deep into each other.
+#: The most copies of definitions within one schema, and the depth of copies within copies.
 MAX_EXPANSIONS: Final = 2_000
 MAX_CHAIN: Final = 24
 
@@ -51,7 +51,7 @@ def _step(node: Any, token: str) -> Any:
 
 
 def _following(found: Subschema | None) -> str | None:
-    """The reference that a schema comes down to, if it is hardly more than one."""
+    """The schema's own ``$ref``, or that of its only alternative; None if there is none."""
     if found is None or isinstance(found, bool):
         return None
     for keyword in ("allOf", "anyOf", "oneOf"):
@@ -85,13 +85,16 @@ class References:
         self._expansions = 0
 
     def target(self, reference: str) -> Subschema | None:
-        """Return the schema that is meant, or ``None`` where there is none."""
+        """Return the schema to which the reference points, or ``None`` if there is none."""
         if reference not in self._targets:
             self._targets[reference] = self._followed(reference)
         return self._targets[reference]
 
     def expand(self, reference: str, inside: frozenset[str]) -> Subschema | None:
-        """Return the target for copying into a place reached through the references ``inside``."""
+        """Return the target for copying into a place that was reached through the references ``inside``.
+
+        ``None`` for a reference in ``inside`` (a cycle), and above the limits.
+        """
         self._expansions += 1
         too_much = self._expansions > MAX_EXPANSIONS or len(inside) >= MAX_CHAIN
         return None if too_much or reference in inside else self.target(reference)
@@ -121,7 +124,7 @@ class References:
         return clean_subschema(cast("object", node)) if usable else None
 
     def is_in_place(self, reference: str) -> bool:
-        """Return whether the pointer itself leads to something, not only its name to a nested definition."""
+        """Return whether the pointer itself has a target, rather than a nested definition of the same name."""
         return reference in {"#", "#/"} or self._at(reference) is not None
 
     def _at(self, reference: str) -> Any:
@@ -144,7 +147,7 @@ class References:
 
 # Merging.
 
-#: Keywords that mean something only together: if the left side has one, it keeps them all.
+#: Groups of keywords that only have a meaning together: if the left schema has one, all are taken from it.
 _GROUPS: Final = (
     frozenset({"prefixItems", "items", "additionalItems", "unevaluatedItems"}),
     frozenset({"contains", "minContains", "maxContains"}),
@@ -179,7 +182,7 @@ def _union(left: list[Any], right: list[Any]) -> list[Any]:
 
 
 def _key(value: Any) -> Any:
-    """Distinguish values as JSON does: 1 is 1.0, but not true."""
+    """A key that compares values as JSON does: 1 equals 1.0, but not true."""
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return value if number else json.encode(value)
 
@@ -241,13 +244,13 @@ def _only_items(left: Any, right: Any) -> bool:
 def flattened(
     schema: Subschema, references: References, inside: frozenset[str], used: set[str]
 ) -> Subschema:
-    """Return ``schema`` with what it refers to and all of ``allOf`` taken in.
+    """Return ``schema`` merged with the target of its ``$ref`` and with all of ``allOf``.
 
     Args:
         schema: The schema.
         references: The document's references.
         inside: References through which this place was reached; they are not followed again.
-        used: Receives the references that were followed.
+        used: A set to which the followed references are added.
     """
     if isinstance(schema, bool) or ("$ref" not in schema and "allOf" not in schema):
         return schema
@@ -269,7 +272,7 @@ def flattened(
 def _object_branches(
     branches: list[Subschema], references: References, inside: frozenset[str], depth: int
 ) -> list[JsonObject] | None:
-    """Return the alternatives an object can meet, or ``None`` if one of them asks for nothing."""
+    """Return the alternatives that an object can satisfy, or ``None`` if one of them accepts anything."""
     objects: list[JsonObject] = []
     for branch in branches:
         plain = flattened(branch, references, inside, set())
@@ -306,7 +309,7 @@ def folded(
     inside: frozenset[str],
     depth: int = 0,
 ) -> tuple[JsonObject, str]:
-    """Return ``schema`` without ``keyword``, its alternatives' properties taken in, and their text."""
+    """Return ``schema`` with the alternatives of ``keyword`` merged into its properties, and a text that describes them."""
     rest = {name: value for name, value in schema.items() if name != keyword}
     if depth > _MAX_FOLDING_DEPTH:
         return rest, ""

@@ -1,20 +1,20 @@
-r"""The same schema in the form a dialect uses: the steps before and after its keywords are filtered.
+r"""Rewrites a schema into the form a dialect uses: the steps before and after its keywords are filtered.
 
 Rules:
-1. Each step is for one trait of the rules and is chosen by ``settling_steps`` (before the filter) or
-   ``completing_steps`` (after it); the others cost nothing.
-2. A step looks at its own schema only, never into the schemas inside it. A settling step loosens or leaves
-   the meaning as it was.
-3. Completion comes last: the schemas inside are finished already. ``anything`` is a schema for any value,
-   with a type where the dialect must have one.
-4. In a strict object every property is required and no other allowed: one that was optional may be null.
+1. Each step is for one property of the dialect's rules. ``settling_steps`` (before the filter) and
+   ``completing_steps`` (after it) choose the steps; unneeded steps cost nothing.
+2. A step changes only its own schema, never the nested schemas. A settling step either keeps the meaning or makes the
+   schema accept more.
+3. Completing steps come last: the nested schemas are already finished. ``anything`` is a schema for any value,
+   with a type if the dialect requires one.
+4. In a strict object every property is required and no other allowed: an optional property becomes nullable.
 
 What a server that compiles schemas to a grammar can compile (llama.cpp; LCP-07):
 5. A pattern is anchored at both ends and made only of plain characters, sets, groups, alternatives and
    short repetitions: class escapes (``\d``), look-around and lazy repetition do not compile.
 6. Repetitions stay below the server's limit, lower bounds below upper ones, integers within 53 bits.
-7. Properties called ``$ref`` or ``$defs`` are read as keywords there, so they are not declared; other
-   properties are only allowed next to plain names, whose complement can be written as a set.
+7. The server reads properties called ``$ref`` or ``$defs`` as keywords, so they are not declared. Additional properties are
+   allowed only if all declared names are plain, because the grammar writes "any other name" with character sets.
 """
 
 import math
@@ -29,7 +29,7 @@ from multi_llm_chat.schema.dialect_rules import SchemaRules
 
 Step: TypeAlias = Callable[[JsonObject, SchemaPlace], JsonObject]
 
-#: The type that a keyword speaks about.
+#: The type to which a keyword applies.
 SUBJECT: Final = {
     **dict.fromkeys(("properties", "required", "minProperties", "maxProperties"), "object"),
     **dict.fromkeys(("additionalProperties", "propertyOrdering"), "object"),
@@ -68,7 +68,7 @@ def without(schema: JsonObject, *keywords: str) -> JsonObject:
 
 
 def _any_of(schema: JsonObject, place: SchemaPlace) -> JsonObject:
-    """Say ``oneOf`` as ``anyOf``."""
+    """Rewrite ``oneOf`` as ``anyOf``."""
     if "oneOf" not in schema:
         return schema
     if "anyOf" not in schema:
@@ -78,14 +78,14 @@ def _any_of(schema: JsonObject, place: SchemaPlace) -> JsonObject:
 
 
 def _enum(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
-    """Say ``const`` as ``enum``."""
+    """Rewrite ``const`` as ``enum``."""
     if "const" not in schema:
         return schema
     return {**without(schema, "const"), "enum": [schema["const"]]}
 
 
 def _items(schema: JsonObject, place: SchemaPlace) -> JsonObject:
-    """Say ``prefixItems`` as ``items``: each is one of them."""
+    """Rewrite ``prefixItems`` as ``items``: each item matches one of the schemas."""
     if "prefixItems" not in schema:
         return schema
     place.drop("prefixItems")
@@ -126,7 +126,7 @@ def _string_choices(schema: JsonObject, place: SchemaPlace) -> JsonObject:
 
 
 def _one_type(schema: JsonObject, place: SchemaPlace) -> JsonObject:
-    """Say a list of types as ``nullable``, or as alternatives that share the keywords out."""
+    """Rewrite a list of types as ``nullable``, or as one alternative per type, each with the keywords of its type."""
     types = types_of(schema)
     if "null" in types:
         types = [name for name in types if name != "null"] or ["string"]
@@ -165,7 +165,7 @@ def _closed(schema: JsonObject, place: SchemaPlace) -> JsonObject:
 
 
 def settling_steps(rules: SchemaRules) -> tuple[Step, ...]:
-    """Return the steps a dialect needs, in their order."""
+    """Return the steps that a dialect needs before its keywords are filtered, in order."""
     steps: list[tuple[bool, Step]] = [
         (not rules.takes("oneOf"), _any_of),
         (not rules.takes("const"), _enum),
@@ -179,7 +179,7 @@ def settling_steps(rules: SchemaRules) -> tuple[Step, ...]:
     return tuple(step for wanted, step in steps if wanted)
 
 
-# What compiles to a grammar.
+# Schemas that compile to a grammar.
 
 MAX_REPETITIONS: Final = 1_000
 _MAX_INTEGER: Final = 2**53
@@ -192,7 +192,7 @@ _PATTERN: Final = re.compile(
     )+\$\Z""",
     re.VERBOSE,
 )
-#: Empty groups and alternatives, and repetition of something that is not there.
+#: Empty groups and alternatives, and repetition operators without an operand.
 _HOLLOW: Final = re.compile(
     r"(?<!\\)(?:\((?:\?:)?[)|*+{]|\|[)|*+?{]|\(\?(?!:)|[*+?}][*+?{])|^\^[|*+?{]|(?<!\\)\|\$$"
 )
@@ -226,7 +226,7 @@ def _bad_bounds(schema: JsonObject) -> set[str]:
 
 
 def tamed(schema: JsonObject) -> tuple[JsonObject, list[str]]:
-    """Return what of ``schema`` compiles, and the keywords that were left out or changed."""
+    """Return the part of ``schema`` that compiles, and the keywords that were removed or changed."""
     bad = {key for key in _bad_bounds(schema) if key in schema}
     if "pattern" in schema and not compiles(schema["pattern"]):
         bad.add("pattern")
@@ -244,11 +244,11 @@ def tamed(schema: JsonObject) -> tuple[JsonObject, list[str]]:
     return kept, sorted(bad)
 
 
-# What a finished schema must say.
+# Completion: what a dialect requires in every schema.
 
 
 def anything(rules: SchemaRules, annotations: JsonObject) -> JsonObject:
-    """Return a schema for any value; it is new, and may be built into others."""
+    """Return a new schema for any value, which the caller may put into other schemas."""
     any_value = rules.any_value
     if any_value is None:
         return annotations
@@ -282,14 +282,14 @@ def _some_properties(schema: JsonObject, _place: SchemaPlace) -> JsonObject:
 
 
 def is_null(schema: Any) -> bool:
-    """Return whether a schema accepts null and says so in the usual ways."""
+    """Return whether a schema accepts only null, in one of the usual spellings."""
     if isinstance(schema, bool):
         return False
     return schema.get("type") in ("null", ["null"]) or schema.get("enum") == [None]
 
 
 def _optional(schema: Any) -> JsonObject:
-    """Return the schema of a property that may be null, since it may not be absent."""
+    """Return the schema of an optional property, made nullable because a strict object requires every property."""
     if "anyOf" in schema:
         branches = schema["anyOf"]
         if any(is_null(branch) for branch in branches):
@@ -341,7 +341,7 @@ def _typed(rules: SchemaRules) -> Step:
 
 
 def completing_steps(rules: SchemaRules) -> tuple[Step, ...]:
-    """Return the steps a dialect needs, in their order."""
+    """Return the steps that a dialect needs after its keywords are filtered, in order."""
     steps: list[tuple[bool, Step]] = [
         (rules.array_items, _with_items(rules)),
         (rules.strict, _strict_object),
@@ -352,5 +352,5 @@ def completing_steps(rules: SchemaRules) -> tuple[Step, ...]:
 
 
 def typing_step(rules: SchemaRules) -> Step | None:
-    """Return the step that names a type, which comes after the description is complete."""
+    """Return the step that adds a type; it runs after the description is complete. None if the dialect needs no type."""
     return None if rules.any_value is None else _typed(rules)

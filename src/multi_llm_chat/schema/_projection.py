@@ -1,12 +1,12 @@
-"""A valid schema becomes one that a dialect takes.
+"""Projects a valid schema to one that a dialect accepts.
 
 Rules:
 1. A schema is settled first (references, ``allOf``, the dialect's forms, alternatives), then filtered
    keyword by keyword, then completed.
-2. Every step loosens: what the original accepts, the projection accepts. Exceptions are forced by the
-   dialect: a type named where none was (``any_value``), strict objects, folded alternatives.
-3. Each node is visited once per place it is needed in, within a budget; beyond it, and below
-   ``MAX_OUTPUT_DEPTH``, anything is allowed. Nothing given is ever changed.
+2. Every step may only loosen the schema: the projection accepts all that the original accepts. The dialect forces the
+   exceptions: an added type (``any_value``), strict objects, folded alternatives.
+3. Each node is visited once per place where it is used, within a budget; nodes beyond the budget, or deeper than
+   ``MAX_OUTPUT_DEPTH``, become a schema for any value. The input is never changed.
 """
 
 import re
@@ -27,8 +27,8 @@ from multi_llm_chat.schema._normal_form import (
 from multi_llm_chat.schema.cleanup import Subschema, is_portable
 from multi_llm_chat.schema.dialect_rules import SchemaRules
 
-#: A level of schemas is two of JSON, and protobuf parsers stop at a hundred of those. It is also below
-#: what cleaning cuts at, so that a projection is never cut when it is projected again.
+#: A level of schemas is two levels of JSON, and protobuf parsers stop at 100 levels of JSON. The limit is also
+#: smaller than that of cleaning, so that a projection is never cut when it is projected again.
 MAX_OUTPUT_DEPTH: Final = 20
 MAX_OUTPUT_NODES: Final = 10_000
 
@@ -43,10 +43,10 @@ _NAMED: Final = frozenset(
     {"properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"}
 )
 _NESTED: Final = _ONE | _MANY | _NAMED
-#: Booleans are ordinary values of these, also where ``true`` is no schema.
+#: Keywords that may have a boolean value even in dialects in which ``true`` is not a schema.
 _SWITCHES: Final = frozenset({"additionalProperties", "unevaluatedProperties"})
 _ANNOTATIONS: Final = frozenset({"description", "title", "nullable"})
-#: Next to ``anyOf`` these are too much to repeat in every alternative.
+#: Keywords that are too large to repeat in every alternative of an ``anyOf``.
 _STRUCTURE: Final = frozenset(
     {"properties", "required", "items", "prefixItems", "enum", "const", "additionalProperties"}
 )
@@ -54,7 +54,7 @@ _UNSAFE_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 def unique_name(wanted: str, taken: Container[str]) -> str:
-    """Return ``wanted``, or with the first number behind it that is not ``taken``."""
+    """Return ``wanted`` or, if it is taken, ``wanted`` with the first number that makes it unique."""
     name, number = wanted, 2
     while name in taken:
         name, number = f"{wanted}_{number}", number + 1
@@ -62,21 +62,21 @@ def unique_name(wanted: str, taken: Container[str]) -> str:
 
 
 def _says(rules: SchemaRules, keyword: str, value: Any) -> bool:
-    """Return whether the dialect knows this value of a keyword that it knows."""
+    """Return whether the dialect accepts this value of a keyword that it knows."""
     if keyword == "format":
         return rules.formats is None or value in rules.formats
     return keyword != "pattern" or is_portable(value)
 
 
 class Projection:
-    """One schema's way to one dialect; ``dropped`` lists what was left behind."""
+    """Projects one schema to one dialect; ``dropped`` lists what was removed."""
 
     def __init__(self, rules: SchemaRules, references: References, *, moved: bool) -> None:
         self.rules = rules
         self.references = references
         self.dropped: list[str] = []
         self._root = references.target("#")
-        # Once the root has changed its shape, pointers into it lead nowhere.
+        # Whether the root has changed its shape: then pointers into it have no target.
         self._moved = moved
         self._remaining = MAX_OUTPUT_NODES
         self._names: dict[str, str] = {}
@@ -93,7 +93,7 @@ class Projection:
         return cast("JsonObject", self._project(schema, SchemaPlace((), self.dropped), 0, inside))
 
     def definitions(self) -> dict[str, Subschema]:
-        """Return the projected definitions that were collected on the way."""
+        """Return the projected definitions that ``root`` has collected."""
         finished: dict[str, Subschema] = {}
         while self._pending:
             name, target = self._pending.pop()
@@ -143,7 +143,7 @@ class Projection:
         result: JsonObject = {}
         patterned = "patternProperties" in schema
         portable = patterned and all(map(is_portable, schema["patternProperties"]))
-        # What a pattern allowed would otherwise be forbidden.
+        # Without its patterns, ``additionalProperties: false`` would forbid the properties that they allow.
         opened = patterned and not (portable and rules.takes("patternProperties"))
         gone = {*_SWITCHES, "patternProperties"} if opened else set[str]()
         for keyword, value in schema.items():
@@ -195,7 +195,7 @@ class Projection:
         only: Subschema = schema["allOf"][0] if len(schema["allOf"]) == 1 else False
         bare = self.rules.references == "collect" and rest.keys() <= _ANNOTATIONS
         if bare and not isinstance(only, bool) and "$ref" in only and "allOf" not in only:
-            # The older way to give a reference a description: keep the reference.
+            # An ``allOf`` with one reference is the older way to give a reference a description: keep the reference.
             return cast("JsonObject", both(rest, only)), inside
         used: set[str] = set()
         flat = flattened(schema, self.references, inside, used)
@@ -204,7 +204,7 @@ class Projection:
     def _reference(
         self, schema: JsonObject, place: SchemaPlace, inside: _Inside
     ) -> tuple[Subschema, _Inside, bool]:
-        """Return the schema to continue with, or the finished one and ``True``."""
+        """Return the schema to continue with and ``False``, or the finished schema and ``True``."""
         rest = without(schema, "$ref")
         reference: str = schema["$ref"]
         if self.rules.references == "inline":
@@ -235,7 +235,7 @@ class Projection:
         if known is None:
             place.drop("$ref", reference)
             return rest, inside
-        # It contains itself: say what kind of value it is, and no more.
+        # The schema contains itself: keep only its type.
         place.drop("$ref")
         kind = "object" if isinstance(known, bool) else known.get("type", "object")
         return both(rest, {"type": kind}), inside
@@ -267,12 +267,12 @@ class Projection:
             self._pending.append((name, target))
         return f"#/$defs/{name}"
 
-    # --- alternatives where nothing may stand next to them ---
+    # --- anyOf in dialects that allow no other keyword next to it ---
 
     def _alternatives(
         self, schema: JsonObject, place: SchemaPlace, depth: int, inside: _Inside
     ) -> tuple[Subschema | None, JsonObject]:
-        """Leave ``anyOf`` alone, or out: the finished schema, or the one to continue with."""
+        """Return a finished schema with ``anyOf`` as its only keyword, or None and a schema without ``anyOf`` to continue with."""
         rest = without(schema, "anyOf")
         branches: list[Any] = [branch for branch in schema["anyOf"] if branch is not False]
         if self.rules.nullable:
@@ -314,7 +314,7 @@ class Projection:
             projected.extend(
                 alternative["anyOf"] if alternative.keys() == {"anyOf"} else [alternative]
             )
-        # There is no place next to anyOf: the first alternative speaks for all.
+        # Nothing may be next to anyOf: the first alternative gets the description of all.
         annotations = described({k: rest[k] for k in _ANNOTATIONS if k in rest}, place.notes)
         first = {**projected[0], **annotations}
         words = (annotations.get("description"), projected[0].get("description"))

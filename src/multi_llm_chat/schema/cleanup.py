@@ -1,16 +1,16 @@
-"""Any value becomes a valid JSON Schema.
+"""Cleans any value to a valid JSON Schema.
 
 Rules:
 1. The result is valid under the meta-schemas of Draft 7 and of 2020-12, and is plain JSON:
    no NaN, no lone surrogates, no NUL, no integers beyond 64 bits, no Python objects.
 2. At the root it describes an object: ``type`` is ``object`` and ``properties`` is there,
    because a tool is always called with named arguments.
-3. A keyword whose value is wrong is removed, never guessed at; unknown keywords stay. What older
-   drafts said differently (``items`` as a list, boolean ``exclusiveMinimum``) is rewritten.
+3. A keyword with an invalid value is removed, never guessed; unknown keywords stay. Forms of older
+   drafts (``items`` as a list, boolean ``exclusiveMinimum``) are rewritten.
 4. Names of properties and definitions are data: a property may be called ``type`` or ``$ref``.
-5. A schema that already keeps these rules comes back equal. The input is never changed.
+5. A schema that already follows these rules is returned equal. The input is never changed.
 6. Work is bounded: cycles, too deep nesting and everything beyond the node budget become ``{}``.
-7. ``either`` accepts exactly the values that one of its arguments accepts.
+7. The result of ``either`` accepts exactly the values that one of its arguments accepts.
 """
 
 import math
@@ -33,7 +33,7 @@ MAX_DEPTH: Final = 60
 MAX_VALUE_DEPTH: Final = 16
 #: Nodes of one schema (keyword objects, list members) before the rest is cut.
 MAX_NODES: Final = 20_000
-#: Counts above this are not exact in the JSON readers of most servers, and mean "no limit".
+#: Larger counts are not exact in the JSON parsers of most servers, and are treated as no limit.
 MAX_COUNT: Final = 2**53
 _INTEGER_RANGE: Final = (-(2**63), 2**64 - 1)
 
@@ -41,7 +41,7 @@ _INVALID: Final = object()
 _ANCHOR: Final = re.compile(r"[A-Za-z_][-A-Za-z0-9._]*\Z")
 
 _TYPES: Final = frozenset({"string", "number", "integer", "boolean", "array", "object", "null"})
-#: Names that tool authors write by mistake, where the meaning is beyond doubt.
+#: Wrong type names that tool authors write, and the unambiguous correct ones.
 _TYPE_ALIASES: Final = {
     "str": "string", "int": "integer", "float": "number", "double": "number", "bool": "boolean",
     "list": "array", "dict": "object", "none": "null",
@@ -55,7 +55,7 @@ _DRAFTS: Final = frozenset(
 )
 
 #: Regular-expression syntax of ECMAScript that Python spells differently, and doubled characters
-#: about which Python only warns; rewritten in the copy that is compiled to see whether it can be.
+#: for which Python only warns; both are rewritten in a copy that is compiled as a test.
 _FOREIGN_SYNTAX: Final = (
     (re.compile(r"\\[pP]\{[^{}]*\}"), r"\\w"),
     (re.compile(r"\\u\{[0-9A-Fa-f]+\}"), "x"),
@@ -68,31 +68,31 @@ _FOREIGN_SYNTAX: Final = (
 
 
 def _text(text: str) -> str:
-    # A member of an enumeration is sent as its value.
+    # A member of a string enum is sent as its value.
     return clean_text(text if type(text) is str else str.__str__(text))
 
 
 @lru_cache(maxsize=1024)
 def is_regular_expression(pattern: str) -> bool:
-    """Return whether ``pattern`` compiles, allowing for what only ECMAScript knows."""
+    """Return whether ``pattern`` compiles; syntax that only ECMAScript has is accepted."""
     for foreign, ours in _FOREIGN_SYNTAX:
         pattern = foreign.sub(ours, pattern)
     return is_portable(pattern)
 
 
 def is_portable(pattern: str) -> bool:
-    """Return whether ``pattern`` compiles as it stands, also on servers written in Python."""
+    """Return whether ``pattern`` compiles unchanged, also on servers written in Python."""
     try:
         re.compile(pattern)
     except FutureWarning:
-        return True  # only when warnings are errors: it compiles, its meaning may change
+        return True  # raised only if warnings are errors: the pattern compiles, but its meaning may change
     except (re.error, RecursionError, OverflowError):
         return False
     return True
 
 
 class _Cleaner:
-    """One cleaning: the nodes it may still visit, and those it is inside of."""
+    """The state of one cleaning: the number of nodes it may still visit, and the nodes it is inside of."""
 
     __slots__ = ("inside", "remaining")
 
@@ -101,7 +101,7 @@ class _Cleaner:
         self.inside: set[int] = set()
 
     def schema(self, value: Any, depth: int) -> Any:
-        """Return a valid schema, or ``_INVALID`` where ``value`` is none."""
+        """Return a valid schema, or ``_INVALID`` if ``value`` is not a schema."""
         if isinstance(value, bool):
             return value
         if not isinstance(value, Mapping):
@@ -121,7 +121,7 @@ class _Cleaner:
         return cleaned
 
     def json(self, value: Any, depth: int) -> Any:
-        """Return ``value`` as plain JSON, or ``_INVALID`` where it cannot be."""
+        """Return ``value`` as plain JSON, or ``_INVALID`` if that is impossible."""
         if value is None or isinstance(value, bool):
             return value
         if isinstance(value, str):
@@ -171,7 +171,7 @@ def _number(value: float) -> Any:
 
 
 def _modern(source: Mapping[Any, Any]) -> Mapping[Any, Any]:
-    """Say in today's keywords what Draft 4 and Draft 7 said in others."""
+    """Rewrite the forms of Draft 4 and Draft 7 in the keywords of 2020-12."""
     items = source.get("items")
     bounds = [key for key in _BOUNDS if isinstance(source.get(key), bool)]
     if not bounds and not isinstance(items, list | tuple):
@@ -283,7 +283,7 @@ def _schema_list(cleaner: _Cleaner, value: Any, depth: int) -> Any:
 
 
 def _schema_positions(cleaner: _Cleaner, value: Any, depth: int) -> Any:
-    """Like a list of schemas, but one that is none still holds its place."""
+    """A list of schemas in which an invalid member becomes ``{}``, so that the positions of the others stay."""
     if not isinstance(value, list | tuple):
         return _INVALID
     members = cast("list[Any]", value)
@@ -363,7 +363,7 @@ def clean_schema(schema: object) -> JsonObject:
     """Return a valid schema of an object, with all of ``schema`` that is valid.
 
     Args:
-        schema: Anything; what is no schema at all gives that of a tool without arguments.
+        schema: Any value; a value that is not a schema gives the schema of a tool without arguments.
     """
     cleaned = _Cleaner().schema(schema, 0)
     if not isinstance(cleaned, dict):
@@ -375,7 +375,7 @@ def clean_schema(schema: object) -> JsonObject:
     elif types != "object":
         root["type"] = "object"
         if "object" not in types:
-            # These named the values of another type, none of which is an object.
+            # The listed values have another type: none of them is an object.
             root.pop("enum", None)
             root.pop("const", None)
     root.setdefault("properties", {})
@@ -383,7 +383,7 @@ def clean_schema(schema: object) -> JsonObject:
 
 
 def clean_subschema(schema: object) -> Subschema:
-    """Return a valid schema of anything: what a reference points at may be no schema yet."""
+    """Return a valid schema for the target of a reference, which may be any JSON value."""
     cleaned = _Cleaner().schema(schema, 0)
     return {} if cleaned is _INVALID else cleaned
 
@@ -394,7 +394,7 @@ _CHOICE_KEYWORDS: Final = frozenset({"const", "enum", "type", "description", "ti
 
 
 def _only_choices(schema: Subschema) -> list[Any] | None:
-    """The values of a schema that is nothing but a choice of values."""
+    """The values of a schema that only lists values (``const`` or ``enum``); None for any other schema."""
     if isinstance(schema, bool) or not schema.keys() <= _CHOICE_KEYWORDS:
         return None
     if "const" in schema:

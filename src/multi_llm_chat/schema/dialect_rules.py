@@ -1,11 +1,11 @@
-"""What each dialect takes in the schema of a tool's arguments, as data.
+"""What each dialect accepts in the schema of a tool's arguments, as data.
 
 Rules:
-1. A keyword is taken if ``keywords`` names it (``None``: all) and ``refused`` does not.
-2. Everything else is a statement about the *form* of a schema; ``projection`` brings it there.
-3. A dialect without a value of its own here uses ``OPENAI``.
+1. A keyword is accepted if ``keywords`` names it (``None``: all) and ``refused`` does not.
+2. All other fields describe the *form* of a schema; ``schema._projection`` rewrites a schema into this form.
+3. A dialect that has no ``SchemaRules`` here uses ``OPENAI``.
 
-The ids in comments are those of the catalogue of provider rules.
+The ids in comments are those of the catalogue of provider rules (``protocol.rules``).
 """
 
 from typing import Any, Final, Literal
@@ -23,22 +23,22 @@ class SchemaRules(Struct, frozen=True):
 
     Attributes:
         keywords: Keywords it knows; ``None`` for all.
-        refused: Keywords it does not take although ``keywords`` would allow them.
-        root_refused: Keywords it does not take at the root; combinators are folded.
+        refused: Keywords it refuses although ``keywords`` would allow them.
+        root_refused: Keywords it refuses at the root; combinators are folded.
         formats: Values of ``format`` it knows; ``None`` for all.
-        references: ``keep`` them where they are, ``collect`` what is referred to in ``$defs``
-            (unreferenced definitions go), or ``inline`` them.
-        root_reference: Whether ``#`` may be referred to.
-        lonely_reference: Whether nothing may stand next to ``$ref``.
-        lonely_any_of: Whether nothing may stand next to ``anyOf``.
+        references: ``keep`` them where they are, ``collect`` their targets in ``$defs``
+            (unreferenced definitions are removed), or ``inline`` them.
+        root_reference: Whether a reference to ``#`` is allowed.
+        lonely_reference: Whether ``$ref`` must be the only keyword of its schema.
+        lonely_any_of: Whether ``anyOf`` must be the only keyword of its schema.
         boolean_schemas: Whether ``true`` and ``false`` are schemas.
         type_lists: Whether ``type`` may be a list.
-        nullable: Whether null is said as ``nullable: true`` instead of as a type.
+        nullable: Whether null is written as ``nullable: true`` instead of as a type.
         enum_values: Which values an ``enum`` may have.
-        array_items: Whether an array must say ``items``.
+        array_items: Whether an array must have ``items``.
         empty_properties: Whether ``properties`` may be empty below the root.
         declared_required: Whether ``required`` may only name declared properties.
-        any_value: What to send for "any value" where a type must be named.
+        any_value: The schema for "any value" if a type is required; ``None`` if it is not.
         strict: Whether every property is required and no other allowed.
         grammar: Whether the server compiles the schema to a grammar.
         root_names: Pattern of the names of the root's properties.
@@ -124,8 +124,8 @@ ANTHROPIC: Final = SchemaRules(
     root_names=r"[a-zA-Z0-9_.-]{1,64}",
 )
 
-# GEM-13 to GEM-17: the proto message ``Schema``, which is not JSON Schema. An array of anything
-# cannot be said in ``any_value``, since every array must declare its items.
+# GEM-13 to GEM-17: the proto message ``Schema``, which is not JSON Schema. ``any_value`` cannot contain an array of any
+# values, because every array must declare its items.
 GEMINI_PARAMETERS: Final = SchemaRules(
     keywords=_SHAPE
     | _SIZES
@@ -157,13 +157,13 @@ GEMINI_JSON_SCHEMA: Final = SchemaRules(
     enum_values="scalar",
 )
 
-# MIS-10, MIS-13. Tuples are said without ``prefixItems``, which Draft 7 does not know.
+# MIS-10, MIS-13. Tuples are written without ``prefixItems``, which Draft 7 does not have.
 MISTRAL: Final = SchemaRules(
     refused=frozenset({"$id", "$schema", "prefixItems"}),
     root_refused=frozenset({"$ref"}),
 )
 
-# OLL-06: decoded into Go structures; what they do not name would be lost without a trace.
+# OLL-06: the server decodes schemas into Go structs; keywords without a field would be silently lost.
 OLLAMA: Final = SchemaRules(
     keywords=_SHAPE,
     root_refused=_COMBINATORS | {"$ref", "enum", "const"},

@@ -3,7 +3,7 @@
 Rules:
 1. msgspec knows dataclasses, its own Structs, ``TypedDict`` and the standard types.
 2. Models of pydantic are recognised by their methods; pydantic is never imported.
-3. A schema of an answer is an object: another type is asked for as the field ``result`` of one.
+3. The schema of an answer is an object: any other type is wrapped as the field ``result`` of an object.
 """
 
 import contextlib
@@ -19,21 +19,21 @@ from multi_llm_chat.schema.cleanup import clean_schema
 
 T = TypeVar("T")
 
-#: How schemas refer to their definitions.
+#: The form of references to definitions.
 DEFINITION: Final = "#/$defs/{name}"
 _RESULT: Final = "result"
-#: How many earlier ends of a partial text are tried.
+#: How many earlier cut positions of a partial text are tried.
 _PARTIAL_TRIES: Final = 8
 
 
 class OutputType(Generic[T]):
-    """The type of an answer: its schema, and answers read as that type.
+    """The type of an answer: has its schema and reads answers as values of the type.
 
     Args:
         kind: A dataclass, msgspec Struct, ``TypedDict``, pydantic model or another type that msgspec reads.
 
     Raises:
-        UsageError: There is no schema for it.
+        UsageError: The type has no schema.
     """
 
     def __init__(self, kind: type[T]) -> None:
@@ -59,16 +59,16 @@ class OutputType(Generic[T]):
         self.schema = clean_schema(schema | ({"$defs": definitions} if definitions else {}))
 
     def read_partial(self, text: str) -> Any:
-        """The answer as far as it is there, as plain JSON values; None where there is nothing yet."""
+        """The partial answer so far, as plain JSON values; None if there is nothing yet."""
         value = read_partial(text)
         known = as_object(value)
         return known.get(_RESULT) if self._is_wrapped and known is not None else value
 
     def read(self, text: str) -> T:
-        """The answer in its type.
+        """The answer as a value of the type.
 
         Raises:
-            OutputError: It is no JSON, or does not fit.
+            OutputError: The text is not JSON, or does not fit the type.
         """
         try:
             value: Any = msgspec.json.decode(without_fence(text).encode(errors="replace"))
@@ -81,27 +81,28 @@ class OutputType(Generic[T]):
 
 
 def _inlined(schema: JsonObject, definitions: JsonObject) -> JsonObject:
-    """The schema itself in place of a mere reference to it."""
+    """The definition to which the schema refers, or the schema itself if it is not a reference."""
     reference = str(schema.get("$ref", ""))
     name = reference.removeprefix(DEFINITION.format(name=""))
     return cast("JsonObject", definitions[name]) if reference and name in definitions else schema
 
 
 def schema_of(given: Any) -> JsonObject:
-    """The JSON Schema that is given, or that of a type."""
+    """The given JSON Schema, or the schema of the given type."""
     known = as_object(given)
     return OutputType(cast("type[Any]", given)).schema if known is None else known
 
 
 def read_partial(text: str) -> Any:
-    """The JSON value that a text begins with, as far as it is there; None where there is nothing yet."""
+    """The JSON value at the beginning of an incomplete text, as far as it has arrived; None if there is nothing yet."""
     text = (
         without_fence(text)
         if text.rstrip().endswith("```")
         else text.partition("```json")[2] or text
     )
     closing: list[str] = []
-    whole: list[tuple[int, str]] = []  # where a value ends, and what closes the text there
+    # Positions at which the text can be cut, and the brackets that close it there.
+    whole: list[tuple[int, str]] = []
     in_string = is_escaped = False
     for at, character in enumerate(text):
         if in_string:
@@ -128,7 +129,7 @@ def read_partial(text: str) -> Any:
 
 
 def without_fence(text: str) -> str:
-    """Without the code fence that some models put around JSON."""
+    """The text without the code fence that some models put around JSON."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```"):
         _, _, text = text.removesuffix("```").partition("\n")
@@ -136,7 +137,7 @@ def without_fence(text: str) -> str:
 
 
 def decode_value(decoder: "msgspec.json.Decoder[Any]", value: Any) -> Any:
-    """The JSON value in the decoder's type; whole numbers written as ``5.0`` count as integers."""
+    """Convert the JSON value to the decoder's type; whole numbers written as ``5.0`` count as integers."""
     try:
         return decoder.decode(compact_json(value))
     except msgspec.ValidationError:
@@ -144,7 +145,7 @@ def decode_value(decoder: "msgspec.json.Decoder[Any]", value: Any) -> Any:
 
 
 def _whole_numbers(value: Any) -> Any:
-    """``5.0`` as ``5``: an integer to JSON Schema, but not to the decoder."""
+    """Replace ``5.0`` by ``5``: JSON Schema accepts it as an integer, the decoder does not."""
     match value:
         case float() if value.is_integer():
             return int(value)
@@ -157,7 +158,7 @@ def _whole_numbers(value: Any) -> Any:
 
 
 class ForeignSchemas:
-    """Schemas of types that msgspec does not know; their definitions move to the root."""
+    """Makes schemas of types that msgspec does not know; their definitions are moved to the root."""
 
     def __init__(self) -> None:
         self.definitions: JsonObject = {}
@@ -186,7 +187,7 @@ class ForeignSchemas:
 
 
 def decode_foreign(kind: Any, value: Any) -> Any:
-    """A value of a type that msgspec does not know."""
+    """Convert a JSON value to a type that msgspec does not know: msgspec's ``dec_hook``."""
     if _is_path(kind):
         if not isinstance(value, str):
             raise ValueError("expected a path as a string")
@@ -198,7 +199,7 @@ def decode_foreign(kind: Any, value: Any) -> Any:
 
 
 def encode_foreign(value: Any) -> Any:
-    """A value of such a type as JSON."""
+    """Convert a value of such a type to JSON: msgspec's ``enc_hook``."""
     dump = getattr(value, "model_dump", None)
     if callable(dump):
         return dump(mode="json")

@@ -1,18 +1,18 @@
-"""Tool definitions in any provider's form become ours.
+"""Reads tool definitions in any provider's form as ``ToolDefinition`` values.
 
 Rules:
-1. Read, mixed in one list: MCP (``inputSchema``), Anthropic (``input_schema``), OpenAI Chat
+1. One list may mix these forms: MCP (``inputSchema``), Anthropic (``input_schema``), OpenAI Chat
    (``function``), OpenAI Responses (flat, ``parameters``), Gemini (``functionDeclarations`` with
    ``parameters`` or ``parametersJsonSchema``) and ``ToolDefinition``; as mappings or as objects with
-   such attributes. Which form it is follows from the keys, never from what else is in the list.
+   such attributes. The keys of a tool decide its form, never the other tools in the list.
 2. Every definition has a name and a valid schema of an object, ``{"type": "object", "properties": {}}``
-   where none was given.
-3. A tool without a name, or one that only its own provider can run, is skipped, and said so.
-4. Something that is no tool at all is the caller's mistake: ``UsageError``.
-5. Names stay as they are, also doubled or too long ones: what a dialect takes is its own matter.
-6. OpenAI's forms that other servers refuse are flattened (RSP-19): a namespace becomes its tools, under its own name too where
-   another tool has theirs; a custom tool becomes a function with the text ``input``, as its calls are read; a tool search
-   that the client runs becomes a function of its parameters.
+   if none was given.
+3. A tool without a name, or one that only its own provider can run, is skipped and reported.
+4. A value that is not a tool at all is the caller's mistake: ``UsageError``.
+5. Names are not changed, even duplicate or too long ones: the encoder makes them legal for its dialect.
+6. OpenAI's forms that other servers refuse are flattened (RSP-19). A namespace becomes its tools; a tool whose name is taken
+   gets the namespace's name as a prefix. A custom tool becomes a function with the text argument ``input``, which is also how
+   its calls are read. A tool search that the client runs becomes a function with its parameters.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -34,7 +34,7 @@ _JSON_SCHEMAS: Final = (
     "parameters_json_schema",
 )
 _FIELDS: Final = ("type", "name", "description", "function", "parameters", *_JSON_SCHEMAS)
-#: Types of tools that we run; any other is run by a provider.
+#: Types of tools that the client runs; any other type is run by its provider.
 _OUR_TYPES: Final = frozenset({None, "", "function", "custom", "object"})
 #: The argument of a custom tool, whose calls are free text.
 _INPUT: Final = "input"
@@ -54,7 +54,7 @@ _PROTO_COUNTS: Final = frozenset(
     {"maxItems", "minItems", "maxLength", "minLength", "maxProperties", "minProperties"}
 )
 
-#: Cleaning has its own, larger bound; this one is for messages that contain themselves.
+#: The limit for messages that contain themselves; cleaning has its own, larger limit.
 _MAX_PROTO_NODES: Final = 2_000
 
 
@@ -66,13 +66,13 @@ class ReadTools(Struct, frozen=True):
 
 
 def read_tools(tools: object) -> ReadTools:
-    """Read tool definitions of any form; their schemas are clean.
+    """Read tool definitions of any form and clean their schemas.
 
     Args:
         tools: A list of tools, a single one, or ``None``.
 
     Raises:
-        UsageError: A member is no tool definition at all.
+        UsageError: A member is not a tool definition.
     """
     found = find_tools(tools)
     definitions = tuple(
@@ -83,13 +83,13 @@ def read_tools(tools: object) -> ReadTools:
 
 
 def find_tools(tools: object) -> ReadTools:
-    """Like ``read_tools``, with the schemas as they were given: cleaning is most of the work.
+    """Like ``read_tools``, but without cleaning the schemas, which is most of the work.
 
     Args:
         tools: A list of tools, a single one, or ``None``.
 
     Raises:
-        UsageError: A member is no tool definition at all.
+        UsageError: A member is not a tool definition.
     """
     definitions: list[ToolDefinition] = []
     skipped: list[str] = []
@@ -103,7 +103,7 @@ def find_tools(tools: object) -> ReadTools:
 
 
 def _apart(found: ToolDefinition, tool: object, before: Iterable[ToolDefinition]) -> ToolDefinition:
-    """The tool; one of a namespace bears that name too where another tool has its own."""
+    """The tool; a tool of a namespace gets the namespace's name as a prefix if another tool has its name."""
     fields = as_object(tool) or {}
     if fields.get("type") != "namespace" or all(each.name != found.name for each in before):
         return found
@@ -124,7 +124,7 @@ def _members(tools: object) -> Iterable[object]:
 
 
 def _declared(index: int, tool: object) -> Iterator[ToolDefinition | str]:
-    """Yield the definitions in one member of the list; in place of an unusable one, why."""
+    """Yield the definitions in one member of the list; for an unusable one, yield the reason as text."""
     if isinstance(tool, ToolDefinition):
         yield _definition(tool.name, tool.description, tool.schema)
         return
@@ -147,7 +147,7 @@ def _declared(index: int, tool: object) -> Iterator[ToolDefinition | str]:
 
 
 def _in_namespace(fields: Mapping[str, Any]) -> Iterator[ToolDefinition | str]:
-    """Yield the tools of a namespace, which holds no other one."""
+    """Yield the tools of a namespace; namespaces cannot be nested."""
     for tool in _members(fields.get("tools")):
         inner = _fields(tool)
         if inner is None or inner.get("type") == "namespace":
@@ -157,7 +157,7 @@ def _in_namespace(fields: Mapping[str, Any]) -> Iterator[ToolDefinition | str]:
 
 
 def _fields(tool: object) -> Mapping[str, Any] | None:
-    """Return a tool's fields by name, or ``None`` for something that has none of them."""
+    """Return a tool's fields by name, or ``None`` for a value without such fields."""
     if isinstance(tool, Mapping):
         return cast("Mapping[str, Any]", tool)
     dump = getattr(tool, "model_dump", None)
@@ -192,7 +192,7 @@ def _read(fields: Mapping[str, Any]) -> ToolDefinition | str:
 
 
 def _read_custom(fields: Mapping[str, Any]) -> ToolDefinition | str:
-    """A tool whose calls are free text; its grammar is described, for a schema cannot say it."""
+    """Read a tool whose calls are free text; its grammar goes into a description because a schema cannot express it."""
     given = as_object(fields.get("format")) or {}
     rules = as_object(given.get("grammar")) or given
     text: JsonObject = {"type": "string"}
@@ -224,7 +224,7 @@ def _definition(name: Any, description: Any, schema: Any) -> ToolDefinition | st
 
 
 class _ProtoReader:
-    """Says Gemini's ``Schema`` message as JSON Schema; cleaning does the rest (``STRING``)."""
+    """Converts Gemini's ``Schema`` message to JSON Schema; cleaning corrects the names of types (``STRING``)."""
 
     def __init__(self) -> None:
         self.remaining = _MAX_PROTO_NODES
@@ -249,7 +249,8 @@ class _ProtoReader:
 
     def value(self, keyword: str, value: Any, depth: int) -> Any:
         if keyword in _PROTO_COUNTS and isinstance(value, str) and value.isdecimal():
-            return int(value) if len(value) < 20 else value  # 64-bit integers travel as strings
+            # Protobuf's JSON writes 64-bit integers as strings.
+            return int(value) if len(value) < 20 else value
         if keyword in {"items", "additionalProperties"}:
             return self.schema(value, depth)
         if keyword == "anyOf" and isinstance(value, list | tuple):

@@ -1,14 +1,14 @@
-"""The schema of a tool's arguments, as each dialect takes it.
+"""The schema of a tool's arguments, in the form that each dialect accepts.
 
 Rules:
-1. ``clean_schema`` makes any value a valid schema of an object; ``project_schema`` makes that what a
-   dialect takes. Both are total, deterministic and idempotent, and change nothing they are given.
+1. ``clean_schema`` turns any value into a valid schema of an object; ``project_schema`` turns that into one that a
+   dialect accepts. Both accept any input, are deterministic and idempotent, and do not change their input.
 2. The root stays an object with ``properties``: alternatives and references at the root are folded
-   into it where the dialect has no place for them.
-3. ``renamed`` leads back from argument names that had to change to those of the tool.
-4. ``recall_projection`` remembers projections, because the same tools are offered in request after request.
-   The key is the schema's own JSON text, so that a changed schema is another schema; every caller gets a
-   fresh value; the memory is bounded; what cannot be written as JSON is projected anew each time.
+   into it if the dialect does not allow them there.
+3. ``renamed`` maps argument names that had to change to the names that the tool knows.
+4. ``recall_projection`` caches projections, because request after request offers the same tools.
+   The key is the schema's JSON text, so that a changed schema is another schema; every caller gets a
+   fresh value; the cache is bounded; a schema that cannot be written as JSON is projected each time.
 """
 
 import re
@@ -26,7 +26,7 @@ from multi_llm_chat.schema._projection import Projection, unique_name
 from multi_llm_chat.schema.cleanup import clean_schema
 from multi_llm_chat.schema.dialect_rules import SchemaRules
 
-#: Keywords at the root that speak of properties by name, besides ``properties`` and ``required``.
+#: Keywords at the root that refer to properties by name, besides ``properties`` and ``required``.
 _NAMING: Final = frozenset(
     {"dependentRequired", "dependentSchemas", "dependencies", "propertyNames", "patternProperties"}
     | {"if", "then", "else", "not", "propertyOrdering"}
@@ -39,9 +39,9 @@ class Projected(Struct, frozen=True):
     """A schema for one dialect.
 
     Attributes:
-        schema: What to send.
-        dropped: JSON pointers to what could not be said; most of it is in a description.
-        renamed: For each argument whose name had to change, the name the tool knows.
+        schema: The schema to send.
+        dropped: JSON pointers to the keywords that the dialect does not support; most of them are in a description.
+        renamed: Maps each argument name that had to change to the name that the tool knows.
     """
 
     schema: JsonObject
@@ -50,7 +50,7 @@ class Projected(Struct, frozen=True):
 
 
 class _Root(Struct):
-    """The root on its way: what it is, and what was said and dropped on the way."""
+    """The root of a schema while it is projected: its current form, the notes for its description, and what was dropped."""
 
     schema: JsonObject
     references: References
@@ -60,17 +60,17 @@ class _Root(Struct):
     renamed: dict[str, str] = field(default_factory=dict[str, str])
 
     def drop(self, keyword: str, *, spoken: bool = False) -> None:
-        """Note that ``keyword`` is gone from the root."""
+        """Record that ``keyword`` is removed from the root; with ``spoken``, also in the description."""
         self.dropped.append(f"/{keyword}")
         if spoken:
             self.notes.append(note(keyword, self.schema[keyword]))
 
 
 def _fold(root: _Root, refused: frozenset[str]) -> None:
-    """Take into the root's properties what may not stand next to them."""
+    """Merge the refused keywords of the root into its properties."""
     before = root.schema
     if refused & {"$ref", "allOf"} & before.keys():
-        # MISTRAL and others take allOf at the root, so it stays next to what a reference brings.
+        # MISTRAL and others accept allOf at the root, so it stays there while a reference is merged in.
         kept = {"allOf"} - refused
         whole = {keyword: before[keyword] for keyword in before if keyword not in kept}
         used: set[str] = set()
@@ -95,12 +95,12 @@ def _fold(root: _Root, refused: frozenset[str]) -> None:
             root.drop(keyword, spoken=True)
             root.schema = {k: item for k, item in root.schema.items() if k != keyword}
     if root.schema is not before:
-        # What counted as evaluated has changed its place.
+        # Merging has moved properties, so ``unevaluatedProperties`` would apply to others than before.
         root.schema = {k: v for k, v in root.schema.items() if k != "unevaluatedProperties"}
 
 
 def _rename(root: _Root, pattern: str) -> None:
-    """Give the root's properties names that the dialect takes."""
+    """Rename the root's properties whose names the dialect refuses."""
     legal = re.compile(pattern)
     properties: JsonObject = root.schema["properties"]
     names = {name: name for name in properties if legal.fullmatch(name)}
@@ -109,7 +109,7 @@ def _rename(root: _Root, pattern: str) -> None:
     taken = set(names)
     for name in properties:
         if name not in names:
-            # The number that may follow must fit as well.
+            # Leaves room for the number that ``unique_name`` may append.
             plain = _NAME_CHARACTERS.sub("_", name)[: _MAX_NAME - 8] or "_"
             names[name] = unique_name(plain, taken)
             taken.add(names[name])
@@ -133,11 +133,11 @@ def _called(schema: Any, name: str) -> Any:
 
 
 def project_schema(schema: object, rules: SchemaRules) -> Projected:
-    """Return the schema of a tool's arguments as a dialect takes it.
+    """Return the schema of a tool's arguments in the form that a dialect accepts.
 
     Args:
-        schema: Anything; it is cleaned first.
-        rules: The dialect's, such as ``OPENAI``.
+        schema: Any value; it is cleaned first.
+        rules: The dialect's rules, such as ``OPENAI``.
     """
     clean = clean_schema(schema)
     root = _Root(clean, References(clean))
@@ -167,7 +167,7 @@ _remembered: OrderedDict[tuple[int, bytes], tuple[SchemaRules, Projected, bytes]
 
 
 def recall_projection(schema: JsonObject, rules: SchemaRules) -> Projected:
-    """Like ``project_schema``, from memory where possible."""
+    """Like ``project_schema``, with a cache."""
     try:
         key = (id(rules), _encode(schema))
     except _UNWRITABLE:
@@ -179,6 +179,6 @@ def recall_projection(schema: JsonObject, rules: SchemaRules) -> Projected:
     projected = project_schema(schema, rules)
     _remembered[key] = (rules, projected, _encode(projected.schema))
     if len(_remembered) > _MOST:
-        # A lost race between threads costs a second projection, never a wrong one.
+        # If two threads race, one projection may be made twice, but none is wrong.
         _remembered.popitem(last=False)
     return projected

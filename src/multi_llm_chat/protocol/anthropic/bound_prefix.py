@@ -1,11 +1,11 @@
-"""What Claude's thinking is bound to, so that it is replayed only where it is still valid (ANT-28, ANT-29).
+"""Records what Claude's thinking is bound to, so that it is replayed only where it is still valid (ANT-28, ANT-29).
 
 Rules:
-1. The turn of an answer records in ``meta["binding"]`` a hash of everything that its request sent before it, and from which
-   turn on that request replayed thinking.
-2. If the next request sends the same before that turn, all thinking that was replayed then is valid again, and so is
-   the turn's own. Otherwise none of it is replayed: leaving out all thinking is always accepted.
-3. Thinking of which nothing is recorded, such as that of an imported history, goes back as it came.
+1. The turn of an answer records in ``meta["binding"]`` a hash of everything that its request sent before it, and the first
+   turn whose thinking that request replayed.
+2. If the next request sends the same before that turn, all thinking that was replayed then is still valid, and so is
+   the turn's own. Otherwise none of it is replayed: a request without any thinking is always accepted.
+3. Thinking without a record, such as that of an imported history, is sent back unchanged.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ from multi_llm_chat.history.values import JsonObject, Thinking, Turn
 
 
 def find_binding(turns: Sequence[Turn]) -> tuple[int, JsonObject] | None:
-    """The last turn with thinking, and what the request that it answered recorded about its prefix, if that is known."""
+    """The index of the last turn with thinking, and what the request that it answered has recorded about its prefix, if known."""
     for at in range(len(turns) - 1, -1, -1):
         if any(type(part) is Thinking for part in turns[at].parts):
             binding = as_object(turns[at].meta.get("binding"))
@@ -28,7 +28,7 @@ def find_binding(turns: Sequence[Turn]) -> tuple[int, JsonObject] | None:
 
 
 def head_hash(body: JsonObject) -> str:
-    """A short form of the system prompt and the tools; cache marks (ANT-29) and tools that a message added (ANT-46) do not count."""
+    """A hash of the system prompt and the tools, without cache marks (ANT-29) and tools that a message has added (ANT-46)."""
     tools: list[JsonObject] | None = body.get("tools")
     if tools is not None:
         tools = [tool for tool in tools if not tool.get("defer_loading")]
@@ -36,9 +36,9 @@ def head_hash(body: JsonObject) -> str:
 
 
 def prefix_hash(before: str, messages: Sequence[JsonObject]) -> str:
-    """A short form of everything that thinking behind these messages is bound to; ``before`` is that of what precedes them.
+    """A hash of everything that thinking after these messages is bound to; ``before`` is the hash of what precedes them.
 
-    It is made message by message, so that a request that continues an earlier one costs what is new in it.
+    It is computed message by message, so that a request that continues an earlier one only hashes its new messages.
     """
     for message in messages:
         before = _hash(before, [message["role"], _plain_blocks(message["content"])])
@@ -70,7 +70,7 @@ def _unmarked(value: Any) -> Any:
 
 
 def last_cut(turns: Sequence[Turn]) -> int:
-    """The last turn that ends with thinking, which no message may; -1 if there is none."""
+    """The index of the last turn that ends with thinking, as no message may; -1 if there is none."""
     ends = (
         at
         for at in range(len(turns) - 1, -1, -1)

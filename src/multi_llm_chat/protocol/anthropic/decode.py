@@ -1,16 +1,16 @@
-"""Messages replies, streamed or whole, to events and parts.
+"""Decodes Messages replies, streamed or not, to events and parts.
 
 Rules:
 1. A content block is a part; blocks keep their order and are never merged (ANT-12).
 2. Thinking keeps its signature, redacted thinking its data, both in ``opaque``.
-3. Blocks of the provider's own tools, and blocks that are not known, are ``Native`` parts once they are whole;
-   what else a text or a call carries (citations, ``caller``) is its extras.
-4. A call whose arguments are whole is closed with its block. One without arguments is closed by
-   what follows: only the stop reason shows whether the length limit cut it off (STR-10, STR-14).
+3. Blocks of the provider's own tools, and unknown blocks, become ``Native`` parts when they are complete;
+   additional fields of a text or a call (citations, ``caller``) become its extras.
+4. A call whose arguments are complete is closed with its block. A call without arguments is closed by the
+   event after it: only the stop reason shows whether the length limit cut it off (STR-10, STR-14).
 5. The id of the container in which code ran is ``meta["container"]`` of the turn (ANT-48).
 6. A stop reason or ``message_stop`` completes the reply.
-7. One type, ``MessageEvent``, fits every event: an event leaves out what it does not have. Everything is
-   optional, because proxies leave things out.
+7. One type, ``MessageEvent``, has the fields of every kind of event. All of them are
+   optional, also because proxies leave fields out.
 """
 
 from collections.abc import Callable, Mapping
@@ -34,7 +34,7 @@ from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, Think
 
 
 class FrameDelta(Struct, gc=False):
-    """What an event adds to a block, or to the message."""
+    """The delta of an event: an addition to a block, or to the message."""
 
     text: str | None = None
     partial_json: str | None = None
@@ -48,7 +48,7 @@ class FrameDelta(Struct, gc=False):
 
 
 class CallBlock(Struct, gc=False):
-    """What a block of an SDK's own type is asked for: its type, and the call in it."""
+    """The fields that are read from a block in an SDK's own type: its type, and the call in it."""
 
     type: str = ""
     text: str | None = None
@@ -58,7 +58,7 @@ class CallBlock(Struct, gc=False):
 
 
 class MessageOutputDetails(Struct, gc=False):
-    """What output tokens were spent on."""
+    """The details of the output tokens."""
 
     thinking_tokens: int | None = None
 
@@ -73,7 +73,7 @@ class MessageUsage(Struct, gc=False):
     output_tokens_details: MessageOutputDetails | None = None
 
     def updated(self, newer: "MessageUsage") -> "MessageUsage":
-        """Give the numbers after a newer report."""
+        """Return the numbers after a newer report."""
         return MessageUsage(
             *(
                 old if new is None else new
@@ -91,7 +91,7 @@ class MessageUsage(Struct, gc=False):
         )
 
     def as_usage(self) -> Usage:
-        """Translate: the provider counts cached tokens apart from the input, we count them in it."""
+        """Convert to ``Usage``: the provider counts cached tokens separately, we include them in the input."""
         written = self.cache_creation_input_tokens or 0
         read = self.cache_read_input_tokens or 0
         details = self.output_tokens_details or MessageOutputDetails()
@@ -105,14 +105,14 @@ class MessageUsage(Struct, gc=False):
 
 
 class ReplyMessage(Struct, gc=False):
-    """The head of a message; in a whole reply, all of it."""
+    """The head of a message; in a reply that is not streamed, the whole message."""
 
     usage: MessageUsage | None = None
     container: Any = None
 
 
 class MessageEvent(Struct, gc=False):
-    """One event of the stream, or a whole reply."""
+    """One event of the stream, or a reply that is not streamed."""
 
     type: str = ""
     index: int = 0
@@ -149,14 +149,14 @@ _decode = FRAMES.decode
 
 
 class _NativeDraft:
-    """A block of the provider's own: its head, and what its deltas add."""
+    """A provider-specific block: its head, and the data of its deltas."""
 
     def __init__(self, block: JsonObject) -> None:
         self._block = dict(block)
         self._fragments: list[str] = []
 
     def add(self, delta: FrameDelta) -> None:
-        """Take a piece of the input of a server tool, or the content of a compaction."""
+        """Add a piece of the input of a server tool, or the content of a compaction."""
         if delta.partial_json:
             self._fragments.append(delta.partial_json)
         if delta.text:
@@ -167,7 +167,7 @@ class _NativeDraft:
             self._block["encrypted_content"] = delta.encrypted_content
 
     def whole(self) -> JsonObject:
-        """Give the block as a whole reply has it."""
+        """Return the complete block, in the form of a reply that is not streamed."""
         if self._fragments:
             arguments, raw, error = parse_arguments("".join(self._fragments))
             self._block["input"] = arguments if error is None else {"_raw": raw}
@@ -180,12 +180,12 @@ class AnthropicDecoder(ReplyDecoder):
     def __init__(self, context: DecodeContext) -> None:
         super().__init__(context)
         self._blocks: dict[int, TextDraft | ThinkingDraft | CallDraft | _NativeDraft] = {}
-        self._native: _NativeDraft | None = None  # begun and not yet whole
+        self._native: _NativeDraft | None = None  # begun and not yet complete
         self._counted = MessageUsage()
         self._waiting: CallDraft | None = None  # its block has ended, its arguments may not have
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
-        """Take one server-sent event; its name is also inside its data."""
+        """Read one server-sent event; its name is also inside its data."""
         if self.done:
             return []
         try:
@@ -205,7 +205,7 @@ class AnthropicDecoder(ReplyDecoder):
         return self._add_to_block(frame.index, delta)
 
     def read_frame(self, frame: MessageEvent, event: str | None = None) -> list[Event]:
-        """Take one event that was decoded already; ``event`` is the name it came under."""
+        """Read one event that is already decoded; ``event`` is its name."""
         if frame.type == "content_block_delta" and frame.delta is not None:
             return self._add_to_block(frame.index, frame.delta)
         return self._read_other(frame, event)
@@ -266,7 +266,7 @@ class AnthropicDecoder(ReplyDecoder):
     def _add_to_block(self, index: int, delta: FrameDelta) -> list[Event]:
         draft = self._blocks.get(index)
         if isinstance(draft, CallDraft):
-            piece = delta.partial_json  # the first one is empty
+            piece = delta.partial_json  # the first piece is empty
             return self._assembly.add_call(key=index, arguments=piece) if piece else []
         if draft is None:
             return self._begin_text(index, {"text": delta.text}) if delta.text else []
@@ -323,7 +323,7 @@ class AnthropicDecoder(ReplyDecoder):
             self._raw_reason = raw
 
     def _take_container(self, container: object) -> None:
-        """Keep the id of the container in which code ran; ``expires_at`` is moved by every request."""
+        """Keep the id of the container in which code ran, but not ``expires_at``, which changes with every request."""
         identifier = as_text((as_object(container) or {}).get("id"))
         if identifier:
             origin = self.context.origin
@@ -331,14 +331,14 @@ class AnthropicDecoder(ReplyDecoder):
             self.context.meta["container"] = {"id": identifier, **place}
 
     def _read_stop(self, frame: MessageEvent) -> list[Event]:
-        del frame  # says nothing but that the message has ended
+        del frame  # only says that the message has ended
         return self._close()
 
     def _read_error(self, frame: MessageEvent) -> list[Event]:
         return self._fail(read_error_details({"error": frame.error}))
 
     def _read_message(self, frame: MessageEvent) -> list[Event]:
-        """Read a whole reply."""
+        """Read a reply that is not streamed."""
         if frame.content is None:
             return self._unreadable()
         events: list[Event] = []
@@ -373,7 +373,7 @@ class AnthropicDecoder(ReplyDecoder):
 
 
 def _as_block(value: object) -> JsonObject:
-    """A block as an object; of an SDK's own type, what a call needs."""
+    """A block as a JSON object; of a block in an SDK's own type, only the fields of a call."""
     return as_object(value) or asdict(_BLOCKS.fit(value))
 
 

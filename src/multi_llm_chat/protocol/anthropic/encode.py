@@ -1,13 +1,14 @@
 """Write a request for Anthropic Messages.
 
 Rules:
-1. What a model takes is data: ``ClaudeFamily``. Thinking is never turned off, given a budget, or combined with a forced
-   tool where the model refuses that (ANT-32, ANT-33, ANT-15, ANT-34).
+1. A model's capabilities are data: ``ClaudeFamily``. Thinking is never turned off, given a budget, or combined with a forced
+   tool if the model refuses that (ANT-32, ANT-33, ANT-15, ANT-34).
 2. Thinking is replayed in every turn or in none. It is replayed whenever the model thinks in this request (ANT-28, ANT-29),
-   from the last change of what precedes it on.
-3. With a budget, thinking is off when the open tool loop does not begin with a thinking block: it cannot be made up (ANT-10).
-4. Blocks and fields of a beta come with its ``anthropic-beta`` value (ANT-53).
-5. The client's cache marks stay; our own take the places that are left, of four (ANT-44).
+   but only after the last change of the messages that precede it.
+3. With a budget, thinking is turned off if the open tool loop does not begin with a thinking block, which cannot be invented
+   (ANT-10).
+4. For blocks and fields of a beta, its ``anthropic-beta`` value is sent (ANT-53).
+5. The client's cache marks stay; our own marks use what is left of the four that are allowed (ANT-44).
 """
 
 import re
@@ -47,14 +48,14 @@ _DEFAULT_MAX_TOKENS = 8192
 _SMALLEST_BUDGET = 1024
 _DEFAULT_BUDGET = 8192
 _MOST_MARKS = 4
-#: How many blocks before a mark are compared with what is cached (platform.claude.com, prompt caching).
+#: The number of blocks before a mark in which a cached prefix is searched (platform.claude.com, prompt caching).
 _LOOKBACK = 19
 _UNMARKABLE = frozenset({"thinking", "redacted_thinking"})
 _CALL_ANY = "[Call one of the tools now.]"
 _CALL_ONE = "[Call the tool {name} now.]"
 _FIT = "[Answer with one JSON value that fits this schema, and nothing else: {schema}]"
 _REFERENCE = re.compile(r'"\$ref":"#/\$defs/([^"]+)"')
-#: One strict schema is compiled with up to 15 unions; with 16 it was seen to be refused.
+#: A strict schema may have up to 15 unions; a schema with 16 was refused.
 _MOST_UNIONS = 16
 _STUB: JsonObject = {"type": "object", "properties": {}}
 
@@ -111,7 +112,7 @@ def encode(draft: RequestDraft) -> Encoded:
         PATH,
         headers,
         binding,
-        # The client's marks are counted over all messages: these are written again.
+        # The limit of marks applies to all messages together, so with marks of the client all messages are written again.
         stable=None if has_marks else writer.stable,
         last_message=last_message,
         system_texts=tuple(texts),
@@ -132,14 +133,14 @@ def _container(draft: RequestDraft, turns: Sequence[Turn]) -> str:
 
 
 def _runs_server_tools(body: JsonObject, extra: JsonObject) -> bool:
-    """Whether the request offers tools that Anthropic runs: some of them run code to filter what they find."""
+    """Whether the request offers tools that Anthropic runs: some of them run code to filter their results."""
     tools = [*(body.get("tools") or ()), *(as_list(extra.get("tools")) or ())]
     kinds = [(as_object(tool) or {}).get("type", "custom") for tool in tools]
     return any(kind != "custom" for kind in kinds)
 
 
 def _extra(draft: RequestDraft, thinking: JsonObject | None) -> JsonObject:
-    """The caller's own fields; those of ``thinking`` that leave its type open are added to ours (ANT-30)."""
+    """The caller's own fields; a ``thinking`` without a type is merged into ours (ANT-30)."""
     extra = draft.options.extra
     given = as_object(extra.get("thinking"))
     if given is None or "type" in given:
@@ -158,9 +159,9 @@ def _system(texts: Sequence[str]) -> list[JsonObject]:
 
 
 def _mark_for_cache(draft: RequestDraft, body: JsonObject, new: int, *, decorated: bool) -> bool:
-    """Let the provider cache what the client marked and, if it is wanted, everything up to the last message.
+    """Set the cache marks: those of the client and, if caching is wanted, our own up to the last message.
 
-    ``new`` is the first message that the last request did not have. Returns whether the client marked anything.
+    ``new`` is the index of the first message that the last request did not have. Returns whether the client has set any marks.
     """
     marked: list[JsonObject] = []
     if decorated:
@@ -183,7 +184,7 @@ def _mark_for_cache(draft: RequestDraft, body: JsonObject, new: int, *, decorate
 
 
 def _add_marks(body: JsonObject, new: int, free: int, *, is_long: bool) -> None:
-    """Mark the end of the request, its head and, behind many new blocks, one that is near to what was cached before."""
+    """Mark the end of the request, its head and, if there are many new blocks, one within reach of the earlier cached prefix."""
     mark: JsonObject = {"type": "ephemeral"} | ({"ttl": "1h"} if is_long else {})
     messages: list[JsonObject] = body["messages"]
     places = [
@@ -195,12 +196,12 @@ def _add_marks(body: JsonObject, new: int, free: int, *, is_long: bool) -> None:
     wanted = places[-1:] if len(places) <= _LOOKBACK else [places[-1], places[_LOOKBACK - 1]]
     for at, position in wanted[:free]:
         message = messages[at] = dict(messages[at])
-        # Native blocks are the history's own values: a mark goes into a copy.
+        # Native blocks are objects of the history, so the mark is set in a copy.
         blocks = message["content"] = list(as_blocks(message["content"]))
         if "cache_control" not in blocks[position]:
             blocks[position] = blocks[position] | {"cache_control": mark}
             free -= 1
-    if free and "system" in body:  # which stands behind the tools
+    if free and "system" in body:  # the provider caches it after the tools
         given = body["system"]
         blocks = body["system"] = _system([given]) if isinstance(given, str) else given
         blocks[-1]["cache_control"] = mark
@@ -211,7 +212,7 @@ def _add_marks(body: JsonObject, new: int, free: int, *, is_long: bool) -> None:
 
 
 def _copy_blocks(block: JsonObject) -> JsonObject:
-    """A message or result whose blocks can be changed: those of native parts and extras are the history's."""
+    """Copy a message or result with its blocks, because blocks of native parts and extras are objects of the history."""
     content: list[JsonObject] | None = as_list(block.get("content"))
     return dict(block) if content is None else block | {"content": [*map(_copy_blocks, content)]}
 
@@ -253,7 +254,7 @@ def _thinking_setting(
 
 
 def _effort(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | None) -> str | None:
-    """The word for how deep the model thinks, where it was asked for and the model knows one."""
+    """The thinking effort, if one was requested and the model has efforts."""
     wanted = draft.options.thinking
     if wanted is None or family.thinking != "adaptive":
         return None
@@ -269,7 +270,7 @@ def _effort(draft: RequestDraft, family: ClaudeFamily, thinking: JsonObject | No
 
 
 def _open_loop(turns: Sequence[Turn]) -> Turn | None:
-    """The last model turn when the last message holds results of its calls."""
+    """The last turn of the model if results of its calls follow it; None otherwise."""
     results = False
     for turn in reversed(turns):
         if turn.role not in ("user", "tool"):
@@ -307,7 +308,7 @@ def _tools(
             return {"tools": server_tools} | connected
         return _stubs(draft, turns) if family.wants_tools else {}
     written = [_tool(draft, tool) for tool in draft.tools if tool.name not in draft.deferred]
-    # Those that a message has added are not part of what is cached (ANT-46).
+    # Tools that a message has added are not part of the cached prefix (ANT-46).
     deferred = [
         _tool(draft, tool) | {"defer_loading": True}
         for tool in draft.tools
@@ -351,7 +352,7 @@ def _tool(draft: RequestDraft, tool: ToolDefinition) -> JsonObject:
 
 
 def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:
-    """Tools for earlier calls, as they were declared first: a longer list would void the cache and bound thinking."""
+    """Minimal tools for earlier calls, always those that were declared first: another list would invalidate the cache and thinking."""
     names: Iterable[str] = draft.state.get("stubs") or dict.fromkeys(
         part.name for turn in turns for part in turn.parts if type(part) is ToolCall
     )
@@ -363,7 +364,7 @@ def _stubs(draft: RequestDraft, turns: Iterable[Turn]) -> JsonObject:
 
 
 def _ask_for_tool(draft: RequestDraft, family: ClaudeFamily, body: JsonObject) -> None:
-    """Ask in words for the tool that this model does not let a request force (ANT-34)."""
+    """Ask for a tool by a sentence if the model does not allow a request to force one (ANT-34)."""
     choice = draft.tool_choice
     names = [tool.name for tool in draft.tools]
     if family.forced_tools or (choice != "required" and choice not in names):
@@ -376,7 +377,7 @@ def _ask_for_tool(draft: RequestDraft, family: ClaudeFamily, body: JsonObject) -
 
 
 def _ask_for_schema(draft: RequestDraft, body: JsonObject) -> None:
-    """Ask in words for an answer whose schema the compiler of strict schemas does not take (ANT-42, ANT-43)."""
+    """Ask for structured output by a sentence if the provider cannot compile the schema as a strict one (ANT-42, ANT-43)."""
     schema = draft.options.schema
     if schema is None or "format" in body.get("output_config", {}):
         return
@@ -385,7 +386,7 @@ def _ask_for_schema(draft: RequestDraft, body: JsonObject) -> None:
 
 
 def _is_compilable(schema: JsonObject) -> bool:
-    """Whether the schema has fewer unions than one strict schema may have, and no circle of references."""
+    """Whether the schema is within the limit of unions and has no cyclic references."""
     definitions: dict[str, JsonObject] = as_object(schema.get("$defs")) or {}
     leads_to = {
         name: set(_REFERENCE.findall(compact_json(each))) for name, each in definitions.items()
@@ -406,7 +407,7 @@ def _count_unions(schema: JsonObject) -> int:
 
 
 def _append_words(body: JsonObject, sentence: str) -> bool:
-    """Let the last message of the user's end with a sentence of ours; False if there is none."""
+    """Append a sentence to the last user message; return False if there is none."""
     spoken = (message for message in reversed(body["messages"]) if message["role"] == "user")
     last = next(spoken, None)
     if last is None:
@@ -423,7 +424,7 @@ _TIERS: Final = ("auto", "standard_only")
 def _further(
     draft: RequestDraft, family: ClaudeFamily, *, has_temperature: bool, is_thinking: bool
 ) -> JsonObject:
-    """``top_p`` where sampling may be chosen, and not next to a temperature; the other options as Claude knows them."""
+    """The other options in Anthropic's form; ``top_p`` only if the model accepts sampling settings, and not with a temperature."""
     keys = {
         "top_p": "top_p",
         "service_tier": "service_tier",
@@ -431,7 +432,7 @@ def _further(
         "parallel_tool_calls": "one",
     }
     further = further_options(draft, keys, "ANT-DOC")
-    further.pop("one", None)  # said in the tool choice
+    further.pop("one", None)  # already in the tool choice
     if "top_p" in further and (is_thinking or has_temperature or not family.temperature):
         draft.note("ANT-35", "no top_p can be set here: left it out")
         del further["top_p"]

@@ -1,14 +1,14 @@
 """Write the messages of a request for Anthropic Messages.
 
 Rules:
-1. Messages alternate between user and assistant; results open the user message that follows their calls.
-2. Thinking blocks are written exactly as they came, all of them or none. Where a model binds thinking to what
+1. Messages alternate between user and assistant; results are at the beginning of the user message after their calls.
+2. Thinking blocks are written exactly as received, all of them or none. If a model binds thinking to what
    precedes it and one block cannot be written, none before it is written either (ANT-29).
-3. Native blocks are written as they came. A server tool's call or result without its partner is written as words
+3. Native blocks are written as received. A server tool's call or result without its partner is written as text
    (ANT-24), and so is a block that names a tool which the request does not declare (ANT-46, ANT-48).
-4. The beginning of an answer that ends the request bears no trailing whitespace (ANT-09), unless Anthropic paused it (ANT-47).
-5. A later system turn is a system message where the model takes one, between the user's turn and the model's;
-   otherwise it is the user's text (ANT-20, ANT-45).
+4. The beginning of an answer that ends the request has no trailing whitespace (ANT-09), unless Anthropic paused it (ANT-47).
+5. A later system turn becomes a system message if the model accepts one there, between a user turn and a model turn;
+   otherwise it becomes user text (ANT-20, ANT-45).
 """
 
 from collections.abc import Iterator, Sequence
@@ -61,14 +61,14 @@ from multi_llm_chat.repair.sorting import EMPTY_RESULT
 if TYPE_CHECKING:
     from multi_llm_chat.protocol.request_draft import RequestDraft
 
-#: Who may say a native block; any other kind stands where it stood.
+#: The native blocks that only one role may have; any other kind stays in its place.
 _USERS_BLOCKS = frozenset({"search_result", "document", "image", "tool_reference"})
 _MODELS_BLOCKS = frozenset({"compaction", *SERVER_CALLS})
 
-#: What a system message may hold besides text (ANT-46).
+#: The blocks that a system message may contain besides text (ANT-46).
 _SYSTEM_BLOCKS = frozenset({"tool_addition", "tool_removal"})
 
-#: What a model says beside its calls.
+#: The types of blocks with the model's text and thinking, in contrast to its calls.
 _SAID = frozenset({"text", "thinking", "redacted_thinking"})
 _SYSTEM_MARK = "[system] "
 
@@ -81,29 +81,31 @@ class MessageWriter:
         self._family = family
         self._replays = replays
         self._from = 0  # the first turn whose thinking is written
-        #: Where each turn begins: the message, and how many of its blocks stand before.
+        #: The place where each turn begins: the index of the message, and the number of its blocks before the turn.
         self._places: dict[int, tuple[int, int]] = {}
         self._declared = _declared_tools(draft)
         self._described: dict[
             tuple[int, int], str
-        ] = {}  # native blocks written as words, by place: why
-        self._calls: set[str] = set(draft.state.get("server_calls", ()))  # that are written
-        self._waiting: list[str] = draft.state.get("waiting_calls", [])  # of them, for a result
-        self._skipped = 0  # leading system turns
+        ] = {}  # native blocks that are written as text, by place, with the reason
+        # Server calls that are written.
+        self._calls: set[str] = set(draft.state.get("server_calls", ()))
+        # Those of them without a result.
+        self._waiting: list[str] = draft.state.get("waiting_calls", [])
+        self._skipped = 0  # the number of leading system turns
         self._closed = False  # whether a user turn was put at the end
-        self._users: set[int] = set()  # system turns that are written as the user's
-        self._before = ""  # the hash of what precedes the messages, where thinking is bound to it
-        #: How many messages stand before the draft's tail.
+        self._users: set[int] = set()  # system turns that are written as user text
+        self._before = ""  # the hash of what precedes the messages, if thinking is bound to it
+        #: The number of messages before the draft's tail.
         self.stable = 0
-        #: What the thinking of the answer to this request is bound to; nothing where the model binds none.
+        #: What the thinking of the answer to this request is bound to; empty if the model does not bind thinking.
         self.binding: JsonObject = {}
-        #: Whether any block bears fields of Anthropic's own, cache marks among them.
+        #: Whether any block has Anthropic-specific fields, such as cache marks.
         self.decorated = False
 
     def write(
         self, turns: Sequence[Turn], sources: Sequence[int | None], body: JsonObject
     ) -> list[JsonObject]:
-        """The messages; ``body`` has the rest of what thinking is bound to."""
+        """Write the messages; thinking is bound to them and to ``body``, which has the tools and the system prompt."""
         self._skipped = len(self._draft.turns) - len(turns)
         if not self._draft.is_plain and any(
             type(part) is Native for turn in turns for part in turn.parts
@@ -126,7 +128,7 @@ class MessageWriter:
         messages = self._messages(turns, sources)
         if prefix_hash(self._before, self._preceding(messages, at)) == binding.get("prefix"):
             return messages
-        # What precedes the thinking has changed since: none of it is valid any more.
+        # The messages before the thinking have changed: none of the thinking is valid any more.
         self._from = at + 1
         del self._draft.notes[noted:]
         self._draft.notes.append(
@@ -139,10 +141,10 @@ class MessageWriter:
     def _continued(
         self, turns: Sequence[Turn], sources: Sequence[int | None], body: JsonObject
     ) -> list[JsonObject]:
-        """The messages behind what an earlier request sent, which replayed the thinking before them.
+        """The messages after those of an earlier request, which replayed the thinking before them.
 
         Raises:
-            CutError: Thinking that was sent, or that of a later answer, is not valid behind what precedes it now.
+            CutError: Thinking that was sent, or that of a later answer, is not valid after what precedes it now.
         """
         state = self._draft.state
         if state.get("head") != head_hash(body):
@@ -161,7 +163,7 @@ class MessageWriter:
         return messages
 
     def _preceding(self, messages: Sequence[JsonObject], at: int) -> list[JsonObject]:
-        """The messages as they were before this turn."""
+        """The messages before this turn, including the blocks before it in its own message."""
         place, blocks = self._places[at]
         before = list(messages[:place])
         if blocks:
@@ -169,7 +171,7 @@ class MessageWriter:
         return before
 
     def state(self, body: JsonObject) -> JsonObject:
-        """What the encoder of the next request has to know; sets ``stable`` and ``binding``."""
+        """The data for the encoder of the next request; also sets ``stable`` and ``binding``."""
         tail = self._draft.tail - self._skipped
         place, blocks = self._places.get(tail, (0, 0))
         self.stable = 0 if blocks else place
@@ -193,7 +195,7 @@ class MessageWriter:
         tail = self._draft.tail - self._skipped
         binds = self._replays and self._family.binds_thinking
         for at, turn in enumerate(turns):
-            if binds or at == tail:  # as far as they are asked for
+            if binds or at == tail:  # only the places that are used later
                 self._places[at] = len(messages), 0
             role = "user" if turn.role in ("user", "tool") else "assistant"
             if turn.role == "system":
@@ -208,7 +210,7 @@ class MessageWriter:
                 turn, role = _as_users(turn), "user"
             parts = turn.parts
             only = parts[0] if len(parts) == 1 else None
-            if type(only) is Text and only.extras is None:  # as most turns
+            if type(only) is Text and only.extras is None:  # the form of most turns
                 said = only.content
             else:
                 said = self._content(turn, role, at)
@@ -227,13 +229,13 @@ class MessageWriter:
         return messages
 
     def _settle_end(self, messages: list[JsonObject]) -> None:
-        """Leave the model's turn at the end as Anthropic accepts it."""
+        """Change a model's turn at the end of the request to a form that Anthropic accepts."""
         last = messages[-1]
         kind = "text" if isinstance(last["content"], str) else last["content"][-1].get("type")
         target = self._draft.target
         if target is None or kind in target.pauses:
             return
-        if target.ends != "any":  # the block that paused the turn had to be written as words
+        if target.ends != "any":  # the block that paused the turn was written as text
             self._draft.note("ANT-08", "put a user turn at the end")
             messages.append({"role": "user", "content": CONTINUE})
             if not self._closed:
@@ -266,7 +268,7 @@ class MessageWriter:
         return None if signed else ("ANT-13", "left out thinking that is not signed")
 
     def _content(self, turn: Turn, role: str, at: int) -> str | list[JsonObject]:
-        """What a message says: words alone as a string."""
+        """The content of a message; a string if it is a single text."""
         parts = turn.parts
         if parts and type(parts[-1]) is Thinking:
             parts = _led(parts)
@@ -283,7 +285,8 @@ class MessageWriter:
     def _blocks(self, parts: tuple[Part, ...], role: str, at: int) -> list[JsonObject]:
         blocks: list[JsonObject] = []
         replays = self._replays and at >= self._from
-        for position, part in enumerate(parts):  # the most frequent first: there are thousands
+        # The most frequent types first: there are thousands of parts.
+        for position, part in enumerate(parts):
             if type(part) is Text:
                 if part.extras is None:
                     blocks.append({"type": "text", "text": part.content})
@@ -300,7 +303,7 @@ class MessageWriter:
             elif type(part) is ToolResult:
                 blocks.append(self._result(part))
             elif type(part) is Media:
-                # Only a user message may hold pictures and documents.
+                # Only a user message may have images and documents.
                 label = {"type": "text", "text": media_label(part)}
                 blocks.append(self._media_block(part) if role == "user" else label)
             elif type(part) is Native:
@@ -309,7 +312,7 @@ class MessageWriter:
             elif type(part) is Thinking and replays:
                 blocks.extend(thinking_block(part))
         if self.decorated and not any(map(is_server_block, blocks)):
-            # Blank texts are accepted only beside the steps of server tools (ANT-06).
+            # Blank texts are accepted only next to blocks of server tools (ANT-06).
             return [block for block in blocks if not _is_blank(block)]
         return blocks
 
@@ -319,14 +322,14 @@ class MessageWriter:
         return fields
 
     def _extended_text(self, part: Text) -> JsonObject:
-        """A text with its own fields; with the sources in words, if another provider gave them."""
+        """A text with its Anthropic-specific fields; citations of another provider become part of the text."""
         fields = self._extras(part)
         if not fields:
             return {"type": "text", "text": cited_text(part)}
         block = {"type": "text", "text": part.content} | fields
         cited = as_list(fields.get("citations"))
         if cited:
-            # The reply names the file of a citation, the request may not.
+            # A reply has the file id in a citation; a request must not have it.
             known = (as_object(each) or {} for each in cited)
             block["citations"] = [
                 {key: value for key, value in each.items() if key != "file_id"} for each in known
@@ -371,7 +374,7 @@ class MessageWriter:
         return block | self._result_extras(part)
 
     def _result_extras(self, part: ToolResult) -> JsonObject:
-        """The result's own fields; its content as it came only if it was not edited and its tools are declared."""
+        """The result's own fields; its original content only if it was not edited and its tools are declared."""
         fields = self._extras(part)
         if "content" not in fields:
             return fields
@@ -385,7 +388,7 @@ class MessageWriter:
     # Native blocks.
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
-        """Find the native blocks that cannot stand where they are."""
+        """Find the native blocks that are not allowed in their places."""
         state = self._draft.state
         made = {
             as_text(part.raw.get("id"))
@@ -479,7 +482,7 @@ def as_blocks(said: str | list[JsonObject]) -> list[JsonObject]:
 
 
 def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The parts without thinking that led to nothing: a message may not end with it."""
+    """The parts without thinking at the end: a message may not end with thinking."""
     length = len(parts)
     while length and type(parts[length - 1]) is Thinking:
         length -= 1
@@ -487,7 +490,7 @@ def _led(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def _speaks_behind_calls(blocks: list[JsonObject]) -> bool:
-    """Whether words stand behind a call: Claude takes the call for one without a result (ANT-02).
+    """Whether text follows a call: Claude then treats the call as one without a result (ANT-02).
 
     Recorded: anomalyco/opencode, anthropic-messages/rejects-malformed-assistant-tool-order-without-patch.json.
     """
@@ -501,7 +504,7 @@ def _speaks_behind_calls(blocks: list[JsonObject]) -> bool:
 
 
 def _calls_last(blocks: list[JsonObject]) -> list[JsonObject]:
-    """The blocks with words behind a call before it, and with them the thinking, with which no message may end (ANT-12)."""
+    """The blocks with text after a call moved before it, and so is thinking, because no message may end with it (ANT-12)."""
     first = next(at for at, block in enumerate(blocks) if block["type"] == "tool_use")
     behind = blocks[first:]
     said = [block for block in behind if block["type"] in _SAID]
@@ -513,7 +516,7 @@ def _is_blank(block: JsonObject) -> bool:
 
 
 def thinking_block(part: Thinking) -> Iterator[JsonObject]:
-    """The thinking as it came; nothing if Anthropic would not recognise it."""
+    """The thinking block as received; nothing if it has neither a signature nor redacted data, which Anthropic requires."""
     redacted, signature = part.opaque.get("redacted"), part.opaque.get("signature")
     if isinstance(redacted, str) and redacted:
         yield {"type": "redacted_thinking", "data": redacted}

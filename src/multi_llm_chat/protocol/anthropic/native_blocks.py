@@ -1,11 +1,11 @@
-"""Blocks of Anthropic's own, in the history as ``Native`` parts and extras.
+"""Anthropic-specific blocks, which the history has as ``Native`` parts and extras.
 
 Rules:
-1. A block of a server tool, an MCP server, a compaction or an unknown kind is a ``Native`` part: the block as it came,
-   and its content in plain words (RULES section 10).
-2. What a text, a call or an attachment carries beyond our parts (citations, ``caller``, cache marks, a document's title)
-   is its extras.
-3. The result of a server tool needs its call before it. A call without a result is legal at the end of the last
+1. A block of a server tool, an MCP server, a compaction or an unknown kind is a ``Native`` part: the block as received,
+   and its content as readable text (RULES section 10).
+2. Additional fields of a text, a call or an attachment (citations, ``caller``, cache marks, a document's title) are its
+   extras.
+3. The result of a server tool must follow its call. A call without a result is legal at the end of the last
    assistant message, and in a message whose client calls are answered next (ANT-24).
 """
 
@@ -16,10 +16,10 @@ from multi_llm_chat.history.json_values import as_list, as_object, as_text, comp
 from multi_llm_chat.history.native_text import plain_words, remaining_fields
 from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin, ToolCall, Turn
 
-#: Blocks that a result answers.
+#: Types of blocks that need a result.
 SERVER_CALLS = frozenset({"server_tool_use", "mcp_tool_use"})
 
-#: The keys of blocks that our own parts express.
+#: The keys of blocks that our parts express.
 TEXT_KEYS = frozenset({"type", "text"})
 CALL_KEYS = frozenset({"type", "id", "name", "input"})
 
@@ -43,7 +43,7 @@ _FIELD_BETAS = {
     "clear_at": "mid-conversation-system-clear-at-2026-08-21",
     "context_management": "context-management-2025-06-27",
 }
-#: How deep a type that needs a beta may stand: a source in a document in a result in a message.
+#: The nesting depth at which a type that needs a beta may be: a source in a document in a result in a message.
 _DEEPEST = 10
 
 
@@ -66,7 +66,7 @@ def _find_betas(value: object, found: dict[str, None], depth: int) -> None:
         for key, inner in entries.items():
             if key in _FIELD_BETAS:
                 found[_FIELD_BETAS[key]] = None
-            # The arguments of a call and the schema of a tool are not Anthropic's.
+            # The arguments of a call and the schema of a tool are not searched: their contents are not Anthropic's.
             if depth and key not in ("input", "input_schema"):
                 _find_betas(inner, found, depth - 1)
     elif depth:
@@ -80,7 +80,7 @@ def is_server_result(kind: str) -> bool:
 
 
 def read_native(block: JsonObject, origin: Origin) -> Native:
-    """The block as a part."""
+    """The block as a ``Native`` part."""
     kind = as_text(block.get("type")) or "block"
     return Native(kind, describe(block), origin, block)
 
@@ -92,7 +92,7 @@ def read_extras(block: JsonObject, known: frozenset[str], origin: Origin) -> Ext
 
 
 def describe(block: JsonObject) -> str:
-    """What the block says, in plain words."""
+    """The readable text of the block."""
     kind = as_text(block.get("type"))
     if kind in SERVER_CALLS:
         return _describe_call(block)
@@ -139,7 +139,7 @@ def _result_words(block: JsonObject) -> str:
 
 
 def referenced_tool(block: JsonObject) -> str:
-    """The tool that a change or a reference names; empty where the block names none."""
+    """The tool that the block adds, removes or refers to; empty if it names none."""
     kind = as_text(block.get("type"))
     if kind in ("tool_addition", "tool_removal"):
         return _tool_name(block.get("tool"))
@@ -148,14 +148,14 @@ def referenced_tool(block: JsonObject) -> str:
 
 # Calls of server tools and their results.
 
-#: The place of a call that an earlier request sent.
+#: The place of a call that an earlier request has sent.
 SENT = (-1, -1)
 
 
 class ServerPairs:
-    """Calls of server tools and their results, in the order of the turns; a place is a turn and a part of it.
+    """Pairs calls of server tools with their results, in the order of the turns; a place is the indexes of a turn and its part.
 
-    ``sent`` are the ids of calls that an earlier request sent, ``waiting`` those of them that have no result yet.
+    ``sent`` are the ids of calls that an earlier request has sent, ``waiting`` those of them that have no result yet.
     """
 
     def __init__(self, sent: Iterable[str] = (), waiting: Iterable[str] = ()) -> None:
@@ -164,12 +164,12 @@ class ServerPairs:
         self._left: list[tuple[str, tuple[int, int]]] = []
 
     def interrupt(self) -> None:
-        """Take note that the user spoke: no result behind it belongs to a call before it."""
+        """Handle a user turn: no result after it can belong to a call before it."""
         self._left += self._open.items()
         self._open = {}
 
     def add(self, part: Native, place: tuple[int, int]) -> str:
-        """Take the next block; returns why it cannot stand there, if it cannot."""
+        """Add the next block; return the reason if it is not allowed there."""
         kind = as_text(part.raw.get("type"))
         if kind in SERVER_CALLS:
             identifier = as_text(part.raw.get("id"))
@@ -184,7 +184,7 @@ class ServerPairs:
         return ""
 
     def open_calls(self) -> list[tuple[str, tuple[int, int]]]:
-        """The calls without a result, and where they stand."""
+        """The calls without a result, and their places."""
         return [*self._left, *self._open.items()]
 
     @property
@@ -200,7 +200,7 @@ def is_server_block(block: JsonObject) -> bool:
 
 
 def may_stay_open(turns: Sequence[Turn], at: int) -> bool:
-    """Whether a server call of this turn needs no result yet."""
+    """Whether a server call of this turn may be sent without a result."""
     following = [turn.role for turn in turns[at + 1 :]]
     if not following:
         return True

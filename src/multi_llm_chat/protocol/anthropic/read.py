@@ -2,9 +2,9 @@
 
 Rules:
 1. A user message that opens with results becomes a tool turn and a user turn.
-2. A block without a part of ours is a ``Native`` part, what a part does not express is its extras: ``native_blocks``.
-3. A result that holds more than plain texts and attachments keeps its content as it came in its extras; its words and
-   attachments are the content that other providers get.
+2. A block for which we have no part becomes a ``Native`` part; additional fields become extras: ``native_blocks``.
+3. A result that has more than plain texts and attachments keeps its original content in its extras; its text and
+   attachments are the content for other providers.
 4. A plain-text document is an attachment of the type ``text/plain``; a file that Anthropic stores has a ``file_id``.
 """
 
@@ -47,7 +47,7 @@ _RESULT_KEYS = frozenset({"type", "tool_use_id", "content", "is_error"})
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """The messages as turns; ``origin`` stamps the thinking, native parts and extras found in them."""
+    """The messages as turns; their thinking, native parts and extras get this ``origin``."""
     turns: list[Turn] = []
     for index, message in enumerate(read_messages_list(messages)):
         role = as_text(message.get("role")) or "user"
@@ -64,7 +64,7 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
 
 
 def _read_usual(block: JsonObject) -> Part | None:
-    """A block that is nothing but words, a call or a result of text, as most are; None for any other."""
+    """The fast path for most blocks: a text, a call or a result with text, without other fields; None for any other block."""
     kind, size = block.get("type"), len(block)
     if kind == "text" and size == 2:
         text = block.get("text")
@@ -116,7 +116,7 @@ def _read_media(block: JsonObject, origin: Origin) -> Part:
     extras = read_extras(block, _MEDIA_KEYS, origin)
     match source.get("type"):
         case "file" if isinstance(source.get("file_id"), str):
-            # Only its origin knows the file: the reference is written from the extras, which bear that origin.
+            # Only its origin can read the file: the reference is written from the extras, which have that origin.
             fields: JsonObject = {"type": as_text(block.get("type")), "source": source}
             fields |= extras.fields if extras else {}
             return Media(mime, name=name, file_id=source["file_id"], extras=Extras(origin, fields))
@@ -147,7 +147,7 @@ def _read_result(block: JsonObject, index: int, origin: Origin) -> Part:
 
 
 def read_result_content(content: object, index: int = 0) -> tuple[Any, bool]:
-    """The content of a result as ours, and whether it expresses everything the blocks say."""
+    """The content of a result in our form, and whether it expresses the blocks completely."""
     if isinstance(content, str):
         return content, True
     if as_list(content) is None and (alone := as_object(content)) is not None:

@@ -1,21 +1,21 @@
-"""generateContent replies, streamed or whole, to events and parts.
+"""Decodes generateContent replies, streamed or not, to events and parts.
 
 Rules:
-1. Text without a signature is one part until something else comes between; a signed part is
+1. Consecutive texts without a signature are one part; a signed part is
    never merged with any other (GEM-07).
-2. The signature of a part that is not thought is an empty thinking part directly before it; that
-   of an empty text stands alone (STR-15).
+2. The signature of a part that is not a thought becomes an empty thinking part directly before it; the signature
+   of an empty text becomes a thinking part without a following part (STR-15).
 3. A finish reason completes the reply. A blocked prompt is a refusal.
-4. The first candidate is the answer; the others, and what comes beside the content, are ``Native`` parts at its end.
-5. A streamed reply is a list of ``GeminiChunk``, a whole one is a single ``GeminiChunk``. Everything in it is optional:
-   the protocol leaves out whatever is empty. A part with any other key is read again as an object, see ``native_parts``.
+4. The first candidate is the answer; the others, and the data next to the content, are ``Native`` parts at its end.
+5. A streamed reply is a list of ``GeminiChunk``, a reply that is not streamed is a single ``GeminiChunk``. All fields are
+   optional: the protocol omits empty ones. A part with an unknown key is read again as an object, see ``native_parts``.
 
-Function calls are mostly whole; sometimes name and arguments come apart:
-6. A named fragment is a call of its own, with or without an id (STR-15).
-7. A nameless fragment continues the call before it, if that has no arguments yet; a name behind
-   nameless arguments belongs to them.
-8. Name and arguments together are a whole call. A name alone stays open, for its arguments may
-   follow, until something else does: then it is a call without arguments, and never dropped.
+Function calls usually arrive complete; sometimes name and arguments arrive separately:
+6. A fragment with a name is a new call, with or without an id (STR-15).
+7. A fragment without a name continues the call before it, if that has no arguments yet; a name after
+   arguments without a name belongs to them.
+8. Name and arguments together are a complete call. A name alone stays open, because its arguments may
+   follow; if something else follows, it is a call without arguments, and never dropped.
 """
 
 from typing import Any, Final
@@ -44,7 +44,7 @@ from multi_llm_chat.protocol.turn_assembly import Assembly, ReplyDecoder, TextDr
 
 
 class FunctionCall(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
-    """A call, or the part of it that has come."""
+    """A call, or the part of it that has arrived."""
 
     name: str | None = None
     args: Any = None
@@ -59,7 +59,7 @@ class Blob(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
 
 
 class FileData(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
-    """Media at an address."""
+    """Media at a URL."""
 
     mime_type: str = "application/octet-stream"
     file_uri: str = ""
@@ -77,13 +77,13 @@ class ReplyPart(Struct, rename="camel", gc=False, forbid_unknown_fields=True):
 
 
 class CandidateContent(Struct, gc=False):
-    """What a candidate says."""
+    """The content of a candidate."""
 
     parts: list[ReplyPart] | None = None
 
 
 class Candidate(Struct, rename="camel", gc=False):
-    """One of the alternatives; only the first is ever asked for."""
+    """One of the alternative answers; our own requests ask for only one."""
 
     content: CandidateContent | None = None
     finish_reason: str | int | None = None
@@ -96,7 +96,7 @@ class Candidate(Struct, rename="camel", gc=False):
 
 
 class PromptFeedback(Struct, rename="camel", gc=False):
-    """Why there is no candidate."""
+    """The reason why there is no candidate."""
 
     block_reason: str | None = None
     block_reason_message: str | None = None
@@ -112,7 +112,7 @@ class UsageMetadata(Struct, rename="camel", gc=False):
     tool_use_prompt_token_count: int | None = None
 
     def as_usage(self) -> Usage:
-        """Translate: the provider counts thoughts apart from the answer, we count them in it."""
+        """Convert to ``Usage``: the provider counts thoughts separately, we include them in the output."""
         thoughts = self.thoughts_token_count or 0
         return Usage(
             input_tokens=(self.prompt_token_count or 0) + (self.tool_use_prompt_token_count or 0),
@@ -123,7 +123,7 @@ class UsageMetadata(Struct, rename="camel", gc=False):
 
 
 class GeminiChunk(Struct, rename="camel", gc=False):
-    """One event of the stream, or a whole reply."""
+    """One event of the stream, or a reply that is not streamed."""
 
     candidates: list[Candidate] | None = None
     usage_metadata: UsageMetadata | None = None
@@ -142,7 +142,7 @@ PARTS = LenientDecoder(ReplyPart)
 def add_function_call(
     assembly: Assembly, call: FunctionCall, extras: JsonObject | None = None
 ) -> list[Event]:
-    """Take one function call, or a part of one."""
+    """Add one function call, or a part of one."""
     last = assembly.calls.last
     continues = last is not None and not last.closed and not (call.name and last.name)
     events: list[Event] = [] if last is None or continues else assembly.calls.close(last)
@@ -188,7 +188,7 @@ _REASONS: Final[dict[str, FinishReason | None]] = {
     "OTHER": "other",
 }
 
-#: Vertex AI writes numbers where the client asks for them; AI Studio's are the same up to here.
+#: Vertex AI can send enums as numbers, if the client asks for them; AI Studio's numbers are the same up to here.
 _NUMBERED: Final = {1: "STOP", 2: "MAX_TOKENS", 3: "SAFETY", 4: "RECITATION", 5: "OTHER"}
 
 _decode = FRAMES.decode
@@ -199,17 +199,15 @@ class GeminiDecoder(ReplyDecoder):
 
     def __init__(self, context: DecodeContext) -> None:
         super().__init__(context)
-        self._open: TextDraft | ThinkingDraft | None = None  # what unsigned text may continue
+        self._open: TextDraft | ThinkingDraft | None = None  # the part that unsigned text continues
         self._last_frame: GeminiChunk | None = None
-        self.answered = False  # a candidate has come
-        self._aside: dict[str, JsonObject] = {}  # what comes beside the content, by kind
+        self.answered = False  # a candidate has arrived
+        self._aside: dict[str, JsonObject] = {}  # the data next to the content, by kind
         self._others: dict[int, JsonObject] = {}  # further candidates, by index
-        self._odd: dict[
-            int, JsonObject
-        ] = {}  # parts of the frame with keys of their own, by identity
+        self._odd: dict[int, JsonObject] = {}  # parts of the frame with unknown keys, by ``id()``
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
-        """Take one server-sent event."""
+        """Read one server-sent event."""
         del event  # they have no names
         if self.done:
             return []
@@ -237,7 +235,7 @@ class GeminiDecoder(ReplyDecoder):
         return events
 
     def _fit(self, entry: JsonObject) -> GeminiChunk:
-        """A frame whose parts have keys of their own, or whose values have other types."""
+        """Read leniently a frame whose parts have unknown keys, or whose values have other types."""
         candidates = [as_object(each) or {} for each in as_list(entry.get("candidates")) or ()]
         found: list[list[ReplyPart]] = []
         bare: list[JsonObject] = []
@@ -279,7 +277,7 @@ class GeminiDecoder(ReplyDecoder):
         return events
 
     def _add_other(self, index: int, candidate: Candidate) -> None:
-        """Keep a further candidate: its parts, and why it ended."""
+        """Keep a further candidate: its parts and its finish reason."""
         kept = self._others.setdefault(index, {"index": index, "content": {"parts": []}})
         for part in (candidate.content and candidate.content.parts) or ():
             written = self._odd.get(id(part)) or in_camel_case(msgspec.to_builtins(part))
@@ -319,7 +317,7 @@ class GeminiDecoder(ReplyDecoder):
         return events
 
     def _keep_aside(self, candidate: Candidate) -> None:
-        """Keep what comes beside the content; a later chunk adds to an earlier one."""
+        """Keep the data next to the content; a later chunk adds to an earlier one."""
         for kind, value in (
             ("groundingMetadata", candidate.grounding_metadata),
             ("urlContextMetadata", candidate.url_context_metadata),
@@ -420,7 +418,7 @@ class GeminiDecoder(ReplyDecoder):
 
     @property
     def usage(self) -> Usage | None:
-        """What the provider has counted so far: every chunk may say it, and the last one counts."""
+        """The tokens that the provider has counted so far: every chunk may have them, and the last one counts."""
         if self._last_frame is not None and self._last_frame.usage_metadata is not None:
             return self._last_frame.usage_metadata.as_usage()
         return self._usage

@@ -1,10 +1,10 @@
 """Write a request for Gemini's generateContent.
 
 Rules:
-1. Contents alternate between model and user, and all responses to one turn's calls stand in one
+1. Contents alternate between model and user, and all responses to one turn's calls are in one
    content of their own, in the order of the calls.
-2. A signature goes back on the part it came on; parts are never merged.
-3. From generation 3 on the first call of every step bears a signature: its own, or the documented
+2. A signature is sent back with the part it came with; parts are never merged.
+3. From generation 3 on, the first call of every step must have a signature: its own, or the documented
    value that skips the check.
 4. Arguments and responses are objects.
 """
@@ -59,11 +59,11 @@ from multi_llm_chat.repair.sorting import EMPTY_RESULT
 from multi_llm_chat.schema.dialect_rules import GEMINI_JSON_SCHEMA
 from multi_llm_chat.schema.tool_schema import recall_projection
 
-#: The documented value for calls that were not signed here; the field is base64 of bytes.
+#: The documented value for calls without a signature of this model; the field is base64 of bytes.
 SKIP_SIGNATURE = base64.b64encode(b"skip_thought_signature_validator").decode()
 
 _SIGNATURE = "thoughtSignature"
-#: What can be sent inline, from the guides on images, audio, video and documents.
+#: The types that can be sent inline, from the guides on images, audio, video and documents.
 _INLINE = frozenset(
     f"{kind}/{name}"
     for kind, names in {
@@ -75,9 +75,9 @@ _INLINE = frozenset(
     }.items()
     for name in names.split()
 )
-#: What a response can hold on Gemini 3 and later (GEM-24).
+#: The types that a function response can contain on Gemini 3 and later (GEM-24).
 _ANSWERED = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
-#: Addresses that Google fetches: of its own files, YouTube's, public ones, and buckets on Vertex (GEM-23).
+#: URLs that Google fetches: its own files, YouTube, public URLs, and buckets on Vertex (GEM-23).
 _ADDRESSES = ("https://", "http://", "gs://")
 _ADDRESSED = frozenset({"image", "audio", "video", "text"})
 _UNTYPED = frozenset({"application/octet-stream"})
@@ -118,7 +118,7 @@ def encode(draft: RequestDraft) -> Encoded:
 
 
 def _leave_to_cache(draft: RequestDraft, body: JsonObject) -> None:
-    """Leave out what only the cached content may say (GEM-31)."""
+    """Remove the fields that only the cached content may have (GEM-31)."""
     for key in ("systemInstruction", "tools", "toolConfig"):
         if body.pop(key, None) is not None:
             draft.note("GEM-31", f"left out {key}: the cached content has it")
@@ -133,7 +133,7 @@ class _ContentWriter:
         self._signs = signs_calls(draft.model)
         self._shown: list[Media] = []
         self._described: set[tuple[int, int]] = set()
-        #: Whether the contents hold calls of tools on Google's side.
+        #: Whether the contents have calls of tools that Google runs.
         self.has_server_parts = False
         #: How many contents stand before the draft's tail.
         self.stable = 0
@@ -152,7 +152,7 @@ class _ContentWriter:
                 parts = [self._response(part) for part in turn.parts]
             else:
                 if self._shown:
-                    # Responses stand alone; what they could not carry follows as the user's.
+                    # Responses have a content of their own; media that they cannot contain follow as user content.
                     contents.append({"role": "user", "parts": self._take_shown()})
                     kind = "user"
                 if at == tail:
@@ -184,7 +184,7 @@ class _ContentWriter:
         return [self._media_part(item) for item in shown]
 
     def _parts(self, turn: Turn, at: int) -> list[JsonObject]:
-        """The turn's parts; the first call of a model's turn needs a signature from generation 3 on."""
+        """The turn's parts; from generation 3 on, the first call of a model's turn needs a signature."""
         parts: list[JsonObject] = []
         signature: str | None = None
         unsigned_step = self._signs and turn.role != "user"
@@ -234,10 +234,13 @@ class _ContentWriter:
             return {"text": native_text(part)}
         if part.origin.model == self._draft.model:
             return dict(part.raw)
-        return unsigned(part.raw)  # a signature is the model's own (GEM-34)
+        return unsigned(part.raw)  # a signature is valid only for the model that made it (GEM-34)
 
     def _judge_natives(self, turns: Sequence[Turn], sources: Sequence[int | None]) -> None:
-        """Find the native parts that cannot stand where they are: halves of pairs, and all where models take none."""
+        """Find the native parts that are not allowed in their places.
+
+        These are calls and responses without a partner; for models that accept none, all of them.
+        """
         waiting: set[str] = set()
         pairs: dict[str, list[tuple[int, int]]] = {}
         for at, turn in enumerate(turns):
@@ -266,11 +269,11 @@ class _ContentWriter:
         fields = {} if part.extras is None else self._draft.extra_fields(part.extras)
         media = settle_media(part)
         if media is not None and media.data is not None:
-            # A text file of another origin is written out with its name, which has no place in the data.
+            # A text file of another origin is written as text with its name, for which the data has no field.
             named_text = media.mime.startswith("text/") and part.name and not fields
             if not self._is_inline(media.mime) or named_text:
                 return {"text": media_label(part)}
-            # Google's own words for some sounds are not the registered ones.
+            # Google's names of some types of sound are not the registered ones.
             mime = part.mime if is_spelling(part.mime, media.mime) else media.mime
             blob = {"mimeType": mime, "data": media.data}
             return with_extras({"inlineData": blob}, fields)
@@ -279,16 +282,16 @@ class _ContentWriter:
             return {"text": media_label(part)}
         mime = part.mime
         if mime == "image/png" and (guessed := guess_type(address.partition("?")[0])[0]):
-            mime = guessed  # what other systems say of an address is mostly a guess
+            mime = guessed  # other systems mostly guess the type of a URL
         if mime.partition("/")[0] not in _ADDRESSED and mime not in _UNTYPED | _INLINE:
             return {"text": media_label(part)}
         typed = {} if mime in _UNTYPED else {"mimeType": mime}
         return with_extras({"fileData": typed | {"fileUri": address}}, fields)
 
     def _is_inline(self, mime: str) -> bool:
-        """Whether data of this type can be sent; a GIF, which no guide names, from generation 3 on (GEM-29, recorded).
+        """Whether data of this type can be sent; a GIF, which no guide mentions, from generation 3 on (GEM-29, recorded).
 
-        Text is read as text, whichever type it has (ai.google.dev/gemini-api/docs/document-processing).
+        Any type of text is read as plain text (ai.google.dev/gemini-api/docs/document-processing).
         """
         if mime == "image/gif":
             return self._inline
@@ -329,7 +332,7 @@ def _is_out_of_place(part: Native, turn: Turn) -> bool:
 
 
 def _thought(part: Thinking) -> tuple[JsonObject, str | None]:
-    """The thought, if there is one, and otherwise the signature that belongs to the part behind it."""
+    """The thought, or the signature that belongs to the part after it."""
     found = part.opaque.get(_SIGNATURE)
     signature = found if isinstance(found, str) and found else None
     if part.content:
@@ -349,7 +352,7 @@ def _signed(signature: str | None) -> JsonObject:
 
 
 def _labelled(text: str, media: Sequence[Media]) -> str:
-    """The text with the label of each medium behind it, unless the text has it already."""
+    """The text followed by the label of each media part, unless the text already contains it."""
     labels = [media_label(settle_media(item) or item) for item in media]
     added = [label for label in labels if label not in text]
     return "\n".join(line for line in [text, *added] if line.strip())
@@ -359,7 +362,7 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
     if part.is_error:
         return {"error": text}
     if isinstance(part.content, str):
-        # Many tools answer with JSON as text; an object or a list says more than a string that holds one.
+        # Many tools return JSON as text; it is sent as an object or a list, which models read better than a string with JSON.
         opening = part.content.lstrip()[:1]
         if opening not in ("{", "["):
             return {"result": text}
@@ -369,7 +372,7 @@ def _response_object(part: ToolResult, text: str) -> JsonObject:
     structured = as_object(part.content)
     if structured is not None:
         return structured
-    # A list of our own parts becomes their text; any other value goes as it is.
+    # A list of our own parts becomes their text; any other value is sent unchanged.
     return {"result": part.content if compact_json(part.content) == text else text}
 
 
@@ -423,7 +426,7 @@ def _settings(draft: RequestDraft) -> JsonObject:
 
 
 def _thinking(draft: RequestDraft) -> JsonObject:
-    """A level or a budget, whichever the model takes (GEM-28)."""
+    """A level or a budget, whichever the model accepts (GEM-28)."""
     wanted = draft.options.thinking
     shown = {"includeThoughts": True} if wanted else {}
     if wanted is True:

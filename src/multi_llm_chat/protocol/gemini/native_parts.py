@@ -1,13 +1,13 @@
-"""Parts of Gemini's own, in the history as ``Native`` parts and extras.
+"""Gemini-specific parts, which the history has as ``Native`` parts and extras.
 
 Rules:
 1. Names may be in camelCase or snake_case, and null means absent (GEM-33). Parts are kept in camelCase.
-2. A part that ours do not express (executable code, a server-side tool's call) is a ``Native`` part with its content
-   in plain words. It goes back as it came (GEM-30); its signature only to the model that made it (GEM-34).
-3. What a text, a call or media carry beyond our parts (``videoMetadata``, ``mediaResolution``, a display name) is their
-   extras: the keys of the part, and below ``functionCall``, ``inlineData`` and ``fileData`` the keys of those.
-4. What comes beside the content (grounding, citations, further candidates) is a ``Native`` part that is never sent:
-   the API takes no such thing.
+2. A part that our parts do not express (executable code, a server-side tool's call) is a ``Native`` part with its content
+   as readable text. It is sent back unchanged (GEM-30); its signature only to the model that made it (GEM-34).
+3. Additional fields of a text, a call or media (``videoMetadata``, ``mediaResolution``, a display name) are their
+   extras: the keys of the part, and under ``functionCall``, ``inlineData`` and ``fileData`` the keys of those objects.
+4. Data next to the content (grounding, citations, further candidates) is a ``Native`` part that is never sent,
+   because requests have no place for it.
 """
 
 import re
@@ -17,16 +17,16 @@ from multi_llm_chat.history.json_values import as_list, as_object, as_text, comp
 from multi_llm_chat.history.native_text import plain_words, remaining_fields
 from multi_llm_chat.history.values import Extras, JsonObject, Native, Origin
 
-#: Native parts of a reply that no request may hold.
+#: Native parts of a reply that no request may contain.
 REPLY_ONLY = frozenset({"groundingMetadata", "urlContextMetadata", "citationMetadata", "candidate"})
-#: Extras of a reply's text that no request may hold.
+#: Extras of a reply's text that no request may contain.
 REPLY_FIELDS = frozenset({"logprobsResult", "avgLogprobs"})
-#: Calls of tools on Google's side, and their responses.
+#: Calls of tools that Google runs, and their responses.
 SERVER_PARTS = frozenset({"toolCall", "toolResponse"})
 
 _SIGNATURE = "thoughtSignature"
 _PLAIN = frozenset({"text", "thought", _SIGNATURE})
-#: The parts that ours express, and their keys.
+#: The Gemini parts that our parts express, and their keys.
 _INNER = {
     "functionCall": frozenset({"id", "name", "args"}),
     "inlineData": frozenset({"mimeType", "data"}),
@@ -38,7 +38,7 @@ _SNAKE = re.compile(r"_([a-z])")
 
 
 def in_camel_case(part: JsonObject) -> JsonObject:
-    """The part with its own keys, and those of the object in it, in camelCase and without nulls."""
+    """The part in camelCase and without nulls: its own keys, and those of the object in it."""
     renamed = _renamed(part)
     for key in (*_INNER, *_OWN):
         inner = as_object(renamed.get(key))
@@ -56,7 +56,7 @@ def _renamed(entry: JsonObject) -> JsonObject:
 
 
 def kind_of(part: JsonObject) -> str:
-    """The key that says what the part is; empty where none is known."""
+    """The key that names the kind of the part; empty if the part has no known key."""
     if any(key in part for key in _OWN):
         return next(key for key in _OWN if key in part)
     if isinstance(part.get("text"), str) or part.keys() <= _PLAIN:
@@ -65,12 +65,12 @@ def kind_of(part: JsonObject) -> str:
 
 
 def is_native(part: JsonObject) -> bool:
-    """Whether ours do not express the part."""
+    """Whether our parts do not express this part."""
     return kind_of(part) not in ("text", *_INNER)
 
 
 def extra_fields_of(part: JsonObject) -> JsonObject:
-    """What the part says beyond ours."""
+    """The fields of the part that our part does not express."""
     fields = remaining_fields(part, _PLAIN | _INNER.keys())
     for key, known in _INNER.items():
         inner = as_object(part.get(key))
@@ -80,13 +80,13 @@ def extra_fields_of(part: JsonObject) -> JsonObject:
 
 
 def read_extras(part: JsonObject, origin: Origin) -> Extras | None:
-    """The part's extras; None where our part says it all."""
+    """The part's extras; None if our part expresses it completely."""
     fields = extra_fields_of(part)
     return Extras(origin, fields) if fields else None
 
 
 def with_extras(part: JsonObject, fields: JsonObject) -> JsonObject:
-    """The part with its extras; those of the object in it go into that."""
+    """The part with its extras; extras of the object in it are merged into that object."""
     written = dict(part)
     for key, value in fields.items():
         if key in REPLY_FIELDS:
@@ -97,13 +97,13 @@ def with_extras(part: JsonObject, fields: JsonObject) -> JsonObject:
 
 
 def read_native(part: JsonObject, origin: Origin) -> Native:
-    """A part that ours do not express."""
+    """A ``Native`` part for a part that our parts do not express."""
     kind = native_kind(part)
     return Native(kind, describe(kind, part), origin, part)
 
 
 def native_kind(part: JsonObject) -> str:
-    """The name of a part of Google's own."""
+    """The ``kind`` of a Gemini-specific part."""
     return kind_of(part) or next((key for key in part if key not in _PLAIN), "part")
 
 
@@ -113,7 +113,7 @@ def unsigned(part: JsonObject) -> JsonObject:
 
 
 def describe(kind: str, part: JsonObject) -> str:
-    """What a part of Google's own says, in plain words."""
+    """The readable text of a Gemini-specific part."""
     inner = as_object(part.get(kind)) or {}
     match kind:
         case "executableCode":
@@ -135,7 +135,7 @@ def _tool(inner: JsonObject) -> str:
 
 
 def describe_metadata(kind: str, value: JsonObject) -> str:
-    """What stands beside the content, in plain words: queries, and sources with their addresses."""
+    """The readable text of the data next to the content: queries, and sources with their URLs."""
     if kind == "urlContextMetadata":
         pages = (as_object(each) or {} for each in as_list(value.get("urlMetadata")) or ())
         return "read: " + "; ".join(as_text(page.get("retrievedUrl")) for page in pages)

@@ -1,9 +1,9 @@
 """Read Gemini's contents as a history.
 
 Rules:
-1. Names may be in camelCase or snake_case, null means absent, one part may stand for a list of one (GEM-33).
-2. A part without a part of ours is a ``Native`` part, what a part does not express is its extras: ``native_parts``.
-3. A response with media keeps what came in its extras; its words and media are the content that other providers get.
+1. Names may be in camelCase or snake_case, null means absent, a single part may be in place of a list (GEM-33).
+2. A part for which we have no part becomes a ``Native`` part; additional fields become extras: ``native_parts``.
+3. A response with media keeps its original content in its extras; its text and media are the content for other providers.
 """
 
 import re
@@ -44,16 +44,16 @@ from multi_llm_chat.protocol.gemini.native_parts import (
 )
 
 _RESPONSE_KEYS = frozenset({"id", "name", "response", "parts"})
-#: Keys of a call or a response that ours express whole.
+#: Keys of a call or a response that our parts express completely.
 _CALL_KEYS = frozenset({"id", "name", "args"})
 _ANSWER_KEYS = _RESPONSE_KEYS - {"parts"}
 
-#: What stands in a result's text for one of its media, as the encoder writes it: name and type.
+#: The label that the encoder writes into a result's text for one of its media: name and type.
 _LABEL = re.compile(r"\[attachment: (?:([^\[\]]+), )?([^,\[\]]+)\]")
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """The contents as turns; ``origin`` stamps the signatures, native parts and extras found in them."""
+    """The contents as turns; their signatures, native parts and extras get this ``origin``."""
     turns: list[Turn] = []
     for index, content in enumerate(read_messages_list(messages)):
         role = as_text(content.get("role")) or "user"
@@ -67,7 +67,7 @@ def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
             else:
                 parts += _read_part(in_camel_case(value), origin)
         if parts and _is_signature(parts[-1]) and all(type(part) is Thinking for part in parts):
-            parts.append(Text(""))  # a turn of thinking alone says nothing and is left out
+            parts.append(Text(""))  # a turn with only thinking would be left out
         turns.extend(turns_of("user" if role == "tool" else role, parts))
     return turns
 
@@ -78,7 +78,7 @@ def _is_signature(part: Part) -> bool:
 
 
 def _read_usual(part: JsonObject) -> Part | None:
-    """A part that is nothing but words, a call or a response, as most are; None for any other."""
+    """The fast path for most parts: a text, a call or a response without other fields; None for any other part."""
     if len(part) != 1:
         return None
     ((kind, value),) = part.items()
@@ -158,7 +158,7 @@ def _read_response(response: JsonObject, origin: Origin) -> ToolResult:
 
 
 def read_response_content(response: JsonObject) -> tuple[Any, bool, bool]:
-    """The content of a response, whether it is an error, and whether the content says all that came."""
+    """The content of a response, whether it is an error, and whether the content expresses the response completely."""
     content, is_error = _unwrapped(response.get("response"))
     given = [
         in_camel_case(part) for part in map(as_object, as_list(response.get("parts")) or ()) if part
@@ -174,7 +174,7 @@ def read_response_content(response: JsonObject) -> tuple[Any, bool, bool]:
 
 
 def _with_media(content: Any, media: list[Media]) -> list[JsonObject]:
-    """A result's text and the media it came with, each under the name that its label in the text has."""
+    """A result's text and its media, each with the name in its label in the text."""
     answer = as_object(content)
     if answer is not None and answer.keys() == {"result"}:
         content = answer["result"]
@@ -190,14 +190,14 @@ def _with_media(content: Any, media: list[Media]) -> list[JsonObject]:
 
 
 def _unwrapped(content: Any) -> tuple[Any, bool]:
-    """Plain text out of the object that had to be put around it; other objects stay as they are."""
+    """The plain text of a response, without the object that the encoder has put around it; other objects are unchanged."""
     answer = as_object(content)
     if answer is None or len(answer) != 1:
         return content, False
     key, text = next(iter(answer.items()))
     if key == "error" and isinstance(text, str):
         return text, True
-    # Text that reads as an object would be sent as that object.
+    # The encoder would send text that is a JSON object as that object.
     if key == "result" and isinstance(text, str) and not text.startswith("{"):
         return text, False
     return content, False

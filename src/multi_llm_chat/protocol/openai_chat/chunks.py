@@ -1,14 +1,14 @@
-"""The shape of a chunk of a Chat Completions stream, as far as it matters.
+"""The types of a chunk of a Chat Completions stream, with the fields that are read.
 
 Rules:
-1. Everything is optional: compatible servers leave out, send ``null``, or send something else.
-2. A field is as wide as the quirks that are known of it: content may be a list (Mistral) or the object that was asked for
-   (Cloudflare's Workers AI), arguments may be an object (Ollama). A field of the message that is not known is refused by
-   the fast decoder, so that it is read again and kept.
-3. A non-streamed reply is a chunk whose delta is called ``message``.
+1. All fields are optional: compatible servers omit them, send ``null``, or send values of other types.
+2. The type of a field allows all known quirks: content may be a list (Mistral) or the requested object
+   (Cloudflare's Workers AI), arguments may be an object (Ollama). The fast decoder refuses an unknown field of the message,
+   so that the message is read again and the field is kept.
+3. A reply that is not streamed is a chunk whose delta is called ``message``.
 
-OpenRouter's ``reasoning_details`` are blocks that arrive in pieces and go back verbatim (ORT-03):
-4. Pieces with the same ``index`` and ``type`` are one block. Encrypted blocks come whole: each
+OpenRouter's ``reasoning_details`` are blocks that arrive in pieces and are sent back verbatim (ORT-03):
+4. Pieces with the same ``index`` and ``type`` are one block. Encrypted blocks arrive complete: each
    with an id of its own, or without any id, is a block.
 5. ``text``, ``summary`` and ``data`` grow; every other key keeps the last value that was not null.
 6. Blocks keep the order in which they began. Strings are joined once, at the end.
@@ -56,7 +56,7 @@ class AudioDelta(Struct, gc=False):
 
 
 class Delta(Struct, gc=False, forbid_unknown_fields=True):
-    """What a chunk adds to the message; the last four fields are known and say nothing of its content."""
+    """The addition of a chunk to the message; the last four fields are known, but not part of its content."""
 
     content: str | list[Any] | dict[str, Any] | None = None
     tool_calls: list[CallDelta] | None = None
@@ -88,14 +88,14 @@ class ChunkChoice(Struct, gc=False):
 
 
 class PromptDetails(Struct, gc=False):
-    """Where prompt tokens came from."""
+    """The details of the prompt tokens."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class CompletionDetails(Struct, gc=False):
-    """What completion tokens were spent on."""
+    """The details of the completion tokens."""
 
     reasoning_tokens: int | None = None
 
@@ -111,7 +111,7 @@ class ChatUsage(Struct, gc=False):
     completion_tokens_details: CompletionDetails | None = None
 
     def as_usage(self) -> Usage:
-        """Translate; servers that count reasoning apart from the completion show it in the total."""
+        """Convert to ``Usage``; if the total is larger than its parts, the server counts reasoning separately."""
         prompt = self.prompt_tokens or 0
         completion = self.completion_tokens or 0
         before = self.prompt_tokens_details or PromptDetails()
@@ -126,14 +126,14 @@ class ChatUsage(Struct, gc=False):
 
 
 class GroqExtra(Struct, gc=False):
-    """What Groq adds to the standard."""
+    """Groq's additional field."""
 
     usage: ChatUsage | None = None
     error: Any = None
 
 
 class Chunk(Struct, gc=False):
-    """One event of the stream, or a whole reply."""
+    """One event of the stream, or a reply that is not streamed."""
 
     choices: list[ChunkChoice] | None = None
     usage: ChatUsage | None = None
@@ -145,7 +145,7 @@ class Chunk(Struct, gc=False):
     related_questions: Any = None
 
     def sources(self) -> dict[str, Any]:
-        """What a search of the server found; Perplexity says it next to the message, whole in every chunk."""
+        """The results of the server's own search; Perplexity sends all of them next to the message, in every chunk."""
         found = {name: getattr(self, name) for name in _SOURCES}
         return {name: value for name, value in found.items() if value}
 
@@ -170,12 +170,12 @@ class ReasoningDetails:
         self._places: dict[str, int] = {}
 
     def add(self, details: list[Any]) -> str:
-        """Take the pieces of one chunk; give the readable words among them."""
+        """Add the pieces of one chunk; return their readable text."""
         blocks = [cast("dict[str, Any]", item) for item in details if isinstance(item, dict)]
         return "".join([self._add(block) for block in blocks])
 
     def merged(self) -> list[dict[str, Any]]:
-        """Give the whole blocks."""
+        """Return the complete blocks."""
         return [
             entry | {key: "".join(values) for key, values in pieces.items()}
             for entry, pieces in zip(self.entries, self._pieces, strict=True)

@@ -1,4 +1,4 @@
-"""The content of Chat Completions messages: media in each server's form, and neighbours of one role joined."""
+"""The content of Chat Completions messages: media in each server's form, and merging of neighbouring messages."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
@@ -16,7 +16,7 @@ _AUDIO = {"audio/wav": "wav", "audio/mpeg": "mp3"}
 
 
 def mark_part(part: JsonObject, mark: JsonObject) -> JsonObject:
-    """The content part with fields of its own."""
+    """Merge additional fields into a content part."""
     own = {key: value for key, value in mark.items() if key != "detail"}
     if "detail" in mark and "image_url" in part:
         own["image_url"] = part["image_url"] | {"detail": mark["detail"]}
@@ -24,7 +24,7 @@ def mark_part(part: JsonObject, mark: JsonObject) -> JsonObject:
 
 
 def marked_text(text: str, content: object, key: str) -> str | list[JsonObject]:
-    """The text of a result; as parts with the marks for the cache that its own have, where the server has a key for them."""
+    """The text of a result; as parts with their cache marks, if they have any and the server has a key for them."""
     if not key or type(content) is str:
         return text
     items = [as_object(item) or {} for item in as_list(content) or ()]
@@ -33,7 +33,7 @@ def marked_text(text: str, content: object, key: str) -> str | list[JsonObject]:
         return text
     if any(
         item.get("type") != "text" for item in items
-    ):  # what stands for other items is in the text
+    ):  # the text has labels in place of other items
         return [{"type": "text", "text": text} | next(filter(None, marks))]
     texts = [as_text(item.get("content")) for item in items]
     return [
@@ -49,7 +49,7 @@ def _mark_of(item: JsonObject, key: str) -> JsonObject:
 
 
 def write_media(media: Media, quirks: ChatQuirks) -> JsonObject | None:
-    """The media in the server's form, or None where it takes none of this kind."""
+    """The media in the server's form, or None if it does not accept this kind."""
     if quirks.content == "string":
         return None
     if media.file_id is not None and media.extras is not None and "pdf" in quirks.media:
@@ -88,8 +88,8 @@ def _document(media: Media, quirks: ChatQuirks) -> JsonObject | None:
     if media.mime != "application/pdf":
         return None
     if "pdf_url" not in quirks.media and (media.data is None or "pdf" not in quirks.media):
-        return None  # OAI-33: only OpenRouter takes an address (ORT-05)
-    # OpenAI wants a name (OAI-33); OpenRouter was recorded to take a file without one.
+        return None  # OAI-33: only OpenRouter accepts a URL (ORT-05)
+    # OpenAI requires a name (OAI-33); OpenRouter was recorded to accept a file without one.
     name = media.name or ("" if "pdf_url" in quirks.media else "document.pdf")
     named = {"filename": name} if name else {}
     return {"type": "file", "file": named | {"file_data": address}}
@@ -109,7 +109,10 @@ def _image(media: Media, quirks: ChatQuirks) -> JsonObject | None:
 
 
 def merge_messages(messages: Iterable[JsonObject], quirks: ChatQuirks) -> Iterator[JsonObject]:
-    """Neighbours of one role as one message; tool messages stay single, and calls where they must."""
+    """Merge neighbouring messages of one role, except tool messages.
+
+    Nothing is merged into a message with calls; it is merged into text before it only if the server allows both in one message.
+    """
     run: list[JsonObject] = []
     for message in messages:
         if run and not _joins(run[-1], message, quirks):
@@ -129,7 +132,7 @@ def _joins(last: JsonObject, message: JsonObject, quirks: ChatQuirks) -> bool:
 
 
 def _glued(run: Sequence[JsonObject]) -> JsonObject:
-    """The run as one message, made at once: two by two, a long run would cost its square."""
+    """Merge neighbouring messages in one step: merging pair by pair would take quadratic time."""
     if len(run) == 1:
         return run[0]
     glued: JsonObject = {}

@@ -1,19 +1,19 @@
-"""Chat Completions replies, streamed or whole, to events and parts.
+"""Decodes Chat Completions replies, streamed or not, to events and parts.
 
 Rules:
-1. A message has one reasoning, one content and its calls, and the parts stand in that order,
-   whatever the order in which the pieces came: so it is replayed, and so a whole reply has it.
-2. ``[DONE]`` or a finish reason completes a reply (STR-17); an empty finish reason is none.
-3. A chunk without choices is usage, a content filter's report (STR-07), or an error (STR-09).
-4. The first choice is the answer; each further one is a native part behind it. A field of the message that is not known
-   is an extra of the answer: lists grow, text grows unless it is repeated, everything else is replaced.
-5. Thinking remembers in ``opaque["field"]`` where it stood: ``reasoning_content``, ``reasoning``,
-   or ``content`` (Mistral's thinking chunks); OpenRouter's ``reasoning_details`` are kept whole.
-6. A refusal is text with a mark, and the reason is ``refusal``. A spoken answer is its transcript, with the id under
-   which the server knows the sound (``extras``), and the sound itself.
-7. A call that the server itself refused is part of the reply, with an error: not run, but answered. Groq answers 400 with
-   the model's words in ``failed_generation`` (GRQ-04). Nothing is guessed: a call is a name and the text behind it, in one of
-   the forms that models write; the text of its arguments is kept. What is no call in these forms gives none, and the reply fails.
+1. A message has one reasoning, one content and its calls, and the parts are in that order,
+   whatever the order in which the pieces arrive: this is the order of a replayed message and of a reply that is not streamed.
+2. ``[DONE]`` or a finish reason completes a reply (STR-17); an empty finish reason does not count.
+3. A chunk without choices has the usage, a content filter's report (STR-07), or an error (STR-09).
+4. The first choice is the answer; each further choice is a native part after it. An unknown field of the message
+   is an extra of the answer: lists are extended, text is appended unless it is repeated, any other value is replaced.
+5. Thinking records in ``opaque["field"]`` the field it came in: ``reasoning_content``, ``reasoning``,
+   or ``content`` (Mistral's thinking chunks); OpenRouter's ``reasoning_details`` are kept completely.
+6. A refusal is marked text, and the finish reason is ``refusal``. A spoken answer is its transcript, with the server's id
+   of the sound in ``extras``, and the sound itself.
+7. A call that the server itself rejected is part of the reply, with an error: it is not run, but answered. Groq answers 400
+   with the model's output in ``failed_generation`` (GRQ-04). A call is a name and the text after it, in one of
+   the forms that models write; the text of its arguments is kept. Output in any other form has no call, and the reply fails.
 """
 
 import json
@@ -88,11 +88,11 @@ class OpenAIChatDecoder(ReplyDecoder):
         self._sounds: list[str] = []
         self._executed: dict[str, JsonObject] = {}
         self._others: dict[int, OtherChoice] = {}
-        self.answered = False  # a choice has come
-        self.is_whole = False  # the reply is not streamed
+        self.answered = False  # a choice has arrived
+        self.is_whole = False  # whether the reply is not streamed
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
-        """Take one server-sent event."""
+        """Read one server-sent event."""
         if self.done:
             return []
         try:
@@ -140,7 +140,7 @@ class OpenAIChatDecoder(ReplyDecoder):
                 other.add(choice)
                 continue
             self.answered = True
-            # Perplexity sends both: whole replies have an empty delta, chunks the message so far.
+            # Perplexity sends both: a reply that is not streamed has an empty delta, a chunk has the message so far.
             given = choice.message if self.is_whole and choice.message else choice.delta
             events += self._read_delta(given or choice.message or Delta())
             self._add_logprobs(choice.logprobs)
@@ -148,7 +148,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         return events
 
     def _add_logprobs(self, logprobs: object) -> None:
-        """Collect what the server says of its tokens: lists grow, as the text does."""
+        """Collect the log probabilities of tokens: the lists of all chunks are joined."""
         found = as_object(logprobs)
         if found is None:
             return
@@ -251,9 +251,9 @@ class OpenAIChatDecoder(ReplyDecoder):
         return self._text.add(audio.transcript or "")
 
     def _read_executed(self, steps: list[Any]) -> None:
-        """Collect the steps of the server's own tools; a later piece of a step completes an earlier one (Groq).
+        """Collect the steps of the server's own tools; later pieces of a step complete earlier ones (Groq).
 
-        A step that the server tries again with other arguments keeps its index (recorded for groq/compound).
+        A step that the server repeats with other arguments has the same index (recorded for groq/compound).
         """
         for place, value in enumerate(steps):
             step = as_object(value)
@@ -273,7 +273,7 @@ class OpenAIChatDecoder(ReplyDecoder):
         return self._thinking.add(text)
 
     def _read_content(self, chunks: list[Any] | JsonObject) -> list[Event]:
-        if isinstance(chunks, dict):  # the object that was asked for, not its text
+        if isinstance(chunks, dict):  # the requested object itself, not its text
             return self._text.add(compact_json(chunks))
         events: list[Event] = []
         for chunk in chunks:
@@ -365,7 +365,8 @@ class OpenAIChatDecoder(ReplyDecoder):
             if not self._text.fragments:
                 fields |= self._text.extras
             data = join_base64(self._sounds)
-            mime = "audio/wav" if len(self._sounds) == 1 else "audio/pcm"  # streams have no header
+            # Streamed sound has no header.
+            mime = "audio/wav" if len(self._sounds) == 1 else "audio/pcm"
             extras = Extras(self.context.origin, fields)
             self._assembly.add_media(Media(mime, data=data, extras=extras))
         if self._executed:
@@ -393,7 +394,7 @@ def decode_reply(data: bytes, context: DecodeContext) -> tuple[tuple[Part, ...],
 
 
 def _text_of(value: object) -> str:
-    """Give the text of a content chunk, or of a list of them."""
+    """Return the text of a content chunk, or of a list of them."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
@@ -411,7 +412,7 @@ def _url_of(image: object) -> str:
     return url if isinstance(url, str) else ""
 
 
-#: ``<function=name>{…}</function>``, also with the bracket missing or round ones around the object.
+#: ``<function=name>{…}</function>``, also without the bracket, or with round brackets around the object.
 _TAGGED: Final = re.compile(
     r"<function\s*=\s*([^\s>{(<]+)\s*>?\s*\(?\s*(.*?)\s*\)?\s*>?\s*(?:</?function>|(?=<function\s*=)|\Z)",
     re.DOTALL,
@@ -422,14 +423,14 @@ _ARGUMENTS: Final = ("arguments", "parameters", "input", "args")
 
 
 class RefusedCall(NamedTuple):
-    """A call that was not passed on; ``arguments`` is its text."""
+    """A call that the server rejected; ``arguments`` is its text."""
 
     name: str
     arguments: str
 
 
 def read_refused_calls(generation: str) -> list[RefusedCall]:
-    """The calls in what a model wrote."""
+    """The calls in a model's rejected output."""
     tagged = [RefusedCall(name, arguments) for name, arguments in _TAGGED.findall(generation)]
     return tagged or [
         call for value in _json_values(generation) for call in _calls_in(cast("object", value))
@@ -443,7 +444,7 @@ def _json_values(text: str) -> list[Any]:
         try:
             value, position = _DECODER.raw_decode(text, found.start())
         except (ValueError, RecursionError):
-            return values  # what follows a broken value is part of it
+            return values  # the rest of the text is part of the broken value
         values.append(value)
     return values
 

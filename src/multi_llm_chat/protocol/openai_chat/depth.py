@@ -1,11 +1,11 @@
-"""How deeply a model on a server of the OpenAI dialect is to think.
+"""Writes the thinking settings for models on servers of the OpenAI dialect.
 
 Rules:
-1. Depth is said as the model's family takes it (``protocol.capabilities``): a word, a switch, or both. A word that it does not
-   know becomes the nearest lower one, with a note (OAI-30, GRQ-09, MIS-17, DSK-11, XAI-03, KMI-03, ZAI-01).
-2. A model that cannot be turned off gets its lowest word.
-3. Where no tool can be forced while the model thinks, thinking is off for that request (DSK-08, KMI-02, QWN-01).
-4. Qwen 3 thinks in streamed requests only: in others it is turned off (QWN-02).
+1. Thinking is written as the model's family accepts it (``protocol.capabilities``): an effort, a switch, or both. An unsupported
+   effort becomes the nearest lower one, with a note (OAI-30, GRQ-09, MIS-17, DSK-11, XAI-03, KMI-03, ZAI-01).
+2. If a model's thinking cannot be turned off, it gets its lowest effort.
+3. If a tool is forced and the model cannot think with a forced tool, thinking is off for that request (DSK-08, KMI-02, QWN-01).
+4. Qwen 3 thinks only in streamed requests: in others thinking is turned off (QWN-02).
 """
 
 from msgspec.structs import replace
@@ -22,7 +22,7 @@ from multi_llm_chat.protocol.request_draft import RequestDraft, effort_of
 
 
 def settle_forced_choice(draft: RequestDraft, quirks: ChatQuirks) -> ChatQuirks:
-    """Turn thinking off where a tool is forced and the model does not take both."""
+    """Turn thinking off if a tool is forced and the model does not accept both."""
     named = any(tool.name == draft.tool_choice for tool in draft.tools)
     is_forced = named or (draft.tool_choice == "required" and bool(draft.tools))
     if quirks.forced_thinking or not is_forced or draft.options.thinking in (False, 0, "none"):
@@ -35,7 +35,7 @@ def settle_forced_choice(draft: RequestDraft, quirks: ChatQuirks) -> ChatQuirks:
 
 
 def most_tokens(draft: RequestDraft) -> int | None:
-    """The limit of tokens, within what the model takes (ZAI-03)."""
+    """The maximum number of tokens, at most the model's own limit (ZAI-03)."""
     wanted, family = draft.options.max_tokens, _family(draft)
     if (
         wanted is None
@@ -51,7 +51,7 @@ def most_tokens(draft: RequestDraft) -> int | None:
 def write_depth(
     draft: RequestDraft, quirks: ChatQuirks, model: OpenAICapabilities | None
 ) -> JsonObject:
-    """The fields of the request that say it."""
+    """The request's fields with the thinking settings."""
     wanted = draft.options.thinking
     if model is not None and model.thinks_at_all:
         return _write_effort(draft, model)
@@ -122,6 +122,6 @@ def _switch(family: ChatFamily, *, is_on: bool) -> JsonObject:
         return {"enable_thinking": is_on}
     if family.switch != "thinking":
         return {}
-    # ZAI-02: GLM reads its earlier reasoning only where it is asked to.
+    # ZAI-02: GLM reads its earlier reasoning only if the request asks for that.
     keeps = {"clear_thinking": False} if is_on and "zai" in family.providers else {}
     return {"thinking": {"type": "enabled" if is_on else "disabled"} | keeps}

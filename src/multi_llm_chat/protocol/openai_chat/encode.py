@@ -1,10 +1,10 @@
 """Write a request for Chat Completions.
 
 Rules:
-1. Only keys of the published format are written; nothing is null, no list is empty.
-2. Results follow their call's message one by one; what a result cannot carry (media) follows
-   the whole group as the user's.
-3. What differs between servers is in ``ChatQuirks`` and nowhere else.
+1. Only keys of the published format are written; no value is null, no list is empty.
+2. Results follow their call's message one by one; media, which a result cannot contain, follow
+   the whole group as a user message.
+3. ``ChatQuirks`` has all differences between servers.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -111,14 +111,14 @@ class _MessageWriter:
         self._quirks = quirks
         is_taken = not quirks.reasoning_models or openai_model(draft.model).system
         self._system_role = "system" if is_taken else "user"  # OAI-28
-        #: How many messages stand before the draft's tail.
+        #: The number of messages before the draft's tail.
         self.stable = 0
         #: What messages said about themselves and the server does not take.
         self.left_out: set[str] = set()
 
     @property
     def takes_no_system(self) -> bool:
-        """Whether system text is sent as the user's."""
+        """Whether system text is sent as user text."""
         return self._system_role == "user"
 
     def messages(self) -> list[JsonObject]:
@@ -128,7 +128,7 @@ class _MessageWriter:
             opening = [{"role": self._system_role, "content": draft.system_prompt}]
         if not draft.tail:
             return self._merged(opening + self._written(draft.turns))
-        # No message of the model's joins one that stands before it: both parts can be merged alone.
+        # A message of the model is never merged into one before it, so the two parts can be merged separately.
         before = self._merged(opening + self._written(draft.turns[: draft.tail]))
         self.stable = len(before)
         return before + self._merged(self._written(draft.turns[draft.tail :]))
@@ -150,7 +150,7 @@ class _MessageWriter:
                 shown = []
             only = parts[0] if len(parts) == 1 else None
             if type(only) is Text and only.extras is None and (name := speakers.get(role, model)):
-                messages.append({"role": name, "content": only.content})  # as most turns
+                messages.append({"role": name, "content": only.content})  # the form of most turns
             elif role == "tool":
                 messages += self._results(turn, shown)
             elif role == "user":
@@ -169,7 +169,7 @@ class _MessageWriter:
         return self._draft.extra_fields(part.extras)
 
     def _fields(self, parts: Iterable[Part]) -> JsonObject:
-        """What the message says about itself, as far as the server takes it."""
+        """The additional fields of the message that the server accepts."""
         keys = self._quirks.message_keys
         for part in parts:
             extra = self._extra(part)
@@ -198,7 +198,7 @@ class _MessageWriter:
         return message
 
     def _mark(self, part: Part) -> JsonObject:
-        """The fields of a content part; cache marks where the server takes them."""
+        """The additional fields of a content part; cache marks only if the server accepts them."""
         extra = self._extra(part)
         if not extra:
             return {}
@@ -236,7 +236,7 @@ class _MessageWriter:
         return ({"role": "assistant", "content": words}, message) if apart else (message,)
 
     def _content(self, parts: Sequence[Part], message: JsonObject) -> str | list[JsonObject]:
-        """The words of the model; a list where one of them is more than text."""
+        """The content of a model's message; a list if one of its parts is more than text."""
         written: list[JsonObject] = []
         for part in parts:
             extra = self._extra(part)
@@ -260,7 +260,7 @@ class _MessageWriter:
         return written
 
     def _native(self, part: Native) -> list[JsonObject]:
-        """A part of the server's own in its place; words where messages have none for it."""
+        """A server-specific part in its place; as text if messages have no place for it."""
         if part.kind == "choice":
             self._draft.note("OAI-11", "left out a further choice of an answer: one was taken")
             return []
@@ -320,14 +320,14 @@ class _MessageWriter:
         return marked_text(text, content, self._quirks.cache_mark)
 
     def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
-        """What of a turn cannot be sent as it is."""
+        """Why media or thinking cannot be sent as it is; None if it can."""
         if isinstance(part, Media) and "audio" in self._extra(part):
             return None
         return _loss(part, turn, self._quirks)
 
 
 def _think(message: JsonObject, parts: Sequence[Part], quirks: ChatQuirks) -> None:
-    """Add the server's own reasoning; Mistral's and that of GLM on Cerebras stand in the content."""
+    """Add the server's own reasoning; for Mistral and for GLM on Cerebras it is in the content."""
     thoughts = _thinking(parts, quirks)
     chunks, tagged = thoughts.pop("content", None), thoughts.pop("tags", None)
     message |= thoughts
@@ -339,7 +339,7 @@ def _think(message: JsonObject, parts: Sequence[Part], quirks: ChatQuirks) -> No
 
 
 def _thinking(parts: Sequence[Part], quirks: ChatQuirks) -> JsonObject:
-    """The server's own reasoning under its own key; OpenRouter's blocks verbatim."""
+    """The server's own reasoning in its own key; OpenRouter's blocks verbatim."""
     written: JsonObject = {}
     thoughts = [part for part in parts if type(part) is Thinking]
     if not thoughts and not quirks.thinking_always:
@@ -374,7 +374,7 @@ def _loss(part: Media | Thinking, turn: Turn, quirks: ChatQuirks) -> Loss | None
 
 
 def _attachments(shown: Iterable[Media], quirks: ChatQuirks) -> Iterator[JsonObject]:
-    """What results could not carry, as the user's."""
+    """The media of results, as user content."""
     if quirks.answers_after_tools:
         yield {"role": "assistant", "content": ACKNOWLEDGED}
     parts = (Text("[attachments of the tool results above]"), *shown)
@@ -404,7 +404,7 @@ def _user_content(
         written = write_media(part, quirks) if isinstance(part, Media) else None
         if written is None and isinstance(part, (Text, Media)):
             written = {"type": "text", "text": plain_text(part)}
-        if isinstance(part, Native):  # every part type that a user's message may hold is known
+        if isinstance(part, Native):  # all other part types of a user message are handled below
             written = {"type": "text", "text": f"[{part.text or part.kind}]"}
         if written is not None:
             content.append(mark_part(written, mark) if mark else written)
@@ -486,7 +486,7 @@ def _further(draft: RequestDraft, quirks: ChatQuirks, *, is_reasoning: bool) -> 
 
 
 def _output(draft: RequestDraft, quirks: ChatQuirks) -> JsonObject:
-    """How structured output is asked for."""
+    """The fields that request structured output."""
     schema = draft.options.schema
     if schema is None:
         return {}

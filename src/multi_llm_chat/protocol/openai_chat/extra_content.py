@@ -1,4 +1,4 @@
-"""What a Chat message holds besides words and function calls: sound, steps of the server, further choices, own fields."""
+"""The content of a Chat message besides text and function calls: sound, steps of server tools, further choices, unknown fields."""
 
 import base64
 import binascii
@@ -12,7 +12,7 @@ from multi_llm_chat.protocol.openai_chat.chunks import ChunkChoice, Delta
 
 
 class OtherChoice:
-    """A further choice (``n`` above 1), put together like the first."""
+    """A further choice (``n`` above 1), assembled from its pieces."""
 
     def __init__(self, index: int) -> None:
         self._index = index
@@ -21,7 +21,7 @@ class OtherChoice:
         self._finish = ""
 
     def add(self, choice: ChunkChoice) -> None:
-        """Take a piece of it."""
+        """Add a piece of the choice."""
         delta = choice.delta or choice.message or Delta()
         if isinstance(delta.content, str):
             self._words.append(delta.content)
@@ -41,13 +41,13 @@ class OtherChoice:
         self._finish = choice.finish_reason or self._finish
 
     def text(self) -> str:
-        """What it says."""
+        """The text of the choice."""
         calls = [f"called {call['name']} {call['arguments']}" for call in self._calls]
         words = "".join(self._words)
         return "another answer: " + "; ".join([*([words] if words else []), *calls])
 
     def raw(self) -> JsonObject:
-        """The choice as the server gives it."""
+        """The choice in the form of a reply that is not streamed."""
         message: JsonObject = {"role": "assistant", "content": "".join(self._words)}
         if self._calls:
             message["tool_calls"] = [{"type": "function", "function": call} for call in self._calls]
@@ -55,7 +55,7 @@ class OtherChoice:
 
 
 def executed_text(steps: list[JsonObject]) -> str:
-    """What the server's own tools did: arguments and output of each step."""
+    """The steps of the server's own tools as text: arguments and output of each step."""
     lines: list[str] = []
     for step in steps:
         name = as_text(step.get("name")) or as_text(step.get("type")) or "a tool"
@@ -68,7 +68,7 @@ def executed_text(steps: list[JsonObject]) -> str:
 
 
 def _results_text(results: object, said: str) -> list[str]:
-    """Title and address of what a search found, and its text where the output does not say it."""
+    """Title and URL of each search result, and its text if the output does not contain it."""
     listed = as_list((as_object(results) or {}).get("results")) or as_list(results)
     if listed is None:
         return [compact_json(results)] if results else []
@@ -85,7 +85,7 @@ _KNOWN: Final = frozenset(field.encode_name for field in fields(Delta))
 
 
 def unknown_fields(body: object) -> JsonObject:
-    """The fields of the first choice's message that have no place in ``Delta``."""
+    """The fields of the first choice's message that ``Delta`` does not have."""
     for value in as_list((as_object(body) or {}).get("choices")) or ():
         choice = as_object(value) or {}
         if not choice.get("index"):
@@ -95,7 +95,7 @@ def unknown_fields(body: object) -> JsonObject:
 
 
 def joined_field(before: Any, value: Any) -> Any:
-    """The value of a field that a stream says in pieces: lists grow, text grows unless it is said again."""
+    """The value of a field after a further piece: lists are extended, text is appended unless it is repeated."""
     if isinstance(before, list) and isinstance(value, list):
         return [*cast("list[Any]", before), *cast("list[Any]", value)]
     if isinstance(before, str) and isinstance(value, str):
@@ -104,7 +104,7 @@ def joined_field(before: Any, value: Any) -> Any:
 
 
 def join_base64(pieces: list[str]) -> str:
-    """The data of pieces that were encoded one by one."""
+    """Join base64 pieces that were encoded separately."""
     if len(pieces) == 1:
         return pieces[0]
     content = b""
@@ -116,6 +116,6 @@ def join_base64(pieces: list[str]) -> str:
 
 
 def spoken(audio: object) -> JsonObject:
-    """The id of a spoken answer, as it is sent back."""
+    """The id of a spoken answer, in the form in which it is sent back."""
     found = as_object(audio) or {}
     return {"id": found["id"]} if as_text(found.get("id")) else {}

@@ -1,11 +1,11 @@
 """Read the messages of Chat Completions as a history.
 
 Rules:
-1. One turn for each message. What a message says about itself (``name``, Mistral's ``prefix``, OpenRouter's
-   ``annotations``) is the extra ``message`` of its first part, of a tool message the result's own; what a content part
-   says beyond its text, a text's own extra.
-2. Reasoning is thinking, whichever field it stands in; the field is kept.
-3. Part types that have no canonical part are native.
+1. Each message becomes one turn. Additional fields of a message (``name``, Mistral's ``prefix``, OpenRouter's
+   ``annotations``) are the extra ``message`` of its first part, or of the result of a tool message; additional fields of a
+   content part are the extras of its text.
+2. Reasoning becomes thinking, whatever its field; the name of the field is kept.
+3. Part types for which there is no part of ours become native parts.
 4. Both forms of refusals, sound with its transcript, the legacy ``function_call`` and Ollama's ``images`` are read.
 """
 
@@ -43,22 +43,22 @@ _THINKING_FIELDS: Final = ("reasoning_content", "reasoning")
 
 _CACHE_MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 
-#: Keys of a message that are read as something else.
+#: Keys of a message that are not read as additional fields.
 _READ: Final = frozenset(
     {"role", "content", "tool_calls", "function_call", "tool_call_id", "refusal", "audio", "images",
      "reasoning_content", "reasoning", "reasoning_details", "executed_tools"}
 )  # fmt: skip
 
 
-#: Keys of a message that says nothing beside its words and calls.
+#: The keys of a message that has only text and calls.
 _SPOKEN: Final = frozenset({"role", "content", "tool_calls"})
 
-#: Whose messages may be blank: they are not dropped.
+#: Roles whose blank messages are kept.
 _BLANK: Final = ("user", "system")
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """One turn for each message; ``origin`` stamps reasoning, native parts and extras."""
+    """One turn for each message; reasoning, native parts and extras get this ``origin``."""
     reading = _Reader(origin)
     return [
         _read_message(message, index, reading)
@@ -70,7 +70,7 @@ def _read_message(message: JsonObject, index: int, reading: "_Reader") -> Turn:
     stated = as_text(message.get("role")) or "user"
     role = ROLE_ALIASES.get(stated, stated)
     content = message.get("content")
-    if type(content) is str:  # as in most messages, of which most say nothing else
+    if type(content) is str:  # the form of most messages, which usually have no other fields
         if len(message) == 2 and stated == role != "tool":
             return Turn(role, (Text(content),) if content or role in _BLANK else ())
         if len(message) == 3 and role == "tool" and type(message.get("tool_call_id")) is str:
@@ -98,7 +98,7 @@ def _message_fields(message: JsonObject) -> JsonObject:
 
 
 def _with_fields(parts: list[Part], fields: JsonObject, origin: Origin) -> list[Part]:
-    """The parts, of which the first that can has the fields too."""
+    """The parts, with the fields added to the extras of the first part that can have them."""
     for place, part in enumerate(parts):
         if isinstance(part, (Text, Media, ToolCall)):
             own = part.extras.fields if part.extras else {}
@@ -108,7 +108,7 @@ def _with_fields(parts: list[Part], fields: JsonObject, origin: Origin) -> list[
 
 
 class _Reader:
-    """Reads what messages hold; ``origin`` stamps it."""
+    """Reads the content of messages; reasoning, native parts and extras get this ``origin``."""
 
     def __init__(self, origin: Origin) -> None:
         self.origin = origin
@@ -124,7 +124,7 @@ class _Reader:
     def result(self, message: JsonObject, parts: list[Part]) -> ToolResult:
         identifier, name = as_text(message.get("tool_call_id")), as_text(message.get("name"))
         fields = _message_fields(message)
-        if message.get("role") == "function":  # of the legacy form, in which the name is the id
+        if message.get("role") == "function":  # the legacy form, in which the name is the id
             fields.pop("name", None)
         extras = self._extras(fields)
         if all(isinstance(part, Text) and part.extras is None for part in parts):
@@ -133,7 +133,7 @@ class _Reader:
         return ToolResult(name, [write_part(part) for part in parts], identifier, extras=extras)
 
     def keys(self, message: JsonObject) -> Iterator[Part]:
-        """What stands beside the content."""
+        """The parts in the message's other keys."""
         refusal, audio = as_text(message.get("refusal")), as_object(message.get("audio"))
         if refusal:
             yield Text(refusal, self._extras({"type": "refusal", "place": "message"}))
@@ -231,10 +231,10 @@ class _Reader:
 
 
 def _usual_call(value: Any) -> ToolCall | None:
-    """A call of a function that is as published, with sound arguments; None for any other."""
+    """The fast path for a function call in the published form with valid arguments; None for any other call."""
     if type_of(value) is not dict or len(value) != 3:
         return None
-    try:  # asked for one by one, as a missing key is rare
+    try:  # a missing key is rare, so the keys are read without a check
         function: Any = value["function"]
         if type_of(function) is not dict or len(function) != 2 or value["type"] != "function":
             return None
@@ -272,7 +272,7 @@ def _document(part: JsonObject) -> Media:
 
 def _audio(part: JsonObject) -> Media:
     audio = as_object(part.get("input_audio"))
-    if audio is None:  # Mistral: the base64 text or an address alone
+    if audio is None:  # Mistral: only the base64 text or a URL
         text = as_text(part.get("input_audio"))
         if text.startswith(("http:", "https:", "data:")):
             return media_from_url(text, "audio/wav")

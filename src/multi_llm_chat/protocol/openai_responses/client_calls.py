@@ -2,11 +2,11 @@
 
 Rules:
 1. A function, custom, shell, local shell, patch or computer call, a tool search that the client runs and a request for
-   approval are tool calls. What the model wants done is the call's arguments: a custom call's text is ``{"input": text}``.
-2. A call's other fields are its extras; ``type`` is among them unless it is a function call. They turn the call back
-   into its item. Another receiver gets a function call.
-3. A result goes back in the output type that belongs to its call. One that was read from such an output and was not
-   changed since goes back as it came.
+   approval are tool calls. The requested action is in the call's arguments: a custom call's text is ``{"input": text}``.
+2. A call's other fields are its extras; ``type`` is among them unless it is a function call. With them, the call is written
+   as its original item. Another receiver gets a function call.
+3. A result is sent in the output type of its call. A result that was read from such an output and has not
+   been changed is sent back as received.
 4. A screenshot is the only output of a computer call: without one, call and result are written as text.
 5. Calls that the server itself answers (a tool search, a shell in a container) are native items.
 """
@@ -20,7 +20,7 @@ from multi_llm_chat.history.values import JsonObject, ToolCall, ToolResult
 
 
 class CallItem(NamedTuple):
-    """A call as an item has it: ``arguments`` as text or as an object, ``fields`` what a ``ToolCall`` does not express."""
+    """A call of an item: ``arguments`` are text or an object, ``fields`` are those that a ``ToolCall`` does not express."""
 
     name: str
     identifier: str
@@ -28,7 +28,7 @@ class CallItem(NamedTuple):
     fields: JsonObject
 
 
-#: The tool that a call without a name of its own is for, and the field that says what is to be done.
+#: The tool of a call without a name, and the field with the requested action.
 _TOOLS: Final[Mapping[str, tuple[str, str]]] = {
     "shell_call": ("shell", "action"),
     "local_shell_call": ("local_shell", "action"),
@@ -40,7 +40,7 @@ _TOOLS: Final[Mapping[str, tuple[str, str]]] = {
 _APPROVAL: Final = "mcp_approval"
 _APPROVAL_FIELDS: Final = ("server_label", "name", "arguments")
 
-#: The output types that answer a call of the client's.
+#: The output types of calls that the client answers.
 OUTPUT_TYPES: Final[Mapping[str, str]] = {
     "function_call": "function_call_output",
     "custom_tool_call": "custom_tool_call_output",
@@ -88,7 +88,7 @@ def _is_run_by_server(kind: str, item: JsonObject) -> bool:
 
 
 def _given(arguments: object) -> object:
-    """The arguments; ``null``, also as a word, is none (STR-20)."""
+    """The arguments; ``null``, also as text, means no arguments (STR-20)."""
     return None if isinstance(arguments, str) and arguments.strip() == "null" else arguments
 
 
@@ -97,7 +97,7 @@ def _without(item: JsonObject, *keys: str) -> JsonObject:
 
 
 def write_call(call: ToolCall, arguments: str, fields: JsonObject) -> JsonObject:
-    """The item of a call; ``arguments`` are their text, ``fields`` its extras, where the receiver issued them."""
+    """The item of a call; ``arguments`` is their text, ``fields`` are the call's extras if the receiver issued them."""
     kind = as_text(fields.get("type")) or "function_call"
     if kind == "custom_tool_call":
         text = call.arguments.get("input")
@@ -124,13 +124,13 @@ def write_call(call: ToolCall, arguments: str, fields: JsonObject) -> JsonObject
 
 
 def read_output(item: JsonObject) -> tuple[str, str, JsonObject]:
-    """An output's call id, its words, and the fields to send it back with; not for outputs that hold content parts."""
+    """An output's call id, its text, and the fields to send it back with; not for outputs with content parts."""
     kind = as_text(item.get("type"))
     key = _ID_KEYS.get(kind, "call_id")
     return as_text(item.get(key)), output_words(item), _without(item)
 
 
-#: The field of an output that names its call, where that is not ``call_id``.
+#: The field of an output with the id of its call, if that is not ``call_id``.
 _ID_KEYS: Final[Mapping[str, str]] = {
     "local_shell_call_output": "id",
     "mcp_approval_response": "approval_request_id",
@@ -138,7 +138,7 @@ _ID_KEYS: Final[Mapping[str, str]] = {
 
 
 def output_words(item: JsonObject) -> str:
-    """What an output says."""
+    """The text of an output."""
     kind, output = as_text(item.get("type")), item.get("output")
     if kind == "mcp_approval_response":
         reason = as_text(item.get("reason"))
@@ -168,7 +168,7 @@ def _shell_words(chunk: JsonObject) -> str:
 def write_output(
     kind: str, result: ToolResult, fields: JsonObject, call_fields: JsonObject
 ) -> JsonObject | None:
-    """The output item for a call of this kind; None where the result has no such form."""
+    """The output item for a call of this kind; None if the result cannot be written in this form."""
     sent = as_text(fields.get("type"))
     if sent == OUTPUT_TYPES[kind] and output_words(fields) == result.content:
         return fields | {_ID_KEYS.get(sent, "call_id"): result.tool_call_id}
@@ -212,7 +212,7 @@ def _patch_output(result: ToolResult, text: str, _call: JsonObject) -> JsonObjec
 
 
 def _search_output(result: ToolResult, text: str, call: JsonObject) -> JsonObject:
-    """The tools that were found; words alone go back as the output of a function, which is accepted too (RSP-02)."""
+    """The tools that were found; plain text is sent as the output of a function, which is also accepted (RSP-02)."""
     found = as_object(result.content) or {}
     if "tools" not in found and not result.synthetic:
         return {"type": "function_call_output", "call_id": result.tool_call_id, "output": text}
@@ -229,7 +229,7 @@ _YES: Final = frozenset({"approved", "approve", "yes", "true", "ok"})
 
 
 def _approval(result: ToolResult, text: str, call: JsonObject) -> JsonObject:
-    """The user's decision; anything but a plain yes is a no, with the text as its reason."""
+    """The user's decision: any text but a plain yes is a refusal, with the text as its reason."""
     decision = as_object(result.content) or {}
     word = text.strip().strip(".!").lower()
     approve = not result.is_error and (decision.get("approve") is True or word in _YES)

@@ -1,16 +1,16 @@
-"""Responses replies, streamed or whole, to events and parts.
+"""Decodes Responses replies, streamed or not, to events and parts.
 
 Rules:
 1. Each text of a message, each reasoning item and each call that the client answers is a part, in the order of the
-   output; every other item, known or not, is native (``items``).
-2. What was streamed is not read again from the finished item; what was not streamed is. The texts of an item are
-   matched in their order: some servers count content parts across items (STR-18).
-3. Fields that a text or call does not express, item ids among them, are its extras; they come from the finished item.
-4. Reasoning keeps the whole finished item: its encrypted content may be incomplete before.
-5. ``response.completed``, ``.incomplete`` or ``.failed`` ends the reply; nothing else does. A response that is queued or
+   output; every other item, known or unknown, is native (``items``).
+2. Content that was streamed is not read again from the finished item; other content is. The texts of an item are
+   matched by their order: some servers count content parts across items (STR-18).
+3. Fields that a text or call does not express, such as item ids, are its extras; they are read from the finished item.
+4. Reasoning keeps the whole finished item: before, its encrypted content may be incomplete.
+5. Only ``response.completed``, ``.incomplete`` or ``.failed`` ends the reply. A response that is queued or
    in progress is not an answer (RSP-28).
-6. One type, ``ResponseEvent``, fits every event: an event leaves out what it does not have. Everything is
-   optional, because gateways leave things out.
+6. One type, ``ResponseEvent``, has the fields of every kind of event. All of them are
+   optional, also because gateways leave fields out.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,14 +38,14 @@ from multi_llm_chat.protocol.turn_assembly import ReplyDecoder, TextDraft, Think
 
 
 class InputDetails(Struct, gc=False):
-    """Where input tokens came from."""
+    """The details of the input tokens."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class ResponseOutputDetails(Struct, gc=False):
-    """What output tokens were spent on."""
+    """The details of the output tokens."""
 
     reasoning_tokens: int | None = None
 
@@ -59,7 +59,7 @@ class ResponseUsage(Struct, gc=False):
     output_tokens_details: ResponseOutputDetails | None = None
 
     def as_usage(self) -> Usage:
-        """Translate."""
+        """Convert to ``Usage``."""
         before = self.input_tokens_details or InputDetails()
         spent = self.output_tokens_details or ResponseOutputDetails()
         return Usage(
@@ -72,7 +72,7 @@ class ResponseUsage(Struct, gc=False):
 
 
 class IncompleteDetails(Struct, gc=False):
-    """Why a response is not whole."""
+    """The reason why a response is incomplete."""
 
     reason: str | None = None
 
@@ -142,7 +142,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         self._refused = False
 
     def feed(self, event: str | None, data: bytes) -> list[Event]:
-        """Take one server-sent event; its name is also inside its data."""
+        """Read one server-sent event; its name is also inside its data."""
         if self.done:
             return []
         try:
@@ -164,7 +164,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         return read(self, frame)
 
     def read_response(self, response: Response) -> list[Event]:
-        """Read a whole response: the items that were not streamed, and how it ended."""
+        """Read a complete response: the items that were not streamed, and the reason why it ended."""
         events: list[Event] = []
         if response.status in _UNFINISHED:
             return self._fail(ErrorDetails(_NOT_AN_ANSWER.format(response.status)))
@@ -283,7 +283,7 @@ class OpenAIResponsesDecoder(ReplyDecoder):
         return events
 
     def _bound(self, fields: JsonObject) -> JsonObject:
-        """The fields with the id of the reasoning that led to them."""
+        """The fields, with the id of the reasoning item that led to them."""
         bound = fields and self._reasoning_id
         return fields | {"reasoning_id": self._reasoning_id} if bound else fields
 

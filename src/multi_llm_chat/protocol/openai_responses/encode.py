@@ -2,12 +2,13 @@
 
 Rules:
 1. Nothing relies on what OpenAI stores: ``store`` is false, and reasoning travels encrypted.
-2. A reasoning item stands directly before the item it led to, or is left out.
-3. The items of a turn bear their ids only if all of its reasoning is sent and each reasoning item stands before the
-   very item it led to; otherwise no item bears one (RSP-03, RSP-04, RSP-06).
-4. Each message of the model is an item of its own, with its phase (RSP-15): the order of words and calls is kept.
-   Messages always say their type, and the model's content is a list of parts (LCP-14).
-5. Native items are written as they came; calls of the client's and their outputs in their own types (``client_calls``).
+2. A reasoning item is written directly before the item it led to, or left out.
+3. The items of a turn have their ids only if all of its reasoning is sent and each reasoning item is directly before the
+   item it led to; otherwise no item has one (RSP-03, RSP-04, RSP-06).
+4. Each message of the model is an item of its own, with its phase (RSP-15): the order of texts and calls is kept.
+   Messages always have their type, and the model's content is a list of parts (LCP-14).
+5. Native items are written as received; calls that the client answers and their outputs in their own types
+   (``client_calls``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -56,7 +57,7 @@ PATH = "/responses"
 
 _MOST_TOOLS = 128
 _FEWEST_TOKENS = 16
-#: Files that are sent as they are (RSP-24).
+#: Types of files that are sent unchanged (RSP-24).
 _DOCUMENTS: Final = (
     "application/pdf",
     "application/vnd.openxmlformats-officedocument.",
@@ -87,10 +88,10 @@ class _ItemWriter:
 
     def __init__(self, draft: RequestDraft) -> None:
         self._draft = draft
-        #: How the calls of the last model turn were written, by id: the type of the item and its fields; None as text.
+        #: How the calls of the last model turn were written, by id: the type of the item and its fields, or None for text.
         self._kinds: dict[str, tuple[str, JsonObject] | None] = {}
         self._following: Turn | None = None
-        #: How many items stand before the draft's tail.
+        #: The number of items before the draft's tail.
         self.stable = 0
 
     def items(self) -> list[JsonObject]:
@@ -123,7 +124,7 @@ class _ItemWriter:
         return items
 
     def _messages(self, turn: Turn) -> Iterator[JsonObject]:
-        """A user's turn is one message, each text of a system turn another; native items stand between."""
+        """The messages of a turn: one for a user turn, one for each text of a system turn, with native items between them."""
         content: list[JsonObject] = []
         fields: JsonObject = {}
         for part in turn.parts:
@@ -164,7 +165,7 @@ class _ItemWriter:
             if isinstance(part, (Text, Media)):
                 extra = self._draft.extra_fields(part.extras)
                 if isinstance(before, Native) and extra.get("type") == IMAGE_CALL:
-                    continue  # written with its native item
+                    continue  # already written with its native item
                 if message is not None and extra.get("joined"):
                     message["content"].append(_output_part(part, extra))
                     continue
@@ -193,7 +194,7 @@ class _ItemWriter:
             yield self._native(part, behind[0] if behind else None, bound)
 
     def _is_bound(self, parts: Sequence[Part]) -> bool:
-        """Whether the ids of the turn's items can be sent: with all of its reasoning, each before its own follower."""
+        """Whether the ids of the turn's items can be sent: all its reasoning is sent, each item directly before what it led to."""
         sent: set[Any] = set()
         has_marks = False
         for at, part in enumerate(parts):
@@ -209,7 +210,7 @@ class _ItemWriter:
                 needed = self._draft.extra_fields(part.extras).get("reasoning_id")
                 if needed is not None and needed not in sent:
                     return False
-        # Native items do not say which reasoning led to them: another model's was left out.
+        # Native items do not record the reasoning that led to them; that of another model was left out.
         models = {part.origin.model for part in parts if isinstance(part, Native)}
         return bool(sent) or has_marks or models <= {self._draft.model}
 
@@ -221,7 +222,7 @@ class _ItemWriter:
         return isinstance(part, ToolCall)
 
     def _is_sendable(self, part: Thinking) -> bool:
-        """Whether the server can read the reasoning: encrypted, or in the open where the server is not OpenAI's own."""
+        """Whether the server can read the reasoning: it is encrypted, or the server is not OpenAI's own and accepts plain text."""
         encrypted, content = part.opaque.get("encrypted_content"), part.opaque.get("content")
         if isinstance(encrypted, str) and encrypted:
             return True
@@ -251,7 +252,7 @@ class _ItemWriter:
         return write_call(call, arguments_text(call), fields)
 
     def _is_unanswered(self, part: Part) -> bool:
-        """Whether it is a computer call that no screenshot answers: it has no place among the items."""
+        """Whether it is a computer call without a screenshot as its result, which cannot be written as an item."""
         if not isinstance(part, ToolCall):
             return False
         fields = self._draft.extra_fields(part.extras)
@@ -290,7 +291,7 @@ class _ItemWriter:
         } | fields
 
     def _output(self, content: Any) -> str | list[JsonObject]:
-        """The content of a result: a string where it is one text, else its parts in their order."""
+        """The content of a result: a string if it is one text, else its parts in their order."""
         if isinstance(content, str):
             return content
         items = as_list(content) or []
@@ -332,7 +333,7 @@ class _ItemWriter:
         return _write_media(part, fields) | _own(fields)
 
     def loss(self, part: Media | Thinking, turn: Turn) -> Loss | None:
-        """What of a turn cannot be sent as it is."""
+        """Why media or thinking cannot be sent as it is; None if it can."""
         if isinstance(part, Media):
             if turn.role not in ("user", "tool"):
                 made = self._draft.extra_fields(part.extras).get("type") == IMAGE_CALL
@@ -348,20 +349,20 @@ class _ItemWriter:
 #: A call of a function without fields of its own.
 _FUNCTION: tuple[str, JsonObject] = ("function_call", {})
 
-#: Calls whose outputs hold text and media.
+#: Calls whose outputs may contain text and media.
 _CONTENT_CALLS = frozenset({"function_call", "custom_tool_call"})
 
-#: Native items that OpenAI takes without their ids; Codex sends them so (RULES, section 11).
+#: Native items that OpenAI accepts without their ids; Codex sends them this way (RULES, section 11).
 _WITHOUT_IDS = frozenset(
     {"web_search_call", "tool_search_call", "tool_search_output", "additional_tools", "compaction"}
 )
 
-#: Extras that concern the message around a content part.
+#: Extras of the message that contains a content part.
 _MARKS = frozenset({"message", "joined", "reasoning_id"})
 
 
 def _plain_items(parts: Sequence[Part]) -> list[JsonObject] | None:
-    """Texts and calls without fields of their own, as most turns are; None for any other part."""
+    """The fast path for most turns: texts and calls without additional fields; None if the turn has any other part."""
     items: list[JsonObject] = []
     for part in parts:
         if type(part) is Text and part.extras is None:
@@ -381,7 +382,7 @@ def _plain_items(parts: Sequence[Part]) -> list[JsonObject] | None:
 
 
 def _keeps_id(call: ToolCall) -> bool:
-    """Whether the item has no other name: a request for approval is answered by its id."""
+    """Whether the item must keep its id, because another item refers to it: a request for approval is answered by its id."""
     fields = call.extras.fields if call.extras else {}
     return fields.get("type") == "mcp_approval_request"
 
@@ -413,7 +414,7 @@ def _tools(draft: RequestDraft) -> JsonObject:
         function: JsonObject = {"type": "function", "name": tool.name}
         if tool.description:
             function["description"] = tool.description
-        # Responses takes schemas as strict by default; ours are not rewritten for that.
+        # Responses treats schemas as strict by default; ours are not rewritten for that.
         written.append(function | {"parameters": projected.schema, "strict": False})
     written += write_responses(draft)
     if not written:
@@ -443,7 +444,7 @@ def _settings(draft: RequestDraft) -> JsonObject:
         if options.max_tokens < _FEWEST_TOKENS:
             draft.note("RSP-DOC", f"max_tokens is {_FEWEST_TOKENS} at least here: raised it")
     if model.thinks_at_all:
-        # Other models answer 400 to the very wish.
+        # Other models answer 400 if the request only contains this setting.
         settings["include"] = ["reasoning.encrypted_content"]
     if options.temperature is not None:
         if model.is_reasoning(effort):
@@ -481,7 +482,7 @@ def _reasoning_setting(draft: RequestDraft, effort: str | None) -> JsonObject:
 
 
 def _write_media(part: Media, fields: JsonObject) -> JsonObject:
-    """The media as input, or words that stand for it."""
+    """The media as input, or the text that replaces it."""
     if part.file_id is not None and fields:
         return {"type": "input_file", "file_id": part.file_id}
     media = settle_media(part)
@@ -497,7 +498,7 @@ def _write_media(part: Media, fields: JsonObject) -> JsonObject:
 
 
 def _user_message(role: str, content: list[JsonObject], fields: JsonObject) -> JsonObject:
-    """A message of the user's or the system's; a single text is a string."""
+    """A user or system message; a single text is a string."""
     alone = len(content) == 1 and content[0].keys() == {"type", "text"}
     return {
         "type": "message",
@@ -507,12 +508,12 @@ def _user_message(role: str, content: list[JsonObject], fields: JsonObject) -> J
 
 
 def _model_message(content: list[JsonObject]) -> JsonObject:
-    """A message of the model's (LCP-14)."""
+    """A message of the model (LCP-14)."""
     return {"type": "message", "role": "assistant", "content": content}
 
 
 def _without_id(fields: JsonObject, bound: bool) -> JsonObject:
-    """The fields of a message; without its id where that is not bound to what is sent with it."""
+    """The fields of a message, without its id unless the ids of the turn's items are sent."""
     if bound or "id" not in fields:
         return fields
     return {key: value for key, value in fields.items() if key not in ("id", "status")}

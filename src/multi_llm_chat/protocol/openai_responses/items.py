@@ -1,14 +1,14 @@
-"""The items of Responses as parts of a history: shared by the reader of requests and the decoder of replies.
+"""Reads the items of Responses as parts of a history; used by the reader of requests and the decoder of replies.
 
 Rules:
 1. Each content part of a message is a text or media. The fields of the message itself (``id``, ``status``, ``phase``)
    are the extra ``message`` of its first part; further parts of one message have the extra ``joined``.
-2. Everything of a reasoning item but its type is opaque.
-3. A text or call that reasoning with an id led to has the extra ``reasoning_id``: its own id may be sent only
+2. All fields of a reasoning item but its type are opaque data.
+3. A text or call to which reasoning with an id led has the extra ``reasoning_id``: its own id may be sent only
    together with that item (RSP-03, RSP-04).
-4. An item that is neither a message nor reasoning nor a call of the client's is native. Its text says what it holds:
-   the query, titles, addresses, code, output.
-5. The picture of an image generation is media behind the native item; the native item does not hold it a second time.
+4. An item that is neither a message nor reasoning nor a call that the client answers is native. Its text has the readable
+   content: the query, titles, URLs, code, output.
+5. The image of an image generation is a media part after the native item; the native item does not contain it a second time.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -17,7 +17,7 @@ from typing import Any, Final
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.values import Extras, JsonObject, Media, Native, Origin
 
-#: Fields of a message and of its content parts that the encoder writes by itself.
+#: Fields of a message and of its content parts that the encoder always writes.
 _MESSAGE: Final = frozenset({"type", "role", "content"})
 _CONTENT: Final = frozenset({"type", "text", "refusal"})
 
@@ -25,17 +25,17 @@ IMAGE_CALL: Final = "image_generation_call"
 
 
 def said(fields: JsonObject) -> JsonObject:
-    """The fields that say something."""
+    """The fields that have a value."""
     return {key: value for key, value in fields.items() if value is not None}
 
 
 def message_fields(item: JsonObject) -> JsonObject:
-    """What a message says about itself."""
+    """The additional fields of a message."""
     return {key: value for key, value in item.items() if key not in _MESSAGE and value is not None}
 
 
 def content_fields(content: JsonObject) -> JsonObject:
-    """What a text part says beyond its text; a refusal is marked by its type."""
+    """The additional fields of a text part; a refusal has its type."""
     fields = {
         key: value
         for key, value in content.items()
@@ -47,7 +47,7 @@ def content_fields(content: JsonObject) -> JsonObject:
 
 
 def reasoning_text(item: JsonObject) -> str:
-    """The readable words of a reasoning item: its summary, or its content."""
+    """The readable text of a reasoning item: its summary, or its content."""
     for key in ("summary", "content"):
         parts = (as_object(part) for part in as_list(item.get(key)) or [])
         texts = [as_text(part.get("text")) for part in parts if part]
@@ -57,14 +57,14 @@ def reasoning_text(item: JsonObject) -> str:
 
 
 def reasoning_fields(item: JsonObject) -> JsonObject:
-    """Everything that its server needs to recognise a reasoning item."""
+    """The fields that the server needs to accept a reasoning item."""
     return {"summary": as_list(item.get("summary")) or []} | {
         key: value for key, value in said(item).items() if key not in ("type", "summary")
     }
 
 
 def native_item(item: JsonObject, origin: Origin) -> tuple[Native, Media | None]:
-    """The item as a native part, and the picture it made."""
+    """The item as a native part, and the image that it generated."""
     kind = as_text(item.get("type")) or "unknown"
     raw = dict(item)
     picture: Media | None = None
@@ -76,17 +76,17 @@ def native_item(item: JsonObject, origin: Origin) -> tuple[Native, Media | None]
     return Native(kind, describe(item), origin, raw), picture
 
 
-# What items say in plain words.
+# The readable text of items.
 
 
 def describe(item: JsonObject) -> str:
-    """What an item says."""
+    """The readable text of an item."""
     describer = _DESCRIBERS.get(as_text(item.get("type")))
     return (describer(item) if describer is not None else "") or _contents(item)
 
 
 def _contents(item: JsonObject) -> str:
-    """The fields of an item that is not known, or says nothing else."""
+    """The text in the fields of an unknown item, or of one without other readable text."""
     kind = as_text(item.get("type")) or "item"
     rest = {key: value for key, value in said(item).items() if key not in ("type", "id", "status")}
     return f"{kind} {compact_json(rest)}" if rest else kind

@@ -1,11 +1,11 @@
 """Read the input (or output) items of OpenAI Responses as a history.
 
 Rules:
-1. The items of one answer, reasoning, words, calls and native items, become one turn of the model.
-2. An output belongs to a tool turn if its call stands before it as a call, or nowhere; the output of a step that the
-   server ran itself is native.
-3. A native item that a request opens with, or that only clients write, belongs to a user turn; one with a role of its
-   own, to that role.
+1. The items of one answer (reasoning, texts, calls and native items) become one turn of the model.
+2. An output belongs to a tool turn if the item of its call before it was read as a call, or if there is no such item; the
+   output of a step that the server ran itself is native.
+3. A native item at the beginning of a request, or of a kind that only clients write, belongs to a user turn; an item with
+   its own role belongs to a turn of that role.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ _CLIENT_ITEMS: Final = frozenset(
 
 
 def read_messages(messages: object, origin: Origin = NOWHERE) -> list[Turn]:
-    """The items as turns; ``origin`` stamps reasoning, native items and extras."""
+    """The items as turns; reasoning, native items and extras get this ``origin``."""
     if isinstance(messages, str):
         return [Turn("user", (Text(messages),))]
     reading = _Reading(origin)
@@ -197,9 +197,7 @@ class _Reading:
             audio = as_object(part.get("input_audio")) or {}
             mime = f"audio/{as_text(audio.get('format')) or 'wav'}"
             return Media(mime, data=as_text(audio.get("data")), extras=self._extras(fields))
-        return unknown_part(
-            part, kind or "unknown"
-        )  # no part of a message can be sent that is not known
+        return unknown_part(part, kind or "unknown")  # an unknown part of a message cannot be sent
 
     def _media(
         self, part: JsonObject, fields: JsonObject, key: str, mime: str, usual: tuple[str, ...]
