@@ -1,11 +1,11 @@
-"""ChatGPT's export: ``conversations.json``, each conversation a tree called ``mapping``.
+"""Reads ChatGPT's export: ``conversations.json``, in which each conversation is a tree called ``mapping``.
 
 Rules:
-1. ``current_node`` is the end of the branch that is shown; the other branches are kept.
-2. A message whose ``recipient`` is not ``all`` is a tool call, a message of the role ``tool``
-   answers the call above it.
-3. Thoughts are thinking without a signature: shown, never sent.
-4. Hidden messages (custom instructions, empty system texts) are skipped; everything with words is kept.
+1. ``current_node`` is the end of the shown branch; the other branches are kept.
+2. A message whose ``recipient`` is not ``all`` is a tool call; a message with the role ``tool``
+   is the result of the nearest call above it.
+3. Thoughts become thinking without a signature: shown, never sent.
+4. Hidden messages (custom instructions, empty system texts) are skipped; every message with text is kept.
 """
 
 from typing import Any, Final
@@ -45,10 +45,10 @@ def looks_like_chatgpt(entry: object) -> bool:
 
 
 def read_chatgpt(entry: object) -> tuple[ConversationDocument, list[str]]:
-    """One conversation, and what was odd about it.
+    """Read one conversation; return it with the problems that were found.
 
     Raises:
-        UnreadableError: It is none.
+        UnreadableError: The entry is not a conversation.
     """
     mapping = as_object(member(entry, "mapping"))
     if mapping is None:
@@ -76,7 +76,7 @@ class _Messages:
         self.problems: list[str] = []
 
     def nodes(self) -> list[Node]:
-        """All nodes, those without words as gaps."""
+        """All nodes; a node without text has no turns."""
         found: list[Node] = []
         for name, node in self._mapping.items():
             parent = text(member(node, "parent")) or None
@@ -121,7 +121,7 @@ class _Messages:
         return (Text(words),) if words.strip() else ()
 
     def _call_above(self, node: object, tool: str) -> str:
-        """The id of the call that a tool's message answers: the nearest one above to that tool."""
+        """The id of the call that a tool's message answers: the nearest call of that tool above it."""
         seen: set[str] = set()
         name = text(member(node, "parent"))
         while name and name not in seen:
@@ -144,7 +144,7 @@ def _arguments(words: str) -> JsonObject:
 
 
 def _words(content: object) -> str:
-    """The words of any kind of content; pictures and files as a note."""
+    """The text of any kind of content, with a note for each image or file."""
     kind = text(member(content, "content_type"))
     if kind == "thoughts":
         return joined(
@@ -161,7 +161,7 @@ def _piece(piece: Any) -> str:
     if isinstance(piece, str):
         return piece
     kind = text(member(piece, "content_type"))
-    words = text(member(piece, "text"))  # the transcript of the sound
+    words = text(member(piece, "text"))  # the transcript of an audio piece
     if words:
         return words
     where = text(member(piece, "asset_pointer")) or text(member(piece, "name"))

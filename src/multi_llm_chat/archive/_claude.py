@@ -1,10 +1,10 @@
-"""Claude's export: ``conversations.json``, each conversation a list called ``chat_messages``.
+"""Reads Claude's export: ``conversations.json``, in which each conversation is a list called ``chat_messages``.
 
 Rules:
 1. Messages follow each other, unless they name their parents (``parent_message_uuid``): then they are a tree.
-2. Calls and results stand in one message of the export; they become the turns they were: call, result, words.
-3. The texts of attachments are part of the user's text; other files are noted by name.
-4. Thinking has no signature in an export: shown, never sent.
+2. A message of the export contains calls and results; it is split into the original turns: call, result, text.
+3. The texts of attachments become part of the user's text; of other files, only the name is noted.
+4. Thinking has no signature in an export: it is shown, never sent.
 """
 
 from collections.abc import Iterable
@@ -35,10 +35,10 @@ def looks_like_claude(entry: object) -> bool:
 
 
 def read_claude(entry: object) -> tuple[ConversationDocument, list[str]]:
-    """One conversation, and what was odd about it.
+    """Read one conversation; return it with the problems that were found.
 
     Raises:
-        UnreadableError: It is none.
+        UnreadableError: The entry is not a conversation.
     """
     if not looks_like_claude(entry):
         raise UnreadableError("it has no messages")
@@ -68,7 +68,7 @@ def _nodes(messages: list[Any], problems: list[str]) -> Iterable[Node]:
             continue
         name = identifier(member(message, "uuid")) or f"message-{number}"
         named_parent = text(member(message, "parent_message_uuid"))
-        # The first message's parent is an id that stands for "none".
+        # The parent of the first message is a placeholder id that means "none".
         parent = named_parent if named_parent in known else (None if named_parent else above)
         yield Node(name, parent, _turns(name, role, message))
         above = name
@@ -88,7 +88,7 @@ def _turns(name: str, role: str, message: object) -> tuple[Turn, ...]:
 
 
 def _grouped(parts: Iterable[Part]) -> Iterable[tuple[tuple[Part, ...], bool]]:
-    """Results by themselves, everything else as it stands."""
+    """Split the parts into groups that contain only results or none; yield each with whether it contains results."""
     group: list[Part] = []
     in_results = False
     for part in parts:
@@ -130,7 +130,7 @@ def _parts(name: str, message: object) -> Iterable[Part]:
 
 
 def _result(block: object, waiting: list[tuple[str, str]]) -> ToolResult:
-    """A result; where the export does not say to which call, it is the first that waits for one."""
+    """Read a result; if the export does not name its call, it belongs to the first call without a result."""
     named_call = identifier(member(block, "tool_use_id"))
     name = text(member(block, "name"))
     found = next(

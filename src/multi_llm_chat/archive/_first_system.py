@@ -1,12 +1,12 @@
-"""Conversations of the first system: a JSON file for each, in a folder for each of its users.
+"""Reads conversations of the first system: one JSON file for each conversation, one folder for each user.
 
 Rules:
 1. A file has ``turns`` and ``system_prompt``, next to ``display_name`` and ``metadata``. A draft has the ``type``
    ``autosave_draft`` and no name: its title says whose draft it is.
 2. A file with a prompt and no turns is a conversation that has only its prompt. A turn with ``null`` for content is empty.
 3. Dates are those of ``metadata``. The user and the name of the file are kept in the settings, under ``imported_from``.
-4. A user's turn began with ``@gemini``, ``@chatgpt`` or ``@all``: the mention goes, as everywhere; ``meta`` keeps the text
-   as typed, and who was addressed.
+4. A user's turn begins with ``@gemini``, ``@chatgpt`` or ``@all``. The mention is removed from the text; ``meta`` keeps the text
+   as typed, and the addressed speakers.
 5. Calls without ids, and results under no id or under the tool's name, are paired by name and order: the result gets the
    id of its call.
 """
@@ -36,7 +36,7 @@ def looks_like_first_system(document: object) -> bool:
 
 
 def entries_of(document: object) -> list[Any]:
-    """The turns as they are written, with a list for ``null``."""
+    """The turns as written in the file, with an empty list in place of ``null``."""
     entries = listed(member(document, "turns"))
     return [
         {**entry, "content": []}
@@ -47,7 +47,7 @@ def entries_of(document: object) -> list[Any]:
 
 
 def title_of(document: object, user: str, file: str) -> str:
-    """The title: the name it was saved under, whose draft it is, or the name of its file."""
+    """The title: the name under which it was saved, the owner of a draft, or the name of the file."""
     if member(document, "type") == _DRAFT:
         owner = text(member(document, "user_id")) or user
         return f"Draft of {owner}" if owner else "Draft"
@@ -55,13 +55,13 @@ def title_of(document: object, user: str, file: str) -> str:
 
 
 def created_at(document: object) -> int:
-    """When the conversation began."""
+    """The time at which the conversation began."""
     dates = (member(document, "metadata", key) for key in ("created_at", "updated_at"))
     return next((found for date in dates if (found := read_ms(date)) is not None), 0)
 
 
 def settings_of(document: object, user: str, file: str) -> JsonObject:
-    """The conversation's own settings: its prompt, and where it comes from."""
+    """The conversation's own settings: its prompt, and its source."""
     prompt = text(member(document, "system_prompt"))
     user = text(member(document, "user_id")) or user
     source = {key: value for key, value in (("user", user), ("file", file)) if value}
@@ -70,7 +70,7 @@ def settings_of(document: object, user: str, file: str) -> JsonObject:
 
 
 def settle(turns: Sequence[Turn]) -> list[Turn]:
-    """The turns without mentions, their results paired with their calls."""
+    """Remove the mentions from the turns, and pair results with their calls."""
     return _paired([_without_mention(turn) for turn in turns])
 
 
@@ -104,7 +104,7 @@ def _paired(turns: Sequence[Turn]) -> list[Turn]:
 
 
 def _answering(result: ToolResult, waiting: list[ToolCall]) -> ToolResult:
-    """The result with the id of the call it answers; that call waits no longer."""
+    """The result with the id of the call it answers; the call is removed from ``waiting``."""
     call = next((each for each in waiting if each.tool_call_id == result.tool_call_id), None)
     if call is None:
         name = result.name or result.tool_call_id

@@ -1,10 +1,10 @@
-"""Our own file: everything a conversation has, and back.
+"""Our own file format: writes and reads everything that a conversation has.
 
 Rules:
-1. What is written and read again is written the same, to the byte.
-2. The form of a turn is that of every history (``history.writer``), with ``parent`` added.
-3. A conversation that cannot be read is reported and left out; so is a turn, whose children move up.
-4. A file of a newer version is not guessed at.
+1. A file that is read and written again is the same, byte for byte.
+2. A turn has the form of every history (``history.writer``), with ``parent`` added.
+3. A conversation that cannot be read is reported and left out. So is an unreadable turn; its children move up to its parent.
+4. A file of a newer version is refused.
 """
 
 from collections.abc import Iterable
@@ -42,15 +42,15 @@ def write_native(conversations: Iterable[ConversationDocument]) -> str:
         "version": VERSION,
         "conversations": [_write(conversation) for conversation in conversations],
     }
-    # JSON has no NaN and no half characters; depth is no reason to leave anything out of a file.
+    # NaN and lone surrogates are replaced, because JSON does not allow them; the limit of the depth is doubled for a file.
     return msgspec.json.format(compact_json(clean_json(document, -MAX_DEPTH)), indent=1) + "\n"
 
 
 def read_native(document: object) -> Imported:
-    """The conversations of a file that is ours.
+    """The conversations of a file in our own format.
 
     Raises:
-        UsageError: It was written by a newer version.
+        UsageError: A newer version has written the file.
     """
     version = member(document, "version")
     if not isinstance(version, int) or version > VERSION:
@@ -135,6 +135,6 @@ def _read_node(written: object) -> Node:
 
 
 def _gap(written: object) -> list[Node]:
-    """The place of a turn that cannot be read, so that its children are not lost."""
+    """A node without a turn in place of an unreadable turn, so that its children are not lost."""
     name = identifier(member(written, "id"))
     return [Node(name, identifier(member(written, "parent")) or None)] if name else []

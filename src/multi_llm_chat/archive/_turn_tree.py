@@ -1,11 +1,11 @@
-"""Foreign nodes to a tree of turns.
+"""Builds a tree of turns from the messages of an imported file.
 
 Rules:
-1. A node may stand for no turn (it is skipped, its children move up), one, or several in a row.
-2. Every node is used once. One whose parent is missing begins a branch of its own; so does one that is its own
+1. A node has no turn (then its children move up to its parent), one, or several in a row.
+2. Every node is used once. A node whose parent is missing begins a new branch; so does one that is its own
    ancestor. Both are reported.
-3. Parents stand before their children, and otherwise everything in the order of the file. Depth does not matter.
-4. Ids are unique: a further turn of a node, or a repeated id, gets a number behind it.
+3. Parents come before their children; otherwise the order of the file is kept. There is no limit of depth.
+4. Ids are unique: a further turn of a node, or a repeated id, gets a number as a suffix.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from multi_llm_chat.history.values import Turn
 
 
 class Node(Struct, frozen=True):
-    """A message of a foreign file, and the turns it becomes."""
+    """A message of an imported file, and the turns that it becomes."""
 
     id: str
     parent: str | None
@@ -27,9 +27,9 @@ class Node(Struct, frozen=True):
 
 
 class Tree(Struct, frozen=True):
-    """The turns, where each node ended up, and what was odd.
+    """The turns, and the problems that were found.
 
-    ``last`` gives for a node the last turn at or above it; None where there is none.
+    ``last`` maps each node to the last turn at or above it; None if there is no such turn.
     """
 
     turns: tuple[TreeTurn, ...]
@@ -38,7 +38,7 @@ class Tree(Struct, frozen=True):
 
 
 def grow(nodes: Iterable[Node]) -> Tree:
-    """Put the turns of the nodes into one tree."""
+    """Build one tree from the turns of the nodes."""
     known: dict[str, Node] = {}
     for node in nodes:
         known.setdefault(node.id, node)
@@ -50,7 +50,7 @@ def grow(nodes: Iterable[Node]) -> Tree:
             growth.add(node, None)
         else:
             growth.add(node, node.parent)
-    for node in known.values():  # what still waits goes in a circle
+    for node in known.values():  # nodes that were not placed are in a cycle
         if node.id not in growth.last:
             problems.append(f"the message {node.id!r} answers itself")
             growth.add(node, None)
@@ -65,7 +65,7 @@ class _Growth:
         self.last: dict[str, str | None] = {}
 
     def add(self, node: Node, parent: str | None) -> None:
-        """Place the node and those that wait for it; it waits itself while its parent is not there."""
+        """Place the node and the nodes that wait for it; if its parent is not placed yet, the node waits."""
         if parent is not None and parent not in self.last:
             self._waiting.setdefault(parent, []).append(node)
             return

@@ -1,9 +1,9 @@
-"""A whole conversation as one value, whatever store or file it comes from, and what reading a file gives.
+"""A whole conversation as one value, independent of its store or file; the result of an import, and helpers of importers.
 
 Rules:
-1. Turns form a tree: ``parent`` names an earlier turn of the same document, or is None at a root.
-2. A turn in a document has an id, unique within it, and stands behind its parent.
-3. A head is the last turn of a branch; ``main`` is the one that is shown.
+1. Turns form a tree: ``parent`` is the id of an earlier turn of the same document, or None at a root.
+2. A turn in a document has an id, unique within it, and comes after its parent.
+3. A head is the last turn of a branch; ``main`` is the shown branch.
 4. Times are milliseconds since 1970.
 """
 
@@ -15,12 +15,12 @@ from msgspec import Struct, field
 
 from multi_llm_chat.history.values import JsonObject, Turn
 
-#: The branch that is shown.
+#: The name of the shown branch.
 MAIN = "main"
 
 
 class TreeTurn(Struct, frozen=True):
-    """A turn, the turn it answers, and the run that made it: turns of one run belong together."""
+    """A turn, the id of the turn before it, and the run that made it: turns of one run belong together."""
 
     turn: Turn
     parent: str | None = None
@@ -39,22 +39,22 @@ class ConversationDocument(Struct, frozen=True):
     settings: JsonObject = field(default_factory=dict)
 
 
-# What every importer gives back, and how it reads a foreign value.
+# The result of an importer, and helpers to read values of unknown type.
 
 
 class Imported(Struct, frozen=True):
-    """The conversations that could be read, and a line about each thing that could not."""
+    """The conversations that could be read, and one line for each problem."""
 
     conversations: tuple[ConversationDocument, ...] = ()
     problems: tuple[str, ...] = ()
 
 
 class UnreadableError(Exception):
-    """This conversation cannot be read; says why."""
+    """A conversation cannot be read; the text says why."""
 
 
 def member(value: object, *path: str) -> Any:
-    """What stands at the end of the path in nested objects; None where it ends before."""
+    """The value at the path in nested objects; None if there is none."""
     for step in path:
         if not isinstance(value, dict):
             return None
@@ -63,26 +63,26 @@ def member(value: object, *path: str) -> Any:
 
 
 def text(value: object) -> str:
-    """The value, if it is a text."""
+    """The value if it is a string, else an empty string."""
     return value if isinstance(value, str) else ""
 
 
 def listed(value: object) -> list[Any]:
-    """The value, if it is a list."""
+    """The value if it is a list, else an empty list."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def identifier(*candidates: object) -> str:
-    """The first candidate that can be an id; nothing if there is none."""
+    """The first candidate that can be an id, else an empty string."""
     return next((each for each in candidates if isinstance(each, str) and each.strip()), "")
 
 
 def joined(lines: Iterable[str]) -> str:
-    """The lines that are not empty."""
+    """The lines that are not blank, joined to one text."""
     return "\n".join(line for line in lines if line.strip())
 
 
-# Times of foreign files.
+# Times in imported files.
 
 
 def read_ms(value: object) -> int | None:
@@ -92,7 +92,7 @@ def read_ms(value: object) -> int | None:
             case bool():
                 return None
             case int() | float():
-                # Seconds of this era have ten digits, milliseconds thirteen.
+                # Present times have ten digits in seconds, and thirteen in milliseconds.
                 return round(value if abs(value) >= 1e11 else value * 1000)
             case str():
                 moment = datetime.fromisoformat(value)
@@ -106,7 +106,7 @@ def read_ms(value: object) -> int | None:
 
 
 def write_time(created_ms: object) -> str:
-    """A time as people read it, in UTC; nothing where there is none."""
+    """A time as readable text in UTC; empty if there is none."""
     moment = read_ms(created_ms)
     if moment is None:
         return ""

@@ -1,17 +1,18 @@
-"""Any file that holds conversations.
+"""Reads conversations from a file of any known format.
 
 Rules:
-1. The content decides what a file is, not its name; a zip is opened: ChatGPT and Claude send one, and a folder of the first
-   system's may be in one.
-2. What can be read is given, and a line about each thing that cannot; one broken conversation spoils no other.
-3. A file of no known form is a ``UsageError`` that says what would be right.
-4. What is read is limited: bytes, JSON values (counted before they are decoded), nesting, the files of a zip and how much larger than
-   the zip they are. Sizes that a zip claims are not believed. A zip within a zip is not opened.
+1. The content of a file decides its format, not its name. A zip is opened: ChatGPT and Claude export one, and it may contain
+   a folder of the first system.
+2. The result has everything that can be read, and one line for each problem; a broken conversation does not affect others.
+3. A file of an unknown format raises a ``UsageError`` that names the known ones.
+4. Reading is limited: bytes, JSON values (counted before they are decoded), nesting, the number of files in a zip, and the
+   ratio of their size to that of the zip. Sizes are counted, not taken from the zip's directory. A zip within a zip is not
+   opened.
 
-A history alone (the first system's files, and lists of messages as many programs write them):
+A plain history (the first system's files, and lists of messages as many programs write them):
 5. A list of turns, or an object that has one under ``turns``, ``history``, ``messages`` or ``conversation``.
-6. Turns are read as liberally as everywhere (``history.reader``); one that cannot be read is a problem and left out.
-7. A system prompt next to the list becomes the conversation's own.
+6. ``history.reader`` reads the turns; one that it cannot read is reported as a problem and left out.
+7. A system prompt next to the list becomes the conversation's system prompt.
 """
 
 import io
@@ -59,14 +60,14 @@ from multi_llm_chat.errors import UsageError
 from multi_llm_chat.history.reader import read_history, read_turn
 from multi_llm_chat.history.values import JsonObject, Turn
 
-# A history alone.
+# A plain history.
 
 _LISTS: Final = ("turns", "history", "messages", "conversation")
 _TITLES: Final = ("title", "display_name", "name")
 
 
 def looks_like_history(document: object) -> bool:
-    """Whether it is a list of turns, or has one."""
+    """Whether the document is a list of turns, or contains one."""
     turns = _turns_of(document)
     return bool(turns) and any(isinstance(member(turn, "role"), str) for turn in turns)
 
@@ -74,15 +75,15 @@ def looks_like_history(document: object) -> bool:
 def read_plain(
     document: object, user: str = "", file: str = ""
 ) -> tuple[ConversationDocument, list[str]]:
-    """The conversation, and what was odd about it.
+    """Read a plain history as a conversation; return it with the problems that were found.
 
     Args:
-        document: The list of turns, or what it stands in.
-        user: The folder of the file.
-        file: Its name, without its ending.
+        document: The list of turns, or the object that contains it.
+        user: The name of the file's folder.
+        file: The name of the file, without its extension.
 
     Raises:
-        UnreadableError: Nothing of it could be read.
+        UnreadableError: No turn could be read.
     """
     problems: list[str] = []
     turns: list[Turn] = []
@@ -137,9 +138,10 @@ def _settings(document: object) -> JsonObject:
     return {"system_prompt": prompt} if prompt.strip() else {}
 
 
-# Any file.
+# Files of any format.
 
-#: Files of a zip that become more than so many times its size are no text of people; small ones may.
+#: The largest ratio of the unpacked size to the zip's size; text written by people does not compress better. It applies
+#: above ``_SMALL`` bytes.
 MOST_RATIO: Final = 100
 _SMALL: Final = 16 * MEGABYTE
 _PIECE: Final = 2**20
@@ -157,12 +159,12 @@ def read_conversations(data: bytes, path: str = "", *, limits: Limits = ARCHIVE_
     """The conversations in a file.
 
     Args:
-        data: The file.
-        path: Where it was: the first system's files are named by their conversation, their folder by its user.
+        data: The content of the file.
+        path: The path of the file: in the first system, a file has the name of its conversation, its folder that of the user.
         limits: How much is read.
 
     Raises:
-        UsageError: It is no file of conversations, or larger than allowed.
+        UsageError: The file contains no conversations, or is larger than allowed.
     """
     if data.startswith(b"PK"):
         return _read_each(
@@ -172,10 +174,10 @@ def read_conversations(data: bytes, path: str = "", *, limits: Limits = ARCHIVE_
 
 
 def read_files(files: Iterable[tuple[str, bytes]], *, limits: Limits = ARCHIVE_LIMITS) -> Imported:
-    """The conversations in several files, by path; a file that holds none is a problem.
+    """The conversations in several files, given by path; a file without conversations is reported as a problem.
 
     Raises:
-        UsageError: None of them holds any.
+        UsageError: There is only one file, and it contains no conversations.
     """
     return _read_each(files, lambda path, data: read_conversations(data, path, limits=limits))
 
@@ -251,7 +253,7 @@ def _together(found: Iterable[Imported]) -> Imported:
 
 
 def _unpacked(data: bytes, limits: Limits) -> Iterator[tuple[str, bytes]]:
-    """The files of a zip that hold conversations: an export's, or all of the first system's."""
+    """The files in a zip that contain conversations: those of an export, or all files of the first system."""
     most = min(limits.total_bytes, max(_SMALL, MOST_RATIO * len(data)))
     has_any = False
     try:
@@ -285,7 +287,7 @@ def _unpacked(data: bytes, limits: Limits) -> Iterator[tuple[str, bytes]]:
 
 
 def _read_member(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
-    """One file of a zip, as large as it is and not as it claims to be."""
+    """Read one file of a zip; count its actual bytes, whatever size the zip claims."""
     pieces: list[bytes] = []
     with archive.open(entry) as file:
         while piece := file.read(_PIECE):

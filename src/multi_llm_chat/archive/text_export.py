@@ -1,9 +1,9 @@
-"""Conversations for people to read: Markdown and plain text.
+"""Exports conversations for people to read: Markdown and plain text.
 
 Rules:
-1. The branch that is shown is written, from its beginning to its end; no text of a person is left out.
-2. Thinking is left out unless it is asked for; calls and results are short but whole.
-3. Text cannot break out of its place: fences are longer than any fence inside.
+1. The shown branch is written from its beginning to its end; no text of a person is left out.
+2. Thinking is left out; calls and results are short but complete.
+3. Text cannot break the format: code fences are longer than any fence inside.
 """
 
 import re
@@ -33,12 +33,12 @@ _FENCE: Final = re.compile(r"`{3,}")
 
 
 def write_conversations(conversations: Iterable[ConversationDocument], form: Format) -> str:
-    """The conversations in one file."""
+    """The conversations as the text of one file."""
     return _WRITERS[form](list(conversations))
 
 
 def shown_turns(conversation: ConversationDocument) -> list[Turn]:
-    """The turns of the branch that is shown, oldest first."""
+    """The turns of the shown branch, oldest first."""
     placed = {each.turn.id: each for each in conversation.turns}
     turns: list[Turn] = []
     at: str | None = conversation.heads.get(MAIN)
@@ -49,7 +49,7 @@ def shown_turns(conversation: ConversationDocument) -> list[Turn]:
 
 
 class _Style(Struct, frozen=True):
-    """How one form writes the parts of a conversation."""
+    """The functions with which one format writes the parts of a conversation."""
 
     title: Callable[[str], str]
     turn: Callable[[Turn, list[str]], str]

@@ -1,1 +1,1 @@
-"""What the user has settled: files, folders and secrets."""
+"""The user's configuration: files, folders, keys and secrets."""

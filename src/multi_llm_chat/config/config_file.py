@@ -1,10 +1,10 @@
 """Reading ``config.toml``.
 
 Rules:
-1. A file that is not there is an empty one.
-2. An error names the file, the place in it, and what would be right.
-3. Names are checked against each other: groups and defaults name speakers that can exist, no speaker is called
-   like a word that means something else.
+1. A missing file counts as an empty one.
+2. An error names the file, the key in it, and what is expected there.
+3. Names are checked against each other: groups and defaults must name speakers that can exist, and no speaker may have a
+   name with another meaning (such as a role).
 """
 
 import difflib
@@ -19,7 +19,7 @@ import msgspec
 from multi_llm_chat.config.settings import Settings
 from multi_llm_chat.errors import UsageError
 
-#: Names with a meaning of their own in a history or in a message.
+#: Names that already have a meaning in a history or in a message.
 TAKEN_NAMES: Final = frozenset({"user", "system", "tool", "assistant", "model", "all"})
 
 _NAME: Final = re.compile(r"[^\W_][\w.-]*")
@@ -43,7 +43,7 @@ def read_settings(path: Path) -> Settings:
 
 
 def parse_settings(text: str, name: str = "config.toml") -> Settings:
-    """The settings in a text; ``name`` is how errors call it.
+    """The settings in a text; errors refer to it as ``name``.
 
     Raises:
         UsageError: They cannot be read or make no sense.
@@ -64,7 +64,7 @@ def parse_settings(text: str, name: str = "config.toml") -> Settings:
 
 
 def _rename_others(content: dict[str, Any]) -> None:
-    """Read ``foreign`` under the name that it had before."""
+    """Move the setting ``others``, the earlier name, to ``foreign``."""
     speakers: Any = content.get("speakers")
     tables: list[Any] = [content, *(speakers.values() if isinstance(speakers, dict) else ())]
     for table in tables:
@@ -116,7 +116,7 @@ def _error_text(message: str, content: dict[str, Any]) -> str:
 
 
 def _dotted(place: str, content: dict[str, Any]) -> str:
-    """The place as it is written in the file; ``[...]`` stands for a key that is searched in the content."""
+    """The path of a setting as it is written in the file; a ``[...]`` in it stands for a key that is looked up in the content."""
     head, wild, tail = place.partition("[...]")
     table: Any = content.get(head, {})
     if not wild or not isinstance(table, dict) or len(cast("dict[str, Any]", table)) != 1:

@@ -1,9 +1,9 @@
-"""Where configuration, data and logs are kept.
+"""The folders for configuration, data and logs.
 
 Rules:
-1. They are the platform's own folders for this program.
+1. They are the platform's standard folders for this program.
 2. ``MULTI_LLM_CHAT_HOME`` puts all of them below one folder: for tests, portable and second installations.
-3. Nothing is created by asking where it would be.
+3. Looking up a folder does not create it.
 """
 
 import os
@@ -25,27 +25,27 @@ class Folders(Struct, frozen=True):
 
     @property
     def config_file(self) -> Path:
-        """The settings."""
+        """The file with the settings, ``config.toml``."""
         return self.config / "config.toml"
 
     @property
     def servers_file(self) -> Path:
-        """The MCP servers, in the form that many programs share."""
+        """The file with the MCP servers, in the form that many programs share."""
         return self.config / "mcp.json"
 
     @property
     def secrets_file(self) -> Path:
-        """The keys, where there is no keyring."""
+        """The file with the API keys, used if there is no keyring."""
         return self.data / "secrets.json"
 
     @property
     def store_file(self) -> Path:
-        """The conversations."""
+        """The database with the conversations."""
         return self.data / "conversations.db"
 
 
 def program_folders(environment: Mapping[str, str] = os.environ) -> Folders:
-    """The folders that the environment asks for, else the platform's."""
+    """The folders from the environment variable, else the platform's."""
     home = environment.get(VARIABLE, "").strip()
     if home:
         below = Path(home).expanduser().absolute()

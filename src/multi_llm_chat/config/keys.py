@@ -1,11 +1,11 @@
-"""The keys of providers, wherever the user keeps them.
+"""The API keys of providers, from the environment, the keyring or a file.
 
 Rules:
 1. The first place that has a key decides: the environment, the keyring (or the file of secrets), ``.env`` in the
    configuration folder, ``.env`` in the working folder.
-2. Only keys are taken from ``.env``: a foreign project's file cannot lead ours to another address.
-3. Places are looked at when a key is asked for, so that one set later is found.
-4. Keys are never shown: only where one is, and its last characters.
+2. Only keys are read from ``.env``: another project's file cannot redirect this program to another address.
+3. Places are read at each lookup, so that a key set later is found.
+4. Keys are never shown, only the place of a key and its last characters.
 """
 
 import os
@@ -23,7 +23,7 @@ Place: TypeAlias = Literal["environment", "secrets", "config .env", "folder .env
 
 _SERVICE: Final = "multi_llm_chat-keys"
 
-#: The end of a shorter key would be half of it.
+#: Only longer keys show their last characters, which would be too large a part of a shorter key.
 _LONG_ENOUGH: Final = 16
 
 
@@ -39,7 +39,7 @@ class FoundKey(Struct, frozen=True):
 
     @property
     def hint(self) -> str:
-        """Enough to tell one key from another, too little to use it."""
+        """The last characters of the key: enough to tell keys apart, too few to use one."""
         return f"…{self.value[-4:]}" if len(self.value) >= _LONG_ENOUGH else "…"
 
 
@@ -63,7 +63,7 @@ class Keys:
         )
 
     def find_first(self, variables: Iterable[str]) -> FoundKey | None:
-        """The key that one of these variables holds; the first one that does."""
+        """The key of the first of these variables that has one."""
         return next((found for each in variables if (found := self.find(each))), None)
 
     def find(self, variable: str) -> FoundKey | None:
@@ -86,15 +86,15 @@ class Keys:
         return found.value if found else None
 
     def list(self, variables: Iterable[str]) -> list[FoundKey]:
-        """Those of the keys that are set."""
+        """The keys of those variables that have one."""
         found = (self.find(variable) for variable in dict.fromkeys(variables))
         return [key for key in found if key is not None]
 
     def set(self, variable: str, value: str) -> None:
-        """Keep a key.
+        """Save a key in the keyring (or the file of secrets).
 
         Raises:
-            UsageError: No key looks like this.
+            UsageError: The value cannot be a key.
         """
         key = value.strip()
         if not key or not key.isascii() or not key.isprintable() or " " in key:
@@ -104,9 +104,9 @@ class Keys:
         self._secrets.write(variable, key)
 
     def remove(self, variable: str) -> bool:
-        """Remove a key that was set; whether there was one.
+        """Remove a key from the keyring (or the file of secrets); return whether there was one.
 
-        A key in the environment or a ``.env`` file is the user's to remove.
+        A key in the environment or a ``.env`` file is not touched.
         """
         there = self._secrets.read(variable) is not None
         if there:
@@ -123,7 +123,7 @@ class Keys:
 def _written(path: Path, variable: str) -> str:
     if not path.is_file():
         return ""
-    from dotenv import dotenv_values  # noqa: PLC0415  most have no such file, and need not load its reader
+    from dotenv import dotenv_values  # noqa: PLC0415  loaded only if there is such a file
 
     try:
         return (dotenv_values(path, interpolate=False).get(variable) or "").strip()

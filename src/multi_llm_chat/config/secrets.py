@@ -1,10 +1,10 @@
-"""Where secrets are kept: keys of providers, tokens of remote servers.
+"""Storage of secrets: API keys of providers, tokens of remote servers.
 
 Rules:
-1. In the system's keyring where there is one, else in a file that only its owner can read; never in both,
+1. Secrets are stored in the system's keyring if there is one, else in a file that only its owner can read; never in both,
    never in a log or a repr.
 2. The file is replaced as a whole and is never readable by others, not even for a moment.
-3. Two kinds of secrets never meet: each has a file of its own, and a service name in the keyring.
+3. Two kinds of secrets are never mixed: each has its own file, and its own service name in the keyring.
 """
 
 import contextlib
@@ -33,7 +33,7 @@ class SecretStore(Protocol):
 
 
 class MemorySecrets:
-    """Secrets that end with the program."""
+    """Secrets in memory; they are lost when the program ends."""
 
     def __init__(self) -> None:
         self._secrets: dict[str, str] = {}
@@ -112,11 +112,11 @@ class KeyringSecrets:
 
 
 def open_secrets(path: Path | None, service: str) -> SecretStore:
-    """The keyring where one works, else the file, else (no path) memory.
+    """Open the keyring if one works, else the file, else (without a path) memory.
 
     Args:
         path: The file.
-        service: What kind of secrets they are, for the keyring.
+        service: The service name in the keyring: one for each kind of secrets.
     """
     try:
         keyring: Any = importlib.import_module("keyring")

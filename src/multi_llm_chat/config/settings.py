@@ -2,33 +2,33 @@
 
 Rules:
 1. Every setting has a default; an empty file is a working configuration.
-2. A name that is not known is an error, so that a typing mistake is not silently ignored.
-3. No setting is a secret: keys have their own place (``config.secrets``).
+2. An unknown name is an error, so that a typo is not silently ignored.
+3. No setting is a secret: keys are stored by ``config.secrets``.
 """
 
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct, field
 
-#: How a speaker reads the other speakers' words, see ``RepairPolicy``.
+#: What happens to the other speakers' turns in a speaker's requests, see ``RepairPolicy``.
 Foreign: TypeAlias = Literal["label", "adopt", "drop"]
 
 Approval: TypeAlias = Literal["always", "ask", "never"]
 
 
 class SpeakerSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """One who answers.
+    """The settings of one speaker.
 
     Attributes:
-        provider: Its provider, or several: the next one answers where the one before fails.
-        model: The provider's default if none is given.
-        base_url: Another address.
-        key: The environment variable that holds its key, where it is not the provider's usual one.
-        system_prompt: Its own, in place of the general one.
+        provider: Its provider, or several: if one fails, the next one answers.
+        model: The model; the provider's default if not given.
+        base_url: The address, if it is not the provider's own.
+        key: The environment variable with its key, if it is not the provider's usual one.
+        system_prompt: Its system prompt, in place of the general one.
         options: Settings of each request, such as ``temperature``.
-        foreign: How it reads the other speakers' words.
+        foreign: What happens to the other speakers' turns in its requests, see ``RepairPolicy``.
         tools: Whether it is offered tools, or which.
-        window: The tokens of its context, where the table does not know the model.
+        window: The tokens of its context window, for models that are not in the table.
     """
 
     provider: str | tuple[str, ...]
@@ -43,14 +43,14 @@ class SpeakerSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PersonaSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """A speaker with instructions, options and tools of its own, under a name of its own.
+    """A variant of a speaker with its own name, instructions, options and tools.
 
     Attributes:
-        speaker: Whose provider, key and address it uses: a speaker's or a provider's name.
-        model: Its model, where it is not the speaker's.
+        speaker: The speaker (or provider) whose provider, key and address it uses.
+        model: Its model, if it is not the speaker's.
         system_prompt: Its instructions.
-        options: Settings of each request, over those of the speaker.
-        tools: Whether it is offered tools, or which; as the speaker if not given.
+        options: Settings of each request, which override those of the speaker.
+        tools: Whether it is offered tools, or which; as for the speaker if not given.
     """
 
     speaker: str
@@ -61,7 +61,7 @@ class PersonaSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PriceSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a million tokens of a model cost in US dollars."""
+    """The price of a million tokens of a model in US dollars."""
 
     input: float
     output: float
@@ -70,9 +70,9 @@ class PriceSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RateSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """How much may be asked of a provider with one key, by all workers together.
+    """The rate limit of a provider's key, for all workers together.
 
-    ``requests`` and ``tokens`` are for a minute; ``burst`` is how many seconds' worth may be asked at once.
+    ``requests`` and ``tokens`` are per minute; ``burst`` is how many seconds' worth of them may be used at once.
     """
 
     requests: float | None = None
@@ -114,7 +114,7 @@ class ToolSettings(Struct, frozen=True, forbid_unknown_fields=True):
 class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True):
     """What happens when a conversation outgrows a model's window.
 
-    ``summarise_with`` names the speaker who sums up what is left out; otherwise it is only noted.
+    ``summarise_with`` names the speaker that summarises the turns left out; without it, a note only says what is left out.
     """
 
     compress: bool = True
@@ -123,7 +123,7 @@ class ContextSettings(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CouncilSettings(Struct, frozen=True, forbid_unknown_fields=True):
-    """Who has the last word when several have answered, and what it is asked for."""
+    """The speaker that writes the verdict after several speakers have answered, and its instruction."""
 
     speaker: str | None = None
     prompt: str = (

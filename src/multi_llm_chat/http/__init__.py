@@ -1,7 +1,7 @@
-"""Bytes to a server and back, streamed: one interface, with and without ``async``.
+"""Sends requests and streams replies over HTTP, with and without ``async``.
 
-Both transports are loaded when the first request is made, so that who only renders histories, or
-only uses one of them, does not pay for an HTTP library.
+Each transport is imported with its first request, so that a program that only renders histories, or
+uses only one of the two, does not load the other's modules.
 """
 
 from importlib import import_module

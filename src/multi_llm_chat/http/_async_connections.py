@@ -1,15 +1,16 @@
 """The connections of one event loop: each carries one request at a time, and is kept for the next.
 
 Rules:
-1. A connection belongs to one loop, and only that loop's thread touches it; others schedule ``Connections.close``.
+1. A connection belongs to one loop, and only that loop's thread touches it; other threads schedule ``Connections.close``.
 2. At most ``connections_per_host`` connections with one key are open; a caller that needs one more waits.
-3. A connection is kept only in good order, and for ``idle_seconds``; one that the server closes, or on which it says
-   something unasked, is dropped at once.
-4. What arrives before it is read is bounded: above ``_MOST_UNREAD`` bytes nothing more is taken from the socket.
-5. A large body is sent in pieces, each when the one before has left; a server that answers meanwhile is heard.
-6. A reply that fails, for any reason, fails once for the task that waits for it: ``fail`` gives the reason.
-7. The connections of a loop are closed before it is, also by a program that closes nothing: the loop closes ``_shutdown_hook`` in
-   ``shutdown_asyncgens``, which ``asyncio.run`` calls. Behind the end of a loop asyncio cannot close a socket any more.
+3. A connection is kept only if its last reply was complete, and for ``idle_seconds``. An idle connection is closed at once if
+   the server closes it or sends unrequested data.
+4. The buffer of unread data is bounded: above ``_MOST_UNREAD`` bytes the socket is not read.
+5. A large body is sent in pieces, each after the one before has left the write buffer; if the server answers before the whole
+   body is sent, sending stops and the reply is read.
+6. If a reply fails for any reason, the task that waits for it gets one exception: the first that was passed to ``fail``.
+7. A loop's connections are closed before the loop is, even if the program closes nothing: the loop closes ``_shutdown_hook`` in
+   ``shutdown_asyncgens``, which ``asyncio.run`` calls. After its loop has ended, asyncio cannot close a socket any more.
 """
 
 import asyncio
@@ -30,13 +31,13 @@ from multi_llm_chat.http._network_settings import (
 )
 from multi_llm_chat.http.http1 import ReplyParser, tunnel_head
 
-#: Bytes that arrived and were not read.
+#: The most bytes of a body that have arrived and were not yet read.
 _MOST_UNREAD = 2**18
-#: Bytes that are read from a socket at once.
+#: The most bytes that are read from a socket at once.
 _BUFFER = 2**18
-#: A body above this size is sent in pieces of it.
+#: The size in bytes of the pieces in which a larger body is sent.
 _PIECE = 2**18
-#: Seconds between the first tries of two addresses of a host (RFC 8305, 5).
+#: Seconds between the connection attempts to two addresses of a host (RFC 8305, 5).
 _NEXT_ADDRESS = 0.25
 
 
@@ -63,11 +64,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
     # What the loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; with TLS inside of a proxy's connection, again."""
+        """Keep the transport; called a second time when TLS starts inside a proxy's tunnel."""
         self._transport = cast("asyncio.Transport", transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the loop puts what it reads, until it calls ``buffer_updated``: in the same step, so one buffer is enough."""
+        """Return the buffer for the loop's next read.
+
+        All connections share it: the loop calls ``buffer_updated`` in the same step, before it reads another socket.
+        """
         del sizehint
         return self._buffer
 
@@ -75,7 +79,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         """Take bytes of the reply."""
         data = bytes(self._buffer[:nbytes])
         parser = self._parser
-        if parser is None:  # nobody asked
+        if parser is None:  # data without a request
             self.abort()
             return
         body = parser.feed(data)
@@ -90,12 +94,12 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._wake()
 
     def eof_received(self) -> bool:
-        """The server will send no more."""
+        """The server sends no more data."""
         self._end()
         return False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The connection is gone."""
+        """The connection was lost or closed."""
         self._end(exc)
         self._writable = True
         self._wake()
@@ -106,14 +110,14 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._writable = False
 
     def resume_writing(self) -> None:
-        """The server has caught up."""
+        """The server has read enough that we can continue to write."""
         self._writable = True
         self._wake()
 
     # What the user of the connection calls.
 
     async def send(self, head: bytes, body: bytes) -> ReplyParser:
-        """Send a request; return the parser of its reply when the head is there.
+        """Send a request; return the parser of its reply when the reply's head has arrived.
 
         Raises:
             OSError: The connection failed.
@@ -133,18 +137,18 @@ class AsyncConnection(asyncio.BufferedProtocol):
     async def _send_in_pieces(
         self, transport: asyncio.Transport, head: bytes, body: memoryview, parser: ReplyParser
     ) -> bool:
-        """Send the request; whether all of it was sent before the server answered."""
+        """Send the request; return whether all of it was sent before the server answered."""
         transport.write(head)
         for at in range(0, len(body), _PIECE):
             transport.write(body[at : at + _PIECE])
             while not self._writable and not parser.status:
                 await self._wait()
-            if parser.status:  # as a rule, that the request is too large
+            if parser.status:  # usually an error: the request is too large
                 return False
         return True
 
     async def read(self) -> bytes:
-        """What has arrived of the body, or arrives next; empty at its end.
+        """The part of the body that has arrived, or else the next part; empty at the end of the body.
 
         Raises:
             OSError: The connection failed.
@@ -156,7 +160,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return self.take()
 
     def take(self) -> bytes:
-        """What has arrived of the body."""
+        """The unread part of the body that has arrived; does not wait."""
         unread = self._unread
         if not unread:
             return b""
@@ -175,11 +179,11 @@ class AsyncConnection(asyncio.BufferedProtocol):
 
     @property
     def is_open(self) -> bool:
-        """Whether more can arrive."""
+        """Whether the socket is open."""
         return self._transport is not None and not self._transport.is_closing()
 
     async def rest(self, seconds: float) -> None:
-        """Take nothing from the socket for so long."""
+        """Do not read the socket for this time."""
         if self.at_end or not self.is_open:
             return
         self._is_resting = True
@@ -191,7 +195,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._resume()
 
     def fail(self, failure: Exception) -> None:
-        """Close the connection; its reader gets the failure, behind what has arrived."""
+        """Close the connection; its reader gets the failure after the data that has arrived."""
         if self._failure is None:
             self._failure = failure
         self.abort()
@@ -203,7 +207,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
             self._transport.abort()
 
     def release(self) -> bool:
-        """End the use of the connection; whether it can be used again."""
+        """End the use of the connection; return whether it can be used again."""
         parser, self._parser = self._parser, None
         self._unread.clear()
         self._size = 0
@@ -214,7 +218,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         return is_whole and self._failure is None and self.is_open
 
     async def secure(self, context: ssl.SSLContext, host: str) -> None:
-        """Speak TLS from now on."""
+        """Start TLS on the connection."""
         assert self._transport is not None
         self._parser = None
         made = await self._loop.start_tls(self._transport, self, context, server_hostname=host)
@@ -230,7 +234,7 @@ class AsyncConnection(asyncio.BufferedProtocol):
         self._wake()
 
     async def _wait(self) -> None:
-        """Wait until something has changed."""
+        """Wait for the next change of the connection's state; raise its failure if there is one."""
         if self._failure is not None:
             raise self._failure
         self._waiter = self._loop.create_future()
@@ -259,7 +263,7 @@ class Connections:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, settings: TransportSettings) -> None:
         self.loop = loop
-        #: What every connection of the loop is read into. A buffer for each read, as asyncio has it, costs more than the read.
+        #: The buffer into which all connections of the loop read. A new buffer for each read would cost more than the read.
         self.buffer = memoryview(bytearray(_BUFFER))
         self._settings = settings
         self._idle: dict[PoolKey, list[AsyncConnection]] = {}
@@ -269,7 +273,8 @@ class Connections:
         self._cleaner: asyncio.TimerHandle | None = None
         self.closed = False
         self._hook = self._shutdown_hook()
-        with contextlib.suppress(StopIteration):  # it has reached its yield: the loop knows it now
+        # Runs the hook to its yield, which registers it with the loop.
+        with contextlib.suppress(StopIteration):
             anext(self._hook).send(None)
 
     async def _shutdown_hook(self) -> AsyncGenerator[None]:
@@ -279,7 +284,7 @@ class Connections:
             self._close_all()
 
     def kept(self, key: PoolKey) -> AsyncConnection | None:
-        """A connection that was used before and is ready for a request; it must be given back."""
+        """Take an idle connection, None if there is none; the caller must return it with ``give_back``."""
         kept = self._idle.get(key)
         oldest = self.loop.time() - self._settings.idle_seconds
         while kept:
@@ -292,7 +297,7 @@ class Connections:
         return None
 
     async def open(self, key: PoolKey) -> AsyncConnection:
-        """A connection that is ready for a request; it must be given back.
+        """Open a connection, or wait for one if too many are open; the caller must return it with ``give_back``.
 
         Raises:
             OSError: The server cannot be reached.
@@ -329,7 +334,7 @@ class Connections:
         self._give_place(key)
 
     def forget(self, connection: AsyncConnection) -> None:
-        """A connection was lost; one that is in use is given back by its user."""
+        """Remove a lost connection from the idle ones; its user returns one that is in use."""
         kept = self._idle.get(connection.key)
         if kept and connection in kept:
             kept.remove(connection)
@@ -337,7 +342,7 @@ class Connections:
             self._give_place(connection.key)
 
     def close(self) -> None:
-        """Close all; replies that are being read end with ``Closed``."""
+        """Close all connections; replies that are being read end with ``Closed``."""
         with contextlib.suppress(StopIteration):
             self._hook.aclose().send(None)
 
@@ -356,7 +361,7 @@ class Connections:
                 waiter.set_exception(Closed())
 
     def _clean(self) -> None:
-        """Close what was not used for long."""
+        """Close the connections that have been idle for too long."""
         self._cleaner = None
         oldest = self.loop.time() - self._settings.idle_seconds
         for key, kept in self._idle.items():
@@ -375,7 +380,7 @@ class Connections:
             await waiter
         except BaseException:
             if waiter.done() and not waiter.cancelled() and waiter.exception() is None:
-                self._give_place(key)  # the place was given to someone who left
+                self._give_place(key)  # the cancelled waiter had received the place: pass it on
             raise
         finally:
             with contextlib.suppress(ValueError):
@@ -388,7 +393,7 @@ class Connections:
                 return
 
     async def _connect(self, connection: AsyncConnection) -> None:
-        """Open the socket, through the proxy if there is one, and speak TLS on it if the address says so."""
+        """Open the socket, through the proxy if there is one, and start TLS for an ``https`` address."""
         key, settings = connection.key, self._settings
         context = None
         if key.scheme == "https":
@@ -418,11 +423,11 @@ class Connections:
                 port,
                 ssl=context,
                 server_hostname=server,
-                # An address has no other to try.
+                # A numeric address has no second address to try.
                 happy_eyeballs_delay=None if host[-1:].isdigit() or ":" in host else _NEXT_ADDRESS,
             )
         except OSError as error:
-            # Of several addresses asyncio tells the reasons in one text.
+            # If several addresses fail, asyncio joins the reasons in one text.
             if type(error) is OSError and f"[Errno {errno.ECONNREFUSED}]" in str(error):
                 raise ConnectionRefusedError from None
             raise

@@ -1,8 +1,8 @@
-"""What went wrong on the network, in words that contain no secret.
+"""Turns network failures into ``ConnectionFailed`` errors whose texts contain no secret.
 
 Rules:
-1. The words are ours. The text of a library's exception is not repeated, for it may quote a header.
-2. ``code`` is a key of the table of words; ``closed`` is our own doing, all others are not.
+1. The texts are ours. The text of a library's exception is not repeated, because it may quote a header.
+2. ``code`` is a key of the table of texts; ``closed`` means that this program closed the connection.
 """
 
 import socket
@@ -28,7 +28,7 @@ _WORDS = {
 
 
 class Closed(ConnectionAbortedError):
-    """What a reader gets whose transport was closed under it."""
+    """The transport was closed while a reply was being read."""
 
 
 class NotReached(TimeoutError):
@@ -36,7 +36,7 @@ class NotReached(TimeoutError):
 
 
 class ProxyRefused(ConnectionError):
-    """The proxy does not connect."""
+    """The proxy refused the connection to the server."""
 
 
 _KINDS: tuple[tuple[type[BaseException], str], ...] = (
@@ -54,7 +54,7 @@ _KINDS: tuple[tuple[type[BaseException], str], ...] = (
 def connection_failed(
     error: BaseException | str, url: str, *, before_first_byte: bool
 ) -> ConnectionFailed:
-    """Our error for a library's, or for a failure already named by its code."""
+    """The ``ConnectionFailed`` for a library's exception, or for the code of a failure."""
     code = error if isinstance(error, str) else _code(error)
     host = urlsplit(url).netloc.rpartition("@")[2]
     return ConnectionFailed(

@@ -1,16 +1,16 @@
-"""How the network is used: time limits, pools, proxies and certificates.
+"""Settings of the network: time limits, pools, proxies and certificates.
 
 Rules:
 1. The environment is read once, by ``settings_from``; afterwards these are values.
 2. Lower-case variables win over upper-case ones, as in curl. ``HTTP_PROXY`` in capitals is not
-   read where ``REQUEST_METHOD`` is set: a web server's client could have sent it as a header.
-3. ``no_proxy`` is a list of hosts: a name covers its subdomains, a leading dot or ``*.`` changes
-   nothing, a port limits it, an address may be a network (``10.0.0.0/8``), ``*`` is everything.
+   read if ``REQUEST_METHOD`` is set: in a CGI program a web client could have sent it as a header.
+3. ``no_proxy`` is a list of hosts: a name includes its subdomains, a leading dot or ``*.`` is ignored,
+   a port restricts the entry to that port, an address may be a network (``10.0.0.0/8``), ``*`` means all hosts.
 4. ``REQUESTS_CA_BUNDLE`` wins over ``SSL_CERT_FILE`` and ``SSL_CERT_DIR``; without any of them
    the system's certificates are used.
 5. No repr shows a proxy's credentials.
-6. A proxy is reached over plain HTTP (the connection through it is encrypted end to end all the same);
-   one of another kind is refused for what it is, never passed by.
+6. A proxy is reached over plain HTTP (HTTPS through it is still encrypted end to end);
+   a proxy of another kind is an error, never ignored.
 """
 
 import base64
@@ -42,9 +42,9 @@ class PoolKey(NamedTuple):
 class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
     """Limits in seconds; ``None`` for none.
 
-    ``connect`` is for reaching the server, ``first_event`` for the first event of a streamed reply (comments that only keep
-    the connection open are none), ``read`` for the silence between two pieces of a reply and before a reply that is not
-    streamed, ``total`` for one whole request. A request that exceeds one of them is not sent again.
+    ``connect`` limits opening the connection, ``first_event`` the time to the first event of a streamed reply (keep-alive
+    comments do not count), ``read`` the silence between two pieces of a reply and before a reply that is not
+    streamed, ``total`` one whole request. A request that exceeds a limit is not retried.
     """
 
     connect: float | None = 15.0
@@ -54,7 +54,7 @@ class Timeouts(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TransportSettings(Struct, frozen=True):
-    """Everything a transport has to know."""
+    """The settings of a transport."""
 
     timeouts: Timeouts = Timeouts()
     connections_per_host: int = 1024
@@ -93,7 +93,7 @@ def settings_from(
     timeouts: Timeouts | None = None,
     connections_per_host: int | None = None,
 ) -> TransportSettings:
-    """The settings that the environment asks for."""
+    """The settings from the environment variables."""
 
     def first_set(*names: str) -> str | None:
         return next((environment[name] for name in names if environment.get(name)), None)
@@ -154,7 +154,7 @@ def proxy_address(proxy: str) -> tuple[str, int]:
 
 
 def proxy_headers(proxy: str) -> dict[str, str]:
-    """What a proxy wants to know: the name and password in its address, if there are any."""
+    """The ``Proxy-Authorization`` header with the name and password in the proxy's address, if there are any."""
     parts = urlsplit(proxy)
     if parts.username is None:
         return {}

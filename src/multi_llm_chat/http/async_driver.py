@@ -1,11 +1,11 @@
-"""Run questions with ``async``.
+"""Performs requests with ``async``.
 
 Rules:
-1. All decisions are those of ``Attempts``; here are only sending, reading and waiting.
-2. Events leave in lists, one list for each piece of the reply that completed any: no event costs
-   an ``await`` of its own.
+1. ``Attempts`` makes all decisions; this module only sends, reads and waits.
+2. Events are yielded in lists, one list for each piece of the reply that completed any events, so that no event
+   costs an ``await`` of its own.
 3. Closing the generator, or cancelling the task that runs it, closes the socket at once.
-4. A reply that has said it is finished is not waited for: a server may leave it open.
+4. After a reply's ``Finish`` event, the end of the body is not waited for: a server may leave it open.
 5. ``fetch`` reads at most what its ``limits`` allow.
 """
 
@@ -33,10 +33,10 @@ async def answer(
     health: Health,
     pace: Callable[[], float] = float,
 ) -> AsyncGenerator[list[Event]]:
-    """Ask until there is an answer; yield its events as they arrive, with ``pace()`` seconds between two reads.
+    """Send the request until it is answered; yield the reply's events as they arrive, with ``pace()`` seconds between two reads.
 
     Raises:
-        ProviderError: There is no answer.
+        ProviderError: The request failed and is not retried.
     """
     while True:
         exchange = attempts.next()
@@ -90,10 +90,10 @@ async def fetch(
 async def fetch_all(
     source: Fetched, transport: "AsyncTransport", health: Health, limits: Limits
 ) -> None:
-    """Send requests one after the other, each until it is answered or given up.
+    """Send requests one after the other, each until it is answered or not retried.
 
     Raises:
-        ProviderError: One is given up.
+        ProviderError: A request failed and is not retried.
     """
     with closing(source.requests()) as requests:
         for request in requests:

@@ -1,14 +1,16 @@
 """Requests with ``async``, over HTTP/1.1 on asyncio's sockets.
 
 Rules:
-1. A reply lives as long as its ``async with`` block. Leaving it in any way, also by cancelling,
+1. A reply is valid inside its ``async with`` block. Leaving the block in any way, including cancellation,
    closes the socket at once, unless the reply was read to its end: then the connection is kept.
 2. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
-3. Every event loop has connections of its own, which are closed before the loop is.
-4. Network failures leave as ``ConnectionFailed``.
-5. Compression is not asked for: a compressed stream arrives in lumps. It is decompressed all the same, in bounded pieces.
-6. One timer ends a request: at the time of the first event (it covers sending, head and everything before ``AsyncReply.start``),
-   at that of the whole, or after a silence. It fails the connection; who waits for it is woken.
+3. Every event loop has its own connections, which are closed before the loop is.
+4. Network failures are raised as ``ConnectionFailed``.
+5. Requests do not ask for compression, because a compressed stream arrives in large pieces. A compressed reply is still
+   decompressed, in pieces of bounded size.
+6. One timer enforces all time limits of a request: that of the first event (it covers sending, head and everything before
+   ``AsyncReply.start``), that of the whole request, and that of silence. When it fires, it fails the connection and wakes the
+   task that waits for it.
 
 Why no library: decision 16 (docs/decisions).
 """
@@ -30,13 +32,13 @@ from multi_llm_chat.http._network_settings import PoolKey, Timeouts, TransportSe
 from multi_llm_chat.http.http1 import read_address, request_head
 from multi_llm_chat.protocol.exchange import HttpRequest
 
-#: How long the end of a finished reply is waited for, so that its connection can be used again.
+#: Seconds to wait for the end of a finished reply's body, so that its connection can be used again.
 GRACE_SECONDS = 0.5
 
-#: Seconds that no request takes; a timer wants a time.
+#: A time that no request reaches, in seconds: the timer needs a time even if there is no limit.
 _NEVER = 10.0 * 365 * 24 * 3600
 
-#: Seconds that the end of the program waits for the connections of one loop.
+#: Seconds to wait at exit until the connections of one loop are closed.
 _AT_EXIT = 1.0
 
 
@@ -48,16 +50,16 @@ class AsyncReply(Struct, frozen=True):
     body: "_Body"
 
     def start(self) -> None:
-        """The first event is there: its time limit ends."""
+        """The first event has arrived: end its time limit."""
         self.body.deadline.extend()
 
     async def rest(self, seconds: float) -> None:
-        """Read nothing for so long: what arrives stays in the socket, to be read at once."""
+        """Do not read for this time: data that arrives stays in the socket and is then read at once."""
         await self.body.connection.rest(seconds)
 
     async def finish(self) -> None:
-        """Read the little that may follow the last event, if it comes soon."""
-        if self.body.connection.at_end:  # as a rule: no timer is needed then
+        """Read the rest of the body after the last event, if it arrives within ``GRACE_SECONDS``."""
+        if self.body.connection.at_end:  # the usual case, which needs no timer
             return
         try:
             async with asyncio.timeout(GRACE_SECONDS):
@@ -94,10 +96,10 @@ class AsyncTransport:
         self.close()
 
     def send(self, request: HttpRequest, *, streamed: bool = False) -> "_Sent":
-        """Send the request; the block of ``async with`` begins when the reply's head is there.
+        """Send the request; the ``async with`` block begins when the reply's head has arrived.
 
         Args:
-            request: What to send.
+            request: The request to send.
             streamed: Whether the reply is a stream, so that its first event has a time limit of its own.
         """
         if self.closed:
@@ -105,7 +107,7 @@ class AsyncTransport:
         return _Sent(self, request, streamed=streamed)
 
     def close(self) -> None:
-        """Close all connections from any thread, each in its own loop, without waiting for it."""
+        """Close all connections, each in its own loop, without waiting for it; any thread may call this."""
         for connections in self._end():
             _abandon(connections)
 
@@ -114,7 +116,8 @@ class AsyncTransport:
         for connections in self._end():
             if connections.loop.is_running():
                 closing = asyncio.run_coroutine_threadsafe(_close(connections), connections.loop)
-                with contextlib.suppress(Exception):  # the sockets end with the program in any case
+                # The operating system closes the sockets in any case.
+                with contextlib.suppress(Exception):
                     closing.result(_AT_EXIT)
 
     async def aclose(self) -> None:
@@ -150,17 +153,18 @@ class AsyncTransport:
 
 async def _close(connections: Connections) -> None:
     connections.close()
-    await asyncio.sleep(0)  # asyncio closes the sockets of aborted connections in its next step
+    # Asyncio closes the sockets of aborted connections in the loop's next step.
+    await asyncio.sleep(0)
 
 
 def _abandon(connections: Connections) -> None:
-    """Close connections from outside of their loop."""
-    with contextlib.suppress(RuntimeError):  # the loop is closed, and closed them before
+    """Schedule the closing of connections in their loop, from another thread."""
+    with contextlib.suppress(RuntimeError):  # the loop is already closed, and so are they
         connections.loop.call_soon_threadsafe(connections.close)
 
 
 class _Sent:
-    """A request that is being sent, and its reply; a class and not a generator, which would cost more than the rest of it."""
+    """The context manager of one request and its reply; a class, because a generator would cost more than all its other work."""
 
     __slots__ = ("_connection", "_connections", "_deadline", "_request", "_transport")
 
@@ -182,7 +186,7 @@ class _Sent:
                     connection = await connections.open(key)
             deadline.start(connection)
             parser = await connection.send(head, request.body)
-            if self._transport.closed:  # in the moment in which the head arrived
+            if self._transport.closed:  # while the head arrived
                 raise Closed
             decompressor = decompressor_for(parser.headers.get("content-encoding", ""))
         except BaseException as error:
@@ -200,7 +204,7 @@ class _Sent:
             else:
                 body = _CompressedBody(connection, request.url, deadline, decompressor)
             return AsyncReply(parser.status, parser.headers, body)
-        # Outside of the handler, so that the system's error is not the context of ours.
+        # Raised outside of the handler, so that the system's error is not the ``__context__`` of ours.
         raise failure
 
     async def __aexit__(self, *_: object) -> None:
@@ -221,7 +225,7 @@ class _Deadline:
         self._whole = now + (_NEVER if timeouts.total is None else timeouts.total)
         self._silence = _NEVER if timeouts.read is None else timeouts.read
         first = timeouts.first_event if streamed else None
-        #: When the request ends if nothing else happens.
+        #: The loop time at which the request times out, apart from the limit of silence.
         self.at = self._whole if first is None else min(now + first, self._whole)
         #: When the wait for the head or the next piece of the body began; zero between two waits.
         self.waits_since = now
@@ -229,7 +233,7 @@ class _Deadline:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, connection: AsyncConnection) -> None:
-        """The request goes over this connection: fail it when the time is over."""
+        """Start the timer, which fails this connection when a limit is exceeded."""
         self._connection = connection
         self.waits_since = now = self.loop.time()
         self._timer = self.loop.call_at(min(self.at, now + self._silence), self._check)
@@ -240,7 +244,7 @@ class _Deadline:
             self._timer.cancel()
 
     def extend(self) -> None:
-        """The first event is there: from now on the time of the whole request holds."""
+        """The first event has arrived: from now on, the limit of the whole request applies."""
         self.at = self._whole
 
     def _check(self) -> None:
@@ -253,7 +257,7 @@ class _Deadline:
 
 
 class _Body:
-    """The pieces of a body; a class and not a generator, to add nothing to the cost of a piece."""
+    """The pieces of a body; a class, because a generator would make each piece slower."""
 
     __slots__ = ("_begun", "_url", "connection", "deadline")
 

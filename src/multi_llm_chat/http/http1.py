@@ -1,15 +1,15 @@
-"""HTTP/1.1 without input or output: the bytes of a request, and a parser of the reply's bytes.
+"""HTTP/1.1 without I/O: the bytes of a request, and a parser of the reply's bytes.
 
 Rules (https://www.rfc-editor.org/rfc/rfc9112):
-1. ``feed`` takes the bytes as they arrive and returns what they hold of the body, without its framing; the same bytes give
-   the same body however they were cut.
-2. A reply ends with its last chunk, with its length, or with the connection (6.3). ``complete`` says that it has ended;
-   ``end`` is for the end of the connection.
+1. ``feed`` takes bytes as they arrive and returns the part of the body that they contain, without framing; the same bytes
+   give the same body however they are split.
+2. A reply ends with its last chunk, after its length, or with the connection (6.3). ``complete`` is then true;
+   the caller reports the end of the connection with ``end``.
 3. Replies with a status of 1xx are skipped: another one follows (RFC 9110, 15.2).
 4. A line ends with CRLF or LF (2.2). A chunk's extensions and the trailers are skipped (7.1).
-5. A head, the trailers and a chunk's first line have limits. What is no HTTP, lies about its length or ends too early
-   is in ``failure``; nothing raises. The body before the fault is returned.
-6. A connection is used for another request only if the reply was read to its end, nothing follows it, and neither side
+5. A head, the trailers and a chunk's first line have size limits. If the reply is not valid HTTP, has a wrong length or ends
+   too early, ``failure`` has the error; nothing is raised. The body before the error is returned.
+6. A connection is used for another request only if the reply was read to its end, no data follows it, and neither side
    asked to close it (9.3).
 """
 
@@ -24,29 +24,29 @@ from msgspec import Struct
 from multi_llm_chat.http._network_settings import PoolKey, proxy_headers
 from multi_llm_chat.protocol.exchange import HttpRequest
 
-#: Bytes of a head, and of the trailers.
+#: The most bytes of a head, and of the trailers.
 MAX_HEAD: Final = 65_536
-#: Bytes of a chunk's first line: its length and extensions.
+#: The most bytes of a chunk's first line: its length and extensions.
 _MAX_LINE: Final = 8_192
 
 _STATUS: Final = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [^\r\n]*)?")
 _END_OF_HEAD: Final = re.compile(rb"\r?\n\r?\n")
-#: What stands before a chunk's data: the line end of the chunk before it, then its length; and the beginning of that.
+#: The line before a chunk's data: the line end of the chunk before it, then the length. Below: an incomplete one.
 _CHUNK: Final = re.compile(rb"\r?\n([0-9A-Fa-f]{1,15})[ \t]*(?:;[^\r\n]*)?\r?\n")
 _BEGUN_CHUNK: Final = re.compile(rb"\r?(?:\n(?:[0-9A-Fa-f]{1,15}[ \t]*(?:;[^\r\n]*)?\r?)?)?")
 _LINE_END: Final = re.compile(rb"\r?\n")
 _PRINTABLE: Final = re.compile(r"[!-~]*")
-#: What stays as it is in the target of a request: all of ASCII that can be seen.
 _OWN_HEADERS: Final = {"User-Agent": "multi_llm_chat", "Accept-Encoding": "identity"}
+#: Characters that are not escaped in the target of a request: all visible ASCII characters.
 _KEPT: Final = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class BadReply(ConnectionError):
-    """The server's bytes are no reply of HTTP/1.1."""
+    """The server's bytes are not a valid reply of HTTP/1.1."""
 
 
 class Address(Struct, frozen=True):
-    """Where a request goes: the parts of its URL as they stand in the request."""
+    """The address of a request: the parts of its URL as they are written in the request."""
 
     scheme: str
     host: str
@@ -55,9 +55,9 @@ class Address(Struct, frozen=True):
     authority: str
 
 
-@lru_cache(maxsize=64)  # the same few endpoints, for every request
+@lru_cache(maxsize=64)  # requests go to the same few endpoints
 def read_address(url: str) -> Address:
-    """The parts of a URL; what cannot stand in a request is escaped."""
+    """The parts of a URL; characters that a request cannot contain are escaped."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     if not host.isascii():
@@ -77,7 +77,7 @@ def write_head(method: str, target: str, headers: Mapping[str, str]) -> bytes:
     """The head of a request.
 
     Raises:
-        ValueError: A header would end its line, and begin another.
+        ValueError: A header contains a line break or NUL.
     """
     lines = [
         f"{method} {target} HTTP/1.1",
@@ -103,7 +103,7 @@ def request_head(request: HttpRequest, key: PoolKey) -> bytes:
 
 
 def tunnel_head(key: PoolKey) -> bytes:
-    """What asks the proxy for a connection to the server (RFC 9110, 9.3.6)."""
+    """The request that asks the proxy for a connection to the server (RFC 9110, 9.3.6)."""
     target = f"[{key.host}]:{key.port}" if ":" in key.host else f"{key.host}:{key.port}"
     return write_head("CONNECT", target, {"Host": target, **proxy_headers(key.proxy or "")})
 
@@ -125,7 +125,7 @@ class ReplyParser:
     )
 
     def __init__(self) -> None:
-        #: Zero until the head is there.
+        #: Zero until the head has arrived.
         self.status = 0
         #: Names in lower case; values of the same name are joined.
         self.headers: dict[str, str] = {}
@@ -133,18 +133,18 @@ class ReplyParser:
         self.failure: BadReply | None = None
         self._persists = False
         self._held: bytes = b""  # the beginning of a head or of a line
-        self._left: int | None = None  # of a body with a length
-        self._chunk_left = -1  # of the open chunk; below zero in a body without chunks
+        self._left: int | None = None  # bytes left of a body with a length
+        self._chunk_left = -1  # bytes left of the open chunk; -1 for a body without chunks
         self._in_trailers = False
         self._trailer_size = 0
 
     @property
     def reusable(self) -> bool:
-        """Whether the connection can take another request."""
+        """Whether the connection can be used for another request."""
         return self.complete and self._persists and not self._held
 
     def feed(self, data: bytes) -> bytes:
-        """Take the next bytes; return what they hold of the body."""
+        """Take the next bytes; return the part of the body that they contain."""
         if self.status:
             return self._read_body(data)
         try:
@@ -156,7 +156,8 @@ class ReplyParser:
 
     def _read_body(self, data: bytes) -> bytes:
         if self.complete:
-            self._held = data[:1] or self._held  # what nobody asked for
+            # Data after the reply: the connection cannot be reused.
+            self._held = data[:1] or self._held
             return b""
         if self._in_trailers:
             return self._skip_trailers(data)
@@ -183,7 +184,7 @@ class ReplyParser:
 
     def _read_heads(self, data: bytes) -> bytes:
         """Read the head; return what follows it."""
-        searched = max(0, len(self._held) - 3)  # the end of a head has four bytes at most
+        searched = max(0, len(self._held) - 3)  # the end of a head is at most four bytes long
         data = self._held + data if self._held else data
         self._held = b""
         while data:
@@ -212,7 +213,7 @@ class ReplyParser:
         headers = self.headers
         name = ""
         for line in lines:
-            if line[:1] in (b" ", b"\t"):  # the rest of the line before (5.2)
+            if line[:1] in (b" ", b"\t"):  # continues the line before (5.2)
                 headers[name] = f"{headers.get(name, '')} {line.strip().decode('latin-1')}".strip()
                 continue
             key, colon, value = line.partition(b":")
@@ -232,10 +233,10 @@ class ReplyParser:
             self.complete = True
             return
         if "transfer-encoding" in self.headers:
-            # A body that is coded otherwise than in chunks ends with the connection (6.3).
+            # A body with another transfer coding than chunks ends with the connection (6.3).
             if self.headers["transfer-encoding"].lower().rpartition(",")[2].strip() == "chunked":
                 self._chunk_left = 0
-                self._held = b"\r\n"  # as if behind another chunk
+                self._held = b"\r\n"  # the line end of a chunk before the first one, see ``_CHUNK``
             return
         length = self.headers.get("content-length")
         if length is None:
@@ -283,7 +284,7 @@ class ReplyParser:
         return b"".join(pieces)
 
     def _skip_trailers(self, data: bytes) -> bytes:
-        """Skip the lines behind the last chunk; the reply ends with a blank one."""
+        """Skip the lines after the last chunk; the reply ends with a blank line."""
         data = self._held + data
         at = 0
         while found := _LINE_END.search(data, at):
@@ -301,6 +302,6 @@ class ReplyParser:
 
 @lru_cache(maxsize=256)  # the chunks of a stream have few lengths
 def _chunk_length(line: bytes) -> int | None:
-    """The length in what stands before a chunk's data; None if it is none."""
+    """The length in the line before a chunk's data; None if the line is incomplete or invalid."""
     found = _CHUNK.fullmatch(line)
     return None if found is None else int(found[1], 16)

@@ -1,11 +1,11 @@
-"""Run questions without ``async``.
+"""Performs requests without ``async``.
 
 Rules:
-1. All decisions are those of ``Attempts``; here are only sending, reading and waiting.
-2. Events leave in lists, one list for each piece of the reply that completed any.
+1. ``Attempts`` makes all decisions; this module only sends, reads and waits.
+2. Events are yielded in lists, one list for each piece of the reply that completed any events.
 3. Closing the generator closes the socket at once; so does ``Stop.stop``, from any thread, also
-   while the reply is silent or the next attempt is waited for.
-4. A reply that has said it is finished is not waited for: a server may leave it open.
+   while no data arrives or the driver waits for the next attempt.
+4. After a reply's ``Finish`` event, the end of the body is not waited for: a server may leave it open.
 5. ``fetch`` reads at most what its ``limits`` allow.
 """
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:  # types only; the HTTP library is loaded when a transport is 
 
 
 class Stop:
-    """Ends a reply from another thread; what was said until then is in ``StreamBroken.partial``."""
+    """Ends a reply from another thread; the part that arrived before is in ``StreamBroken.partial``."""
 
     def __init__(self) -> None:
         self._event = threading.Event()
@@ -37,7 +37,7 @@ class Stop:
 
     @property
     def stopped(self) -> bool:
-        """Whether the end was asked for."""
+        """Whether ``stop`` was called."""
         return self._event.is_set()
 
     def stop(self) -> None:
@@ -48,24 +48,24 @@ class Stop:
                 self._connection.stop()
 
     def watch(self, connection: "SyncConnection | None") -> None:
-        """Know the connection that is to be stopped."""
+        """Set the connection that ``stop`` closes; None when the reply has ended."""
         with self._lock:
             self._connection = connection
             if connection is not None and self._event.is_set():
                 connection.stop()
 
     def wait(self, seconds: float) -> bool:
-        """Wait; return whether to continue."""
+        """Wait this time, or until ``stop`` is called; return whether to continue."""
         return not self._event.wait(seconds)
 
 
 def answer(
     attempts: "Attempts", transport: "SyncTransport", health: Health, stop: Stop
 ) -> Generator[list[Event]]:
-    """Ask until there is an answer; yield its events as they arrive.
+    """Send the request until it is answered; yield the reply's events as they arrive.
 
     Raises:
-        ProviderError: There is no answer.
+        ProviderError: The request failed and is not retried.
     """
     while True:
         exchange = attempts.next()
@@ -114,10 +114,10 @@ def fetch(request: "HttpRequest", transport: "SyncTransport", limits: Limits) ->
 
 
 def fetch_all(source: Fetched, transport: "SyncTransport", health: Health, limits: Limits) -> None:
-    """Send requests one after the other, each until it is answered or given up.
+    """Send requests one after the other, each until it is answered or not retried.
 
     Raises:
-        ProviderError: One is given up.
+        ProviderError: A request failed and is not retried.
     """
     with closing(source.requests()) as requests:
         for request in requests:

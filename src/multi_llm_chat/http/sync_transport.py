@@ -1,21 +1,21 @@
 """Requests without ``async``, over HTTP/1.1 on plain sockets.
 
 Rules:
-1. A reply lives as long as its ``with`` block. Leaving it in any way closes the socket at once,
+1. A reply is valid inside its ``with`` block. Leaving the block in any way closes the socket at once,
    unless the reply was read to its end: then the connection is kept.
 2. ``SyncConnection.stop`` (see ``watch`` of ``send``) and ``SyncTransport.close`` may be called from another
    thread: the reader wakes up at once and gets ``ConnectionFailed``, also before the reply has
-   begun. Only the making of a connection is not interrupted.
+   begun. Only opening a connection is not interrupted.
 3. Redirects are not followed: a key is sent to the address it belongs to and nowhere else.
-4. Network failures leave as ``ConnectionFailed``.
-5. Compression is not asked for, but understood; a body is decompressed in bounded pieces.
-6. Time limits hold before every read of the socket, so that a head or a chunk that arrives byte by byte ends too.
+4. Network failures are raised as ``ConnectionFailed``.
+5. Requests do not ask for compression; a compressed body is still decompressed, in pieces of bounded size.
+6. Time limits are checked before every read of the socket, so that they also end a head or chunk that arrives byte by byte.
 
-The connections, which are kept and used again:
+The pool, which keeps connections for later requests:
 7. At most ``connections_per_host`` connections with one key are open; a caller that needs one more waits.
-8. A connection has one user at a time. It comes back only in good order; a kept one
-   that is too old, or on which the server has closed or said something unasked, is closed instead.
-9. ``close`` may be called from any thread: it closes what is idle and shuts down what is in use,
+8. A connection has one user at a time. It is kept only after a complete reply. A kept connection is closed instead of used
+   if it has been idle for too long, or if the server has closed it or sent unrequested data.
+9. ``close`` may be called from any thread: it closes idle connections and shuts down those in use,
    so that a thread that waits for bytes wakes up.
 """
 
@@ -46,7 +46,7 @@ from multi_llm_chat.http.http1 import (
 )
 from multi_llm_chat.protocol.exchange import HttpRequest
 
-#: How long the end of a finished reply is waited for, so that its connection can be used again.
+#: Seconds to wait for the end of a finished reply's body, so that its connection can be used again.
 GRACE_SECONDS = 0.5
 
 _PIECE = 2**16
@@ -79,19 +79,19 @@ class SyncConnection:
         self.socket: socket.socket = made
 
     def stop(self) -> None:
-        """Wake the thread that uses this connection, from any thread; its user closes it."""
+        """Shut the socket down, which wakes the thread that reads it; that thread closes it. Any thread may call this."""
         self.stopped = True
         with suppress(OSError):
-            # Not the method of an SSL socket: that would take its state from under the reader.
+            # The method of ``SSLSocket`` would also discard the TLS state, which the reading thread still uses.
             socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
 
     def is_stale(self, oldest: float) -> bool:
-        """Return whether it must not be used again."""
+        """Return whether the idle connection is too old, or closed or readable, so that it must not be used again."""
         if self.idle_since < oldest:
             return True
         try:
             readable, _, _ = select.select([self.socket], [], [], 0)
-        except (OSError, ValueError):  # closed, or a number that select cannot take
+        except (OSError, ValueError):  # closed, or a file descriptor too large for select
             return True
         return bool(readable)
 
@@ -101,7 +101,7 @@ def _open_tunnel(made: socket.socket, key: PoolKey) -> None:
     made.sendall(tunnel_head(key))
     parser = ReplyParser()
     while not parser.status:
-        data = made.recv(1)  # what follows the head belongs to the server
+        data = made.recv(1)  # byte by byte: data after the head belongs to the tunnel
         if not data:
             raise ProxyRefused
         parser.feed(data)
@@ -132,7 +132,7 @@ class ConnectionPool:
         return PoolKey(address.scheme, address.host, address.port, proxy)
 
     def take(self, key: PoolKey) -> SyncConnection:
-        """A connection that is ready for a request; it must be given back.
+        """Take an idle connection or open one; the caller must return it with ``give_back``.
 
         Raises:
             OSError: The server cannot be reached in time.
@@ -164,7 +164,7 @@ class ConnectionPool:
         self._slots_of(connection.key).release()
 
     def close(self) -> None:
-        """Close everything, also connections that are being read."""
+        """Close all connections, also those that are being read."""
         with self._lock:
             self.closed = True
             idle = [connection for kept in self._idle.values() for connection in kept]
@@ -195,7 +195,7 @@ class ConnectionPool:
 
 
 class _Clock:
-    """The time that a reply may take, set on its socket."""
+    """Enforces the time limits of a request through its socket's timeout."""
 
     def __init__(self, timeouts: Timeouts, *, streamed: bool) -> None:
         now = time.monotonic()
@@ -210,17 +210,17 @@ class _Clock:
         self._allow(self._silence)
 
     def start(self) -> None:
-        """The first event is there: its time limit ends."""
+        """The first event has arrived: end its time limit."""
         if self._due != self._end:
             self._due = self._end
             self._allow(self._silence)
 
     def hurry(self, seconds: float) -> None:
-        """Allow no more than this for all that follows."""
+        """Allow at most this time for the rest of the reply."""
         self._due = min(self._due, time.monotonic() + seconds)
 
     def renew(self) -> None:
-        """Before each read: no longer than what is left."""
+        """Before each read: limit the socket's timeout to the time that is left."""
         left = self._due - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -248,11 +248,11 @@ class SyncReply:
         self._clock = clock
 
     def start(self) -> None:
-        """The first event is there: its time limit ends."""
+        """The first event has arrived: end its time limit."""
         self._clock.start()
 
     def finish(self) -> None:
-        """Read the little that may follow the last event, if it comes soon."""
+        """Read the rest of the body after the last event, if it arrives within ``GRACE_SECONDS``."""
         self._clock.hurry(GRACE_SECONDS)
         try:
             for _ in self.body:
@@ -272,7 +272,7 @@ class SyncReply:
                     continue
                 yield from unpacking.pieces(data)
                 if unpacking.at_end:
-                    break  # what follows is not read
+                    break  # data after the compressed body is not read
         except (OSError, zlib.error) as error:
             trouble = error
         if self._connection.stopped:
@@ -282,7 +282,7 @@ class SyncReply:
         self.complete = self._parser.reusable
 
     def _received(self, first: bytes) -> Iterator[bytes]:
-        """The body without its framing."""
+        """The pieces of the body, without framing."""
         parser = self._parser
         if first:
             yield first
@@ -293,10 +293,10 @@ class SyncReply:
 
 
 def _receive(connection: SyncConnection, parser: ReplyParser, clock: _Clock) -> bytes:
-    """What the next bytes hold of the body.
+    """Read the next bytes from the socket; return the part of the body that they contain.
 
     Raises:
-        OSError: There are none, or they are no HTTP.
+        OSError: The connection failed, or the bytes are not valid HTTP.
     """
     if parser.failure is not None:
         raise parser.failure
@@ -334,11 +334,11 @@ class SyncTransport:
         watch: Callable[[SyncConnection | None], None] | None = None,
         streamed: bool = False,
     ) -> Generator[SyncReply]:
-        """Send the request; the block begins when the reply's head is there.
+        """Send the request; the ``with`` block begins when the reply's head has arrived.
 
         Args:
-            request: What to send.
-            watch: Called with the connection before anything is sent, and with ``None`` in the end.
+            request: The request to send.
+            watch: Called with the connection before anything is sent, and with ``None`` at the end.
             streamed: Whether the reply is a stream, so that its first event has a time limit of its own.
         """
         if self._pool.closed:
@@ -366,7 +366,7 @@ class SyncTransport:
         except OSError as error:
             code = "unreachable" if isinstance(error, TimeoutError) else error
             failure = connection_failed(code, url, before_first_byte=True)
-        # Outside of the handler, so that the library's error is not the context of ours.
+        # Raised outside of the handler, so that the system's error is not the ``__context__`` of ours.
         raise failure
 
     def _ask(self, connection: SyncConnection, request: HttpRequest, clock: _Clock) -> SyncReply:
@@ -375,7 +375,7 @@ class SyncTransport:
         try:
             clock.watch(connection.socket)
             clock.renew()
-            # A server that answers before it has read everything may close the connection: then its answer is read.
+            # A server may answer and close the connection before it has read the whole request: read its reply.
             with suppress(BrokenPipeError, ConnectionResetError):
                 connection.socket.sendall(head + request.body)
             first = b""

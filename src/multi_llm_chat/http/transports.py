@@ -1,12 +1,12 @@
 """The connections of one provider object, and the health of the endpoints they lead to.
 
 Rules:
-1. Connections are opened when they are first needed and kept until closed.
-2. Only an endpoint's own failures count against it: servers that are busy or broken, lost connections.
-   A rejected request or a bad key says that the server answered.
-3. ``threshold`` failures in a row open the breaker for ``pause`` seconds. Then one request may try:
-   while it does (``trying``) the others still wait; its outcome closes or opens the breaker again.
-4. A ``Breaker`` is a value. Time is a number that the caller brings; only differences matter.
+1. Transports are opened when they are first needed and kept until closed.
+2. Only an endpoint's own failures count against it: overloaded or failing servers, lost connections.
+   A rejected request or a bad key shows that the server answers.
+3. ``threshold`` failures in a row open the circuit breaker for ``pause`` seconds. Then one request may try:
+   until it ends (``trying``), the others are still refused; its outcome closes the breaker or opens it again.
+4. A ``Breaker`` is an immutable value. The caller passes the time as a number; only differences matter.
 """
 
 import os
@@ -35,18 +35,18 @@ if TYPE_CHECKING:
 
 
 class Fetched(Protocol):
-    """Something that is fetched with one request or several, each until it is answered or given up."""
+    """Something that is fetched with one or several requests, each of them retried as ``failed`` decides."""
 
     def requests(self) -> "Generator[HttpRequest]":
-        """The requests to send, one after the other; one that failed comes again."""
+        """The requests to send, one after the other; yields a failed request again."""
         ...
 
     def receive(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
-        """Read a reply; raise ``ProviderError`` where it is a failure."""
+        """Read a reply; raise ``ProviderError`` if it is a failure."""
         ...
 
     def failed(self, failure: ProviderError, *, jitter: float) -> float:
-        """The seconds to wait before the request is sent again; raise the failure where it is not."""
+        """The seconds to wait before the request is sent again; raises the failure if it is not retried."""
         ...
 
 
@@ -56,7 +56,7 @@ _OWN_FAILURES = (Overloaded, ConnectionFailed)
 
 
 class Breaker(Struct, frozen=True):
-    """What is known of an endpoint's health."""
+    """The circuit breaker of an endpoint: its failures in a row, and until when no request may be sent."""
 
     failures: int = 0
     paused_until: float | None = None
@@ -72,7 +72,7 @@ class Breaker(Struct, frozen=True):
         return 0.0 if self.paused_until is None else max(0.0, self.paused_until - now)
 
     def trying(self, now: float) -> "Breaker":
-        """The breaker while an allowed request is on its way."""
+        """The breaker while an allowed request is in progress."""
         if self.paused_until is None:
             return self
         return replace(self, paused_until=now + self.pause)
@@ -90,17 +90,20 @@ class Breaker(Struct, frozen=True):
 
 
 class Health:
-    """Remembers which endpoints fail; a reading and a writing of one value at a time, so threads may share it."""
+    """The circuit breakers of all failing endpoints.
+
+    Threads may share it without a lock: each step reads or writes a single dict entry.
+    """
 
     def __init__(self, first: Breaker | None = None) -> None:
         self._first = first or Breaker()
         self._breakers: dict[str, Breaker] = {}
 
     def admit(self, url: str, now: float) -> None:
-        """Let a request pass.
+        """Check whether a request may be sent now.
 
         Raises:
-            Overloaded: The endpoint has failed too often and is left alone for a while.
+            Overloaded: The endpoint has failed too often; its circuit breaker is open.
         """
         if not self._breakers:
             return
@@ -118,7 +121,7 @@ class Health:
             self._breakers[place] = breaker.trying(now)
 
     def record(self, url: str, outcome: ProviderError | None, now: float) -> None:
-        """Remember how a request ended."""
+        """Record how a request ended."""
         if outcome is None and not self._breakers:
             return
         place = urlsplit(url).netloc
@@ -127,14 +130,14 @@ class Health:
         if after.failures:
             self._breakers[place] = after
         else:
-            self._breakers.pop(place, None)  # only the ailing are remembered
+            self._breakers.pop(place, None)  # only failing endpoints have an entry
 
 
-# A body that is read whole.
+# Bodies that are not streamed.
 
 
 class BoundedBody:
-    """The pieces of a body that is read whole."""
+    """Collects the pieces of a body that is not streamed, up to a limit."""
 
     def __init__(self, limits: Limits, url: str) -> None:
         self._limit = self._left = limits.total_bytes
@@ -142,10 +145,10 @@ class BoundedBody:
         self._pieces: list[bytes] = []
 
     def add(self, piece: bytes) -> None:
-        """Take one more piece.
+        """Add a piece.
 
         Raises:
-            ConnectionFailed: There are more bytes than allowed.
+            ConnectionFailed: The body is larger than allowed.
         """
         self._left -= len(piece)
         if self._left < 0:
@@ -165,7 +168,7 @@ class BoundedBody:
 
 
 class Transports:
-    """The transport of calls with ``async``, that of calls without, and the health of their endpoints."""
+    """A provider object's transports, one for calls with ``async`` and one for calls without, and its endpoints' health."""
 
     def __init__(
         self,
@@ -193,7 +196,7 @@ class Transports:
         return self._async
 
     def close(self) -> None:
-        """Close all connections, also those in use; from any thread."""
+        """Close all connections, also those in use; any thread may call this."""
         if self._sync is not None:
             self._sync.close()
             self._sync = None
@@ -212,14 +215,14 @@ class Transports:
         return settings_from(os.environ, timeouts=self._timeouts, connections_per_host=self._limit)
 
 
-# A ``Retry-After`` date becomes seconds here, because ``protocol`` has no clock.
+# ``Retry-After`` dates are converted to seconds here, because ``protocol`` has no clock.
 
 
 def with_seconds(headers: Mapping[str, str], now: float) -> Mapping[str, str]:
     """The headers of a reply (lower-case names), with ``retry-after`` in seconds.
 
     Args:
-        headers: The headers; they are returned as they are if there is no date in them.
+        headers: The headers; returned unchanged if ``retry-after`` is not a date.
         now: The time as seconds since 1970.
     """
     value = headers.get("retry-after")

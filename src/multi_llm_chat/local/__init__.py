@@ -1,6 +1,6 @@
-"""A real model inside the process: no key, no network.
+"""The embedded model: runs inside the process, without a key and without a network.
 
-Names are loaded when they are first used; neither the runtime nor a model is loaded with them.
+The names are imported lazily, on first use; this loads neither the runtime nor a model.
 """
 
 from importlib import import_module

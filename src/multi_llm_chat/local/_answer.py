@@ -1,28 +1,28 @@
-"""One answer of the embedded model: a tool call, a tool's result in words, or plain words.
+"""One answer of the embedded model: a tool call, a sentence about a tool's result, or plain text.
 
 Rules:
-1. A question whose tools have answered is answered with their results; no further tool is called
+1. Once its tools have returned results, a question is answered from these results and no further tool is called
    for it. So every question ends after one round.
-2. A call that cannot be filled in validly is not made: the model answers in words. Only where the
-   caller insists on a tool is the call returned, with its error, and never run.
-3. A prompt that does not fit the window loses its oldest exchanges; the newest question stays.
+2. If the model does not produce valid arguments, the call is not made and the model answers with text. Only if the
+   caller requires a tool is the call returned with its error; it is never run.
+3. If a prompt does not fit the window, its oldest exchanges are dropped; the newest question stays.
 4. Every answer ends with one ``Usage`` over all its steps and one ``Finish``.
 
-A tool's result in a sentence:
-5. The model words the sentence from the question and the facts, after two examples.
-6. A sentence that shows none of the facts, or a number that is neither in the facts nor in the
-   question, is dropped: the facts are given as they are instead. So a very small model's
-   sentence is held back until it is whole.
-7. A failure is given as it is; the model is not asked to explain it.
+The sentence about a tool's result:
+5. The model writes the sentence from the question and the facts, after two examples.
+6. A sentence that contains none of the facts, or a number that is neither in the facts nor in the
+   question, is discarded and the plain facts are returned instead. So the sentence is
+   emitted only when it is complete.
+7. The text of a failure is returned unchanged; the model is not asked to explain it.
 
 The arguments of a call:
-8. The model can write nothing that the tool's schema does not allow: the schema is its grammar.
+8. The tool's schema is the grammar of the generation, so the model can only write what the schema allows.
 9. The prompt names the arguments and nothing else about the tool: a very small model copies
-   whatever else it sees, a description's own sample first of all.
-10. The arguments are checked against the full schema; those that fail come with an error, a sentence.
-11. The model is not asked about a tool without arguments.
-12. ``jsonschema-rs`` decides where it is installed; otherwise types, required keys, choices and
-    forbidden keys are checked here, at every depth. A schema that is itself broken forbids nothing.
+   anything else it sees, especially examples in a description.
+10. The arguments are checked against the full schema; if the check fails, the call has an error text.
+11. For a tool without arguments, the model is not asked.
+12. ``jsonschema-rs`` checks the arguments if it is installed; otherwise types, required keys, enums and
+    forbidden keys are checked here, at every depth. If the schema itself is invalid, any arguments pass.
 """
 
 import json
@@ -67,7 +67,7 @@ _COPYING = (
 
 
 def fill(client: EngineClient, offer: Offer, question: str, tool_call_id: str) -> ToolCall:
-    """The call of the tool that answers the question; ``error`` says why it cannot be used."""
+    """Generate the arguments of a call of the tool; the call's ``error`` says why it cannot be used."""
     tool = offer.tool
     properties = as_object(tool.schema.get("properties")) or {}
     if not properties:
@@ -88,7 +88,7 @@ def _ask(client: EngineClient, messages: list[JsonObject], schema: JsonObject) -
     try:
         return client.ask(messages, settings | {"json_schema": schema}).text
     except BadRequest:
-        # A schema that the runtime cannot make a grammar of: any object, and the check decides.
+        # The runtime cannot turn the schema into a grammar: allow any object, and let the check decide.
         return client.ask(messages, settings | {"json_schema": {"type": "object"}}).text
 
 
@@ -109,7 +109,7 @@ def _arguments_prompt(message: str, properties: JsonObject) -> str:
     return f"{message}\n({', '.join(properties)})"
 
 
-# The check of arguments.
+# Checking arguments.
 
 _TYPES: Mapping[str, Callable[[object], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -126,7 +126,7 @@ _TYPES: Mapping[str, Callable[[object], bool]] = {
 
 
 def argument_error(arguments: JsonObject, schema: JsonObject) -> str | None:
-    """What is wrong with the arguments; None for nothing."""
+    """Check the arguments against the schema; return an error text or None."""
     try:
         checker: Any = import_module("jsonschema_rs")
     except ImportError:
@@ -136,12 +136,12 @@ def argument_error(arguments: JsonObject, schema: JsonObject) -> str | None:
     except checker.ValidationError as error:
         return f"The arguments do not fit the tool: {error.message}."
     except (ValueError, checker.ReferencingError):
-        return None  # the schema's fault, not the arguments'
+        return None  # the schema is invalid, not the arguments
     return None
 
 
 def basic_argument_error(arguments: JsonObject, schema: JsonObject) -> str | None:
-    """What is wrong by the commonest rules alone."""
+    """Check the arguments against the most common keywords only; return an error text or None."""
     found = next(_faults(arguments, schema, "arguments"), None)
     return None if found is None else f"The arguments do not fit the tool: {found}."
 
@@ -184,12 +184,12 @@ def _anything(_: object) -> bool:
 # The answer.
 
 _AUTO = frozenset({None, "auto"})
-#: How much of a question is read to choose a tool: its beginning says which one it needs.
+#: The characters of a question that are used to choose a tool: the beginning usually decides.
 _CHOICE_LENGTH = 600
 
 
 class AnswerTask(Struct, frozen=True):
-    """What is to be answered, and how."""
+    """One question to the model, with its tools and settings."""
 
     prompt: LocalPrompt
     settings: JsonObject
@@ -224,7 +224,7 @@ def _call(task: AnswerTask, router: Router, client: EngineClient) -> ToolCall | 
         offer = _offer(task, router, client)
         call = None if offer is None else fill(client, offer, question, task.tool_call_id)
     except PromptTooLong:
-        return None  # a question too long for the tools' prompts is answered in words
+        return None  # a question that is too long for the tool prompts is answered with text
     if call is None or (call.error is not None and choice in _AUTO):
         return None
     return call
@@ -263,7 +263,7 @@ def _emit_text(task: AnswerTask, client: EngineClient, sink: GenerationSink) -> 
             prompt = shorter
 
 
-# A tool's result in a sentence.
+# The sentence about a tool's result.
 
 _MOST_SENTENCE_TOKENS = 120
 _MOST_FACTS = 1200
@@ -282,7 +282,7 @@ _WORD = re.compile(r"\w{3,}")
 
 
 def describe_result(client: EngineClient, question: str, exchanges: Sequence[ToolExchange]) -> str:
-    """The sentence that answers the question with what the tools returned."""
+    """A sentence that answers the question from the tools' results."""
     failures = [item for item in exchanges if item.is_error]
     if failures:
         return "\n".join(f"{item.call.name} failed: {item.result}" for item in failures)
@@ -301,7 +301,7 @@ def describe_result(client: EngineClient, question: str, exchanges: Sequence[Too
 
 
 def flatten_result(result: str) -> str:
-    """A result that is JSON in everyday words: ``temperature 7, sky rain``."""
+    """A JSON result as plain text: ``temperature 7, sky rain``; any other result unchanged."""
     try:
         value = json.loads(result)
     except ValueError:
@@ -322,7 +322,7 @@ def _flat(value: Any) -> Iterator[str]:
 
 
 def is_faithful(sentence: str, question: str, facts: str) -> bool:
-    """Whether the sentence shows the facts and invents no number."""
+    """Whether the sentence contains a fact and invents no number."""
     known = set(_NUMBER.findall(facts))
     said = set(_NUMBER.findall(sentence))
     if said - known - set(_NUMBER.findall(question)):

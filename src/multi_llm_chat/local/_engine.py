@@ -1,22 +1,22 @@
-"""The only door to llama.cpp: one model in this process, asked with chat requests.
+"""The interface to llama.cpp: one model in this process that answers chat requests. No other module imports llama.cpp.
 
 Rules:
 1. llama.cpp is imported when a model is loaded, never before. Its code uses AVX2 on x86 processors: without it the
-   process would die with an illegal instruction, so the processor is checked before the import. A processor about
-   which nothing is known passes.
+   process would die with an illegal instruction, so the processor is checked before the import. An unknown processor
+   passes the check.
 2. A request is a chat-completion body; its chunks are passed one by one to the callback ``on_chunk``.
-3. Whatever the callback raises ends the generation at once and is raised here: llama.cpp itself
-   would swallow it. So raising is also how a generation is cancelled, in the prompt or behind it.
-4. No other process can talk to the engine. llama.cpp insists on a listening socket: it gets one in
-   a private folder that is gone as soon as the model is loaded, or one behind a random key.
-5. An engine is used by one thread at a time, and leaves one core free: two threads on two busy cores are slower than one.
+3. An exception in the callback ends the generation at once and is raised from ``chat``: llama.cpp itself
+   would swallow it. So a generation is cancelled by raising, while the prompt is read or afterwards.
+4. No other process can use the engine. llama.cpp requires a listening socket: it gets one in
+   a private folder that is deleted as soon as the model is loaded, or one that requires a random key.
+5. One thread at a time uses an engine. An engine leaves one core free: two threads on two busy cores are slower than one.
 
-``Runtime`` is one model file, one engine, one worker:
-6. The model is loaded when it is first needed, and once. Generations come one after the other.
-7. Everything the engine does happens in the one thread of its runtime. What a generation emits goes
-   through a queue, so a slow reader holds up nothing.
-8. A reader that leaves stops the generation: at the next token, or at the next piece of the prompt.
-9. An error in the worker is raised to the reader, after what was emitted before it.
+``Runtime`` is one model file, one engine, one worker thread:
+6. The model is loaded once, when it is first needed. Generations run one after the other.
+7. Only the runtime's worker thread uses the engine. The events of a generation go
+   through a queue, so a slow reader does not block the engine.
+8. If the reader stops reading, the generation stops at the next token, or at the next piece of the prompt.
+9. An exception in the worker is raised in the reader, after the events that were emitted before it.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ def check_processor(description: Path = _PROCESSORS, machine: str | None = None)
     """Refuse a processor on which the runtime would crash.
 
     Args:
-        description: Where Linux describes the processor.
+        description: The file in which Linux describes the processor.
         machine: The architecture's name; this machine's otherwise.
 
     Raises:
@@ -84,9 +84,9 @@ def _flags(description: Path) -> frozenset[str]:
     return frozenset()
 
 
-#: Tokens of a prompt that are read at once: between two such pieces a generation can be stopped.
+#: The tokens of a prompt that are read at once; a generation can be stopped between two such pieces.
 _PIECE = 128
-#: Memory in MiB for prompt prefixes that were read before, so that they need not be read again.
+#: MiB of memory for the cache of prompt prefixes.
 _WARM = 256
 #: The longest path of a Unix socket that every system accepts.
 _SOCKET_PATH = 100
@@ -165,7 +165,7 @@ def _settings(context: int) -> JsonObject:
 
 
 class _Door:
-    """The address for the runtime's socket; closed for good when left."""
+    """Provides the address of the runtime's socket; on exit, deletes the socket's folder so that nobody can connect."""
 
     def __enter__(self) -> str:
         self._folder = tempfile.mkdtemp(prefix="mlc-")
@@ -191,7 +191,7 @@ class _ServerEngine:
                 return True
             try:
                 on_chunk(_checked(chunk))
-            except BaseException as error:  # noqa: BLE001 - kept, and raised below
+            except BaseException as error:  # noqa: BLE001 - raised below
                 raised.append(error)
             return bool(raised)
 
@@ -219,7 +219,7 @@ def _checked(chunk: JsonObject) -> JsonObject:
 
 
 class PromptTooLong(Exception):
-    """Not an error but an outcome: the prompt has ``tokens`` tokens, more than the window holds."""
+    """The prompt has ``tokens`` tokens, more than fit; used for control flow: the caller shortens the prompt."""
 
     def __init__(self, tokens: int) -> None:
         super().__init__(f"the prompt has {tokens} tokens")
@@ -230,41 +230,41 @@ class PromptTooLong(Exception):
 
 
 class ReaderGone(Exception):
-    """Ends a generation whose reader is gone."""
+    """Raised in the worker to end a generation whose reader has stopped reading."""
 
 
-#: What comes out of the worker: events, at most one exception, and ``None`` at the end.
+#: The items that the worker puts into the queue: events, at most one exception, and ``None`` at the end.
 _Item: TypeAlias = Event | BaseException | None
 
 
 class GenerationSink:
-    """Takes the events of a generation to its reader."""
+    """Passes the events of a generation to its reader."""
 
     def __init__(self, put: Callable[[_Item], None]) -> None:
         self._put = put
         self._stopped = threading.Event()
 
     def emit(self, event: Event) -> None:
-        """Send an event to the reader; raises ``ReaderGone`` if there is none any more."""
+        """Send an event to the reader; raises ``ReaderGone`` if the reader has stopped."""
         self.check()
         self._put(event)
 
     def check(self) -> None:
-        """Raise ``ReaderGone`` if the reader has gone."""
+        """Raise ``ReaderGone`` if the reader has stopped."""
         if self._stopped.is_set():
             raise ReaderGone
 
     def stop(self) -> None:
-        """The reader has gone."""
+        """The reader has stopped reading."""
         self._stopped.set()
 
 
-#: A whole generation: it runs in the worker, uses the engine and emits events.
+#: The function of a whole generation: it runs in the worker, uses the engine and emits events.
 Work: TypeAlias = Callable[[LlamaEngine, GenerationSink], None]
 
 
 class Runtime:
-    """A model file's engine and the one thread it is used in."""
+    """A model file's engine and the one thread that uses it."""
 
     def __init__(self, load: Callable[[], LlamaEngine]) -> None:
         self._load = load
@@ -293,7 +293,7 @@ class Runtime:
         def put(item: _Item) -> None:
             try:
                 loop.call_soon_threadsafe(items.put_nowait, item)
-            except RuntimeError:  # the loop is closed, and so is every reader in it
+            except RuntimeError:  # the loop is closed, so its readers have stopped
                 raise ReaderGone from None
 
         sink = GenerationSink(put)
@@ -319,7 +319,7 @@ class Runtime:
                     work(self._engine, sink)
                 except ReaderGone:
                     raise
-                except BaseException as error:  # noqa: BLE001 - raised to the reader
+                except BaseException as error:  # noqa: BLE001 - raised in the reader
                     put(error)
                 put(None)
 

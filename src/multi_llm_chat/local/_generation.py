@@ -1,9 +1,9 @@
 """Send one request to the engine and collect the answer.
 
 Rules:
-1. Every request says how long its prompt may be; a longer one is refused before it is read
-   (``PromptTooLong``), for the engine counts a prompt's tokens before it reads them.
-2. Every chunk checks that the reader is still there.
+1. Every request has a maximum prompt length. A longer prompt is refused (``PromptTooLong``) before it is processed,
+   because the engine reports a prompt's token count first.
+2. With every chunk, the client checks that the reader is still reading.
 3. Usage is summed over all requests of one answer.
 """
 
@@ -23,7 +23,7 @@ OnDelta = Callable[[TextDelta | ThinkingDelta], None]
 
 
 class GeneratedText(Struct):
-    """One generation: its text, why it ended, and how likely each first token was."""
+    """One generation: its text, why it ended, and the log probabilities of its first token."""
 
     text: str = ""
     reason: FinishReason = "stop"
@@ -47,7 +47,7 @@ class EngineClient:
 
         Args:
             messages: The chat's messages.
-            settings: Further keys of the request; ``max_tokens`` is the room left for the answer.
+            settings: Further keys of the request; ``max_tokens`` is the room for the answer.
             on_delta: Receives every piece of the answer.
 
         Raises:

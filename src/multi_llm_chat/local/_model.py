@@ -1,10 +1,10 @@
 """The embedded model as a provider: a history in, events out.
 
 Rules:
-1. Making a ``LocalModel`` costs nothing; its file is loaded when it first answers, once per process.
-2. Mistakes of the caller are raised at once, before the model is asked anything.
-3. ``stream`` and ``astream`` yield the same events; leaving either stops the model.
-4. The id of a call follows from its place in the history, and no earlier call has it.
+1. Creating a ``LocalModel`` is cheap; its file is loaded when it first answers, once per process.
+2. Mistakes of the caller are raised at once, before the model runs.
+3. ``stream`` and ``astream`` yield the same events; closing either stops the model.
+4. The id of a call is made from its position in the history, and no earlier call has it.
 """
 
 import threading
@@ -54,13 +54,13 @@ class QuestionSettings(TypedDict, total=False):
 
 
 class LocalQuestion(Struct, frozen=True):
-    """A question to an embedded model; the same events come out either way."""
+    """A request to an embedded model; ``stream`` and ``astream`` yield the same events."""
 
     runtime: Runtime
     work: Work
 
     def stream(self) -> Generator[Event]:
-        """Ask, and yield the events; closing the generator stops it."""
+        """Run the model and yield its events; closing the generator stops it."""
         return self.runtime.stream(self.work)
 
     def astream(self) -> AsyncGenerator[Event]:
@@ -69,7 +69,7 @@ class LocalQuestion(Struct, frozen=True):
 
 
 class _Loaded(Struct, frozen=True):
-    """What a process keeps of a model file: its runtime, and what its router has learnt."""
+    """The state that a process keeps for a model file: its runtime, and its router with what it has measured."""
 
     runtime: Runtime
     router: Router
@@ -87,7 +87,7 @@ class LocalModel:
         folder: Where installed models are kept, if not in the platform's data folder.
         context: How many tokens a prompt and its answer may have together.
         examples: Messages that need a tool, by the tool's name; they help a small model.
-        load: How a file becomes an engine.
+        load: The function that loads a file as an engine.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class LocalModel:
 
     @property
     def row(self) -> ModelRow:
-        """What is known about the model."""
+        """The model's row in the catalogue."""
         return self._located.row
 
     @property
@@ -129,7 +129,7 @@ class LocalModel:
 
     @property
     def notice(self) -> str:
-        """The line to show wherever this model answers."""
+        """The line that user interfaces show next to this model's answers."""
         return notice_of(self.row)
 
     def question(
@@ -148,9 +148,9 @@ class LocalModel:
             history: Turns in the serialised form (read liberally) or ``Turn`` values.
             system_prompt: Put before everything else.
             tools: Definitions in MCP, OpenAI, Anthropic or Gemini form, or ``ToolDefinition`` values.
-            options: Settings in the common vocabulary of ``Options``.
-            speaker: The role under which the model speaks in the history.
-            policy: How the history is repaired, and what becomes of other speakers' words.
+            options: Settings with the names of ``Options``.
+            speaker: The role of the model's turns in the history.
+            policy: How the history is repaired, and what happens to other speakers' turns.
         """
         turns = read_history(history)
         wanted = read_options(options)
@@ -219,11 +219,11 @@ class LocalModel:
         return self.collect(events, speaker)
 
     def warm(self, system_prompt: str | None = None, tools: Iterable[Any] | None = None) -> None:
-        """Load the model and read what is known beforehand, so that the first answer begins sooner.
+        """Load the model and process the parts of the prompt that are already known, so that the first answer begins sooner.
 
         Args:
-            system_prompt: The system prompt of the questions to come.
-            tools: The tools of the questions to come.
+            system_prompt: The system prompt of later questions.
+            tools: The tools of later questions.
         """
         prompt = read_prompt((), model=self.row.name, system_prompt=system_prompt)
         offers = make_offers(read_tools(tools).definitions, "", self._examples)
@@ -259,7 +259,7 @@ class LocalModel:
         return settings
 
     def collect(self, events: Iterable[Event], speaker: str = PROVIDER) -> Completed:
-        """The whole answer that these events make."""
+        """Combine the events of an answer to the whole answer."""
         calls: list[Part] = []
         usage, finish = Usage(), Finish("other")
         words: dict[type, str] = {ThinkingDelta: "", TextDelta: ""}

@@ -1,10 +1,10 @@
 """A repaired history as the messages of a small model's chat format.
 
 Rules:
-1. System text comes first, in one message; then user and assistant take turns, the user begins.
-2. A tool exchange becomes one line of the user's text: a small model that saw the
-   notation of a call among its own words would write that notation instead of answering.
-3. The newest user turn and what follows it are never left out; older exchanges go whole, oldest
+1. System text comes first, in one message; then user and assistant messages alternate, beginning with the user.
+2. A tool call and its result become one line of user text: a small model that saw the
+   notation of a call in its own messages would write that notation instead of answering.
+3. The newest user turn and the turns after it are never left out; older exchanges are dropped as a whole, oldest
    first.
 """
 
@@ -41,12 +41,12 @@ class PromptMessage(Struct, frozen=True):
     content: str
 
     def body(self) -> JsonObject:
-        """The message as JSON of a request."""
+        """The message as JSON for a request."""
         return {"role": self.role, "content": self.content}
 
 
 class ToolExchange(Struct, frozen=True):
-    """One tool exchange that the newest question has already led to."""
+    """A tool call that the newest question has already caused, and its result."""
 
     call: ToolCall
     result: str
@@ -54,10 +54,10 @@ class ToolExchange(Struct, frozen=True):
 
 
 class LocalPrompt(Struct, frozen=True):
-    """What the model is to answer.
+    """The prompt for one answer.
 
-    ``exchanges`` begin with a user message each. ``question`` is the newest text of the user
-    alone, and ``tool_exchanges`` what tools have answered since.
+    Each of the ``exchanges`` begins with a user message. ``question`` is only the newest text of the user,
+    and ``tool_exchanges`` are the tool calls and results after it.
     """
 
     system: str
@@ -71,9 +71,9 @@ class LocalPrompt(Struct, frozen=True):
         return system + [message.body() for exchange in self.exchanges for message in exchange]
 
     def shorter(self, share: float) -> "LocalPrompt | None":
-        """The prompt without about this share of its words.
+        """The prompt without about this share of its text, oldest exchanges first.
 
-        At least the oldest exchange goes; None when only the newest is left.
+        At least the oldest exchange is dropped; None if only the newest is left.
         """
         lengths = [sum(len(message.content) for message in part) for part in self.exchanges]
         excess = share * (len(self.system) + sum(lengths))
@@ -101,7 +101,7 @@ def read_prompt(
         history: Turns in the serialised form (read liberally) or ``Turn`` values.
         model: The model's name.
         system_prompt: Put before everything else.
-        speaker: The role under which this model speaks in the history.
+        speaker: The role of this model's turns in the history.
         tool_names: The tools on offer.
         policy: How the history is repaired.
     """
@@ -151,7 +151,7 @@ def _texts(turn: Turn, calls: dict[str, ToolCall]) -> Iterable[str]:
 
 
 def _alternating(turns: Sequence[Turn]) -> list[PromptMessage]:
-    """The turns' words, those of one side that follow each other in one message."""
+    """The turns as messages; neighbouring turns of one side become one message."""
     messages: list[PromptMessage] = []
     calls: dict[str, ToolCall] = {}
     for turn in turns:
@@ -175,7 +175,7 @@ def _exchanges(messages: Iterable[PromptMessage]) -> tuple[tuple[PromptMessage, 
 
 
 def _tool_exchanges(turns: Iterable[Turn]) -> Iterable[ToolExchange]:
-    """The tool exchanges behind the newest question."""
+    """The tool calls and results after the newest question."""
     calls: dict[str, ToolCall] = {}
     for turn in turns:
         for part in turn.parts:

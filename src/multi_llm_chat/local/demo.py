@@ -23,7 +23,7 @@ from multi_llm_chat.request import ToolDefinition
 
 
 class _Speaker(Struct, frozen=True):
-    """One of the two: its system prompt and its tools."""
+    """One of the two speakers: its system prompt and its tools."""
 
     system_prompt: str
     tools: tuple[ToolDefinition, ...] = ()
@@ -47,7 +47,7 @@ _SPEAKERS = {
     "ben": _Speaker("You are Ben, a friendly cook. Answer in one short sentence."),
 }
 
-#: Who is asked what, in this order; a question goes to each of its speakers in turn.
+#: The questions and their speakers, in order; a question goes to each of its speakers in turn.
 _SCRIPT = (
     (("ada", "ben"), "Hello! Who are you?"),
     (("ada",), "What is 12 times 34?"),
@@ -68,7 +68,7 @@ _OPERATORS: Mapping[type, Callable[[float, float], float]] = {
 
 
 def main() -> int:
-    """Hold the conversation; 0 when all of it could be held."""
+    """Run the conversation; return 0 if every part of it succeeded."""
     try:
         if locate().row.source is not None:
             install(locate().row.name, progress=_Bar().show)

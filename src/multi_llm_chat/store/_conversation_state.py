@@ -1,7 +1,7 @@
-"""The state of a conversation in one small read, for readers that poll.
+"""The state of a conversation, read in one small query by readers that poll.
 
 Rules:
-1. It reads no turn, and no run of another conversation: with a thousand turns it takes a tenth of a millisecond.
+1. The query reads no turn, and no run of another conversation: with a thousand turns it takes a tenth of a millisecond.
 2. A reader that has the same head and the same number of turns has every turn of the shown branch.
 """
 
@@ -60,7 +60,7 @@ def read_conversation_state(
     running = transaction.rows(
         "SELECT id, speaker, owner,"  # noqa: S608 the database's clock
         f" owner IS NULL OR lease_until_ms IS NULL OR lease_until_ms < {transaction.clock}"
-        # The plus lets SQLite use the index of running runs, not that of all runs of the conversation.
+        # The unary plus makes SQLite use the index of running runs instead of that of all runs of the conversation.
         " FROM runs WHERE +conversation = ? AND status = 'running' ORDER BY began_ms, id",
         key,
     )

@@ -1,9 +1,9 @@
-"""Tokens and cost, as they were spent.
+"""The tokens and the cost of answers.
 
 Rules:
-1. What is not known is counted as unknown, and never taken for nothing.
-2. Money is stored in whole billionths of its currency: sums are exact, and the same everywhere.
-3. All branches count: discarded turns were paid for.
+1. An unknown cost is counted as unknown, never as zero.
+2. Money is stored in whole billionths of its currency, so that sums are exact on every database.
+3. All branches count, because discarded turns were paid for, too.
 """
 
 from collections.abc import Iterable, Sequence
@@ -39,7 +39,7 @@ class Spent(Struct, frozen=True):
 
 
 class SpentRow(Struct, frozen=True):
-    """What a speaker's model was paid on a day (days since 1970): tokens, US dollars, and how many answers have no known cost."""
+    """The usage of a speaker's model on one day (days since 1970): tokens, US dollars, and the number of answers without a known cost."""
 
     day: int
     speaker: str
@@ -56,7 +56,7 @@ class SpentRow(Struct, frozen=True):
 
 
 def record_spending(transaction: Transaction, conversation: str, spending: Spending) -> None:
-    """Save what an answer has cost; the same id again replaces it."""
+    """Save the cost of an answer; a second call with the same id replaces it."""
     key = key_of(transaction, conversation, lock=True)
     tokens = [
         None if spending.tokens is None else getattr(spending.tokens, name) for name in _TOKENS
@@ -78,8 +78,8 @@ def record_spending(transaction: Transaction, conversation: str, spending: Spend
 
 @reading
 def total(transaction: Transaction, conversation: str) -> Total:
-    """What the whole conversation has cost."""
-    # Sums by currency sort all rows; nearly every conversation has one currency, and needs one pass.
+    """The cost of the whole conversation."""
+    # Grouping by currency sorts all rows; nearly every conversation has one currency, and needs only one pass.
     rows = _sums(transaction, conversation, "min(currency)", is_grouped=False)
     if rows[0][0] != rows[0][1]:
         rows = _sums(transaction, conversation, "''")
@@ -88,14 +88,14 @@ def total(transaction: Transaction, conversation: str) -> Total:
 
 @reading
 def run_totals(transaction: Transaction, conversation: str, run: str) -> dict[str, Total]:
-    """What one run has cost, by model."""
+    """The cost of one run, by model."""
     test = "usage.run_id = ? AND usage.conversation"
     return _totals(_sums(transaction, conversation, "usage.model", test, [run]))
 
 
 @reading
 def read_spent(transaction: Transaction, conversation: str, since_ms: int) -> dict[str, Spent]:
-    """What the user spent: in the conversation, since a moment (``day``), and in all (``user``)."""
+    """The user's spending: in the conversation, since a time (``day``), and in all (``user``)."""
     names = {
         "conversation": "conversations.id = ?",
         "day": "usage.created_ms >= ?",
@@ -121,7 +121,7 @@ def read_spent(transaction: Transaction, conversation: str, since_ms: int) -> di
 
 @reading
 def spent_by_day(transaction: Transaction, since_ms: int, offset_ms: int = 0) -> list[SpentRow]:
-    """What the user spent since a moment, by day, speaker and model; ``offset_ms`` is what the user's clock is ahead of UTC."""
+    """The user's spending since a time, by day, speaker and model; ``offset_ms`` is the user's offset from UTC."""
     sums = ", ".join(f"CAST(COALESCE(sum({name}), 0) AS BIGINT)" for name in _TOKENS)
     rows = transaction.rows(
         f"SELECT (usage.created_ms + ?) / 86400000, speaker, usage.model, CAST(COALESCE(sum(CASE WHEN currency = 'USD' THEN cost_nano END), 0) AS BIGINT),"  # noqa: S608 names of our own columns
@@ -140,11 +140,11 @@ def spent_by_day(transaction: Transaction, since_ms: int, offset_ms: int = 0) ->
 def turn_totals(
     transaction: Transaction, conversation: str, turns: Sequence[str]
 ) -> dict[str, Total]:
-    """What each of these turns has cost."""
+    """The cost of each of these turns."""
     found: dict[str, Total] = {}
     keys = keys_of(transaction, key_of(transaction, conversation), turns)
     for marks, chunk in chunks(list(keys.values())):
-        # The plus keeps SQLite from reading all rows of the conversation by its index.
+        # The unary plus keeps SQLite from using the conversation's index, which would read all its rows.
         test = f"usage.turn IN ({marks}) AND +usage.conversation"
         found |= _totals(_sums(transaction, conversation, _GROUPS["turn"], test, chunk))
     return found
@@ -152,7 +152,7 @@ def turn_totals(
 
 @reading
 def totals(transaction: Transaction, conversation: str, by: Grouping) -> dict[str, Total]:
-    """What each turn, speaker or model has cost; under ``""`` what belongs to no turn."""
+    """The cost by turn, speaker or model; the key ``""`` holds costs without a turn."""
     return _totals(_sums(transaction, conversation, _GROUPS[by]))
 
 

@@ -3,7 +3,7 @@
 Rules:
 1. ``run`` blocks, ``arun`` does not block the event loop; both run the very same operations.
 2. When either returns, the transaction is committed.
-3. A file that may only be read is opened too: reading works, and each write is refused with the reason ``read-only``.
+3. A read-only file can be opened, too: reading works, and each write raises a ``StoreError`` with the reason ``read-only``.
 4. A store belongs to one user; ``as_user`` gives another user's view through the same connections.
 """
 
@@ -32,10 +32,10 @@ from multi_llm_chat.store.transaction import Operation, Transaction, only_reads
 P = ParamSpec("P")
 R = TypeVar("R")
 
-#: The user where there is only one.
+#: The user of a program with only one user.
 LOCAL_USER = "local"
 
-#: How many connections a store holds at most: for reading a file, and to Postgres for each purpose.
+#: The most connections of a store: for reading a file, and to Postgres for each purpose.
 READING_CONNECTIONS = 2
 POSTGRES_CONNECTIONS = 3
 
@@ -58,19 +58,19 @@ class Store:
         return self._reading.listen(channel)
 
     def run(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run an operation in one transaction; return when it is committed."""
+        """Run an operation in one transaction; return its result after the commit."""
         return self.submit(operation, *args, **kwargs).result()
 
     async def arun(self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Like ``run``, to be awaited. An operation that has begun is finished even if its caller is cancelled."""
+        """Like ``run``, to be awaited. An operation that has started is finished even if its caller is cancelled."""
         return await asyncio.wrap_future(self.submit(operation, *args, **kwargs))
 
     def as_user(self, user: str) -> "Store":
-        """Another user's conversations in the same place; closed together with this store."""
+        """The store of another user, on the same connections; closed together with this store."""
         return Store(self._writing, self._reading, _checked(user))
 
     def close(self) -> None:
-        """Finish what was begun and close the connections; closing again changes nothing."""
+        """Finish started operations and close the connections; a second call does nothing."""
         self._reading.close()
         self._writing.close()
 
@@ -88,7 +88,7 @@ class Store:
     def submit(
         self, operation: Operation[P, R], /, *args: P.args, **kwargs: P.kwargs
     ) -> "Future[R]":
-        """Run an operation in the background; the future of its result."""
+        """Run an operation in the background; return the future of its result."""
         job = Job(lambda transaction: operation(transaction, *args, **kwargs), self.user)
         (self._reading if only_reads(operation) else self._writing).submit(job)
         return job.future
@@ -102,7 +102,7 @@ def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
         user: whose conversations they are.
 
     Raises:
-        StoreError: it cannot be opened; the text says why and what to do.
+        StoreError: The store cannot be opened; the text says why and what to do.
     """
     user = _checked(user)
     writing, reading = _executors(fspath(place))
@@ -121,7 +121,7 @@ def open_store(place: str | PathLike[str], *, user: str = LOCAL_USER) -> Store:
 
 
 def _is_readable(reading: StoreExecutor, user: str) -> bool:
-    """Whether the file can be read although it cannot be written; each write then says why."""
+    """Whether the file can be read although it cannot be written; each write then raises an error with the reason."""
     if reading.file is None or not isfile(reading.file):
         return False
     reading.submit(job := Job(_read_something, user))
@@ -155,7 +155,7 @@ def _executors(place: str) -> tuple[StoreExecutor, StoreExecutor]:
 
 
 def _postgres(address: str) -> tuple[DatabaseEngine, DatabaseEngine]:
-    # psycopg is an extra, and takes long to load: it is imported when it is used.
+    # psycopg is an extra, and takes long to import: it is imported on first use.
     try:
         module = import_module("multi_llm_chat.store.postgres")
     except ImportError as error:
@@ -167,7 +167,7 @@ def _postgres(address: str) -> tuple[DatabaseEngine, DatabaseEngine]:
 
 
 def _nothing(transaction: Transaction) -> None:
-    """Open the connection, and thereby make or migrate the store."""
+    """Do nothing: running any operation opens the connection, which creates or migrates the store."""
 
 
 def _read_something(transaction: Transaction) -> None:

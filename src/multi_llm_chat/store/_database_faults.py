@@ -2,8 +2,8 @@
 
 Rules:
 1. Every failure becomes a ``StoreError`` that names the place and says what to do.
-2. The database's own words are never repeated: they may hold messages or a password.
-3. A failure that passes by itself is retried for a limited time.
+2. The database's own error text is never repeated: it may contain messages or a password.
+3. A transient failure is retried for a limited time.
 """
 
 from msgspec import Struct

@@ -1,12 +1,12 @@
-"""Whole conversations in and out.
+"""Whole conversations as documents: reading and writing.
 
 Rules:
-1. A document is shown as a whole or not at all; one that breaks the rules of its form is refused before. A long one may be written in
-   several transactions: it is hidden like a deleted conversation until the last one.
-2. Turns keep their ids. The conversation keeps its id unless the user has one with that id already: then it
-   gets a new one, and nothing is overwritten.
-3. What is read after writing is the same document, but for ids, titles and names that no store takes: with NUL
-   or half characters, or endless.
+1. A document becomes visible as a whole; an invalid one is refused before anything is written. A long one may be written in several
+   transactions: until the last one, it is hidden like a deleted conversation.
+2. Turns keep their ids. The conversation keeps its id, unless the user already has a conversation with that id; then it gets a new one, and
+   nothing is overwritten.
+3. Reading returns the document that was written, except for ids, titles and names that no store accepts: with NUL, with lone surrogates, or
+   too long.
 """
 
 from collections.abc import Sequence
@@ -48,14 +48,14 @@ def read_document(transaction: Transaction, conversation: str) -> ConversationDo
 
 
 def write_document(transaction: Transaction, document: ConversationDocument) -> str:
-    """Make a conversation from a document; its id."""
+    """Make a conversation from a document; return its id."""
     draft = begin_document(transaction, document)
     continue_document(transaction, draft, draft.turns)
     return finish_document(transaction, draft)
 
 
 class DocumentDraft(Struct, frozen=True):
-    """A conversation that is written in several transactions; ``turns`` have ids that the store takes."""
+    """A conversation that is written in several transactions; its ``turns`` have ids that the store accepts."""
 
     id: str
     key: int
@@ -64,7 +64,7 @@ class DocumentDraft(Struct, frozen=True):
 
 
 def begin_document(transaction: Transaction, document: ConversationDocument) -> DocumentDraft:
-    """Begin a conversation; it is hidden, like a deleted one, until it is whole."""
+    """Begin a conversation; it is hidden like a deleted one until it is complete."""
     made_by = transaction.new_id()
     turns, names = _renamed(transaction, document)
     heads = {name: names[turn] or "" for name, turn in document.heads.items()}
@@ -73,7 +73,8 @@ def begin_document(transaction: Transaction, document: ConversationDocument) -> 
         transaction.user, made_by,
     )  # fmt: skip
     if row is not None:
-        return DocumentDraft(row[0], row[1], tuple(turns), heads)  # it landed before
+        # An earlier attempt was committed.
+        return DocumentDraft(row[0], row[1], tuple(turns), heads)
     taken = transaction.row(
         "SELECT 1 FROM conversations WHERE user_id = ? AND id = ?",
         transaction.user, clean_text(document.id),
@@ -93,7 +94,7 @@ def continue_document(
 ) -> None:
     """Write the next turns of a draft, in their order."""
     if not turns or _number_of(transaction, draft, turns[-1].turn.id) is not None:
-        return  # they landed before
+        return  # an earlier attempt was committed
     numbers: dict[str | None, int | None] = {None: None}
     for item in turns:
         if item.parent not in numbers:
@@ -105,7 +106,7 @@ def continue_document(
 
 
 def finish_document(transaction: Transaction, draft: DocumentDraft) -> str:
-    """Set the branches of a draft whose turns are written, and show it; its id."""
+    """Set the branches of a draft whose turns are written, and make it visible; return its id."""
     for name, turn in draft.heads.items():
         set_head(transaction, draft.key, name, _number_of(transaction, draft, turn) or 0)
     transaction.rows("UPDATE conversations SET deleted_ms = NULL WHERE key = ?", draft.key)
@@ -122,7 +123,7 @@ def _number_of(transaction: Transaction, draft: DocumentDraft, turn: str | None)
 def _renamed(
     transaction: Transaction, document: ConversationDocument
 ) -> tuple[list[TreeTurn], dict[str | None, str | None]]:
-    """The turns under ids that the store takes, and the new name of each old one."""
+    """The turns with ids that the store accepts, and the new id of each old one."""
     names: dict[str | None, str | None] = {None: None}
     turns: list[TreeTurn] = []
     for number, item in enumerate(document.turns):

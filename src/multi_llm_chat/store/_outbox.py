@@ -1,4 +1,4 @@
-"""The outbox: messages that wait for their turn.
+"""The outbox: messages that wait to be sent.
 
 Rules:
 1. Messages wait in the order in which they were queued; they can be listed, edited and withdrawn until they are sent.
@@ -15,7 +15,7 @@ from multi_llm_chat.store.transaction import Transaction, read_json, reading, wr
 
 
 class QueuedMessage(Struct, frozen=True):
-    """A message that waits; ``request`` holds its media and its addressees (``media``, ``to``)."""
+    """A waiting message; ``request`` holds its media and its addressees (``media``, ``to``)."""
 
     id: str
     text: str
@@ -31,7 +31,7 @@ class WaitingConversation(Struct, frozen=True):
 
 
 def queue_message(transaction: Transaction, conversation: str, message: QueuedMessage) -> None:
-    """Add a message to the outbox; a message with an id that waits already is not added again."""
+    """Add a message to the outbox; does nothing if a message with this id is already waiting."""
     transaction.rows(
         "INSERT INTO outbox(conversation, id, message, created_ms) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
@@ -80,9 +80,9 @@ def edit_queued(transaction: Transaction, conversation: str, identifier: str, te
 def take_queued(
     transaction: Transaction, conversation: str, identifier: str, sent_as: str | None = None
 ) -> None:
-    """Take a message out of the outbox: it is sent in this transaction as the turn ``sent_as``, or withdrawn.
+    """Remove a message from the outbox: this transaction saves it as the turn ``sent_as``, or withdraws it.
 
-    A turn that is there was sent by an earlier try of this transaction, whose success did not reach us.
+    If that turn exists, an earlier attempt of this transaction was committed, although its result was lost.
     """
     key = key_of(transaction, conversation, lock=True)
     taken = transaction.rows(

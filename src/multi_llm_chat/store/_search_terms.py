@@ -1,12 +1,12 @@
-"""Text as search sees it: the same for every database.
+"""The normal form of text in the search, the same for every database.
 
 Rules:
 1. Text is compared after NFKC and case folding.
-2. A word is a run of letters, digits and marks. Scripts that write without spaces have no words for us:
-   their runs are indexed as single characters and as pairs of neighbours, so that any piece of a run is found.
-3. The index only proposes: whether a message really matches is decided on its text, by ``Query``.
-4. Every piece of a query must be found. Quoted pieces must stand as they are quoted; the last piece, if it is
-   a word and not quoted, may be the beginning of one.
+2. A word is a sequence of letters, digits and marks. In scripts without spaces, a sequence is indexed as single characters and as pairs of
+   neighbours, so that any part of it is found.
+3. The index returns candidates; ``Query`` decides on the text of a message whether it matches.
+4. Every piece of a query must be found. Quoted pieces must occur exactly as quoted; the last piece, if it is an unquoted word, may be the
+   beginning of a word.
 """
 
 import re
@@ -17,10 +17,10 @@ from itertools import pairwise
 
 from msgspec import Struct
 
-#: Longer words are indexed by their beginning.
+#: Longer words are indexed by their first characters.
 MAX_TERM = 60
 
-#: A message's terms beyond so many bytes are not indexed: Postgres takes no more in one row.
+#: The terms of a message beyond this number of bytes are not indexed: Postgres accepts no more in one row.
 MAX_BYTES = 700_000
 
 #: Scripts without spaces between words: Thai, Lao, Tibetan, Myanmar, Khmer, Hangul, kana, Han and Yi.
@@ -29,7 +29,7 @@ _DENSE = (
     "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff"
     "\u3400-\u4dbf\u4e00-\u9fff\ua000-\ua4cf\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-#: Marks of the scripts in which they stand within words (Latin to Indic); others are rare enough.
+#: Marks of the scripts that use them within words (Latin to Indic); others are rare.
 _MARKS = (
     "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670"
     "\u06d6-\u06dc\u0711\u0730-\u074a\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09d7"
@@ -41,12 +41,12 @@ _RUN = re.compile(rf"(?P<dense>[{_DENSE}]+)|(?P<word>{_WORD}+)")
 _ASCII_WORD = re.compile("[a-z0-9]+")
 _PIECE = re.compile(r'"([^"]*)"?|(\S+)')
 
-#: These combine with the character before them, though their class says otherwise.
+#: These combine with the preceding character, although their Unicode class says otherwise.
 _JOINING = frozenset("\uff9e\uff9f") | {chr(code) for code in range(0x1160, 0x1200)}
 
 
 class Piece(Struct, frozen=True):
-    """What must be found: its terms in the index, and how it looks in the text."""
+    """One piece of a query: its terms in the index, and its form in the text."""
 
     terms: tuple[str, ...]
     beginning: str
@@ -54,12 +54,12 @@ class Piece(Struct, frozen=True):
 
 
 class Query(Struct, frozen=True):
-    """All that must be found."""
+    """All pieces that must be found."""
 
     pieces: tuple[Piece, ...]
 
     def places(self, text: str) -> list[tuple[int, int]]:
-        """Where the pieces stand in the text, in order; nothing unless all of them are there."""
+        """The positions of the pieces in the text, in order; empty unless all of them occur."""
         folded = fold(text)
         found: list[tuple[int, int]] = []
         for piece in self.pieces:
@@ -71,15 +71,16 @@ class Query(Struct, frozen=True):
 
 
 def fold(text: str) -> str:
-    """The text as it is compared."""
+    """The text in the form in which it is compared."""
     if _is_plain(text) and _is_plain(folded := text.casefold()):
         return folded
     return "".join(_fold_cluster(cluster) for cluster in _clusters(text))
 
 
 def terms_of(text: str) -> list[str]:
-    """The different terms by which a text is indexed."""
-    if text.isascii() and len(text) * 20 <= MAX_BYTES:  # as most is, in one look
+    """The distinct terms by which a text is indexed."""
+    # Most texts are ASCII: one expression finds all terms.
+    if text.isascii() and len(text) * 20 <= MAX_BYTES:
         return list(dict.fromkeys([word[:MAX_TERM] for word in _ASCII_WORD.findall(text.lower())]))
     terms: dict[str, None] = {}
     folded = fold(text)
@@ -89,12 +90,12 @@ def terms_of(text: str) -> list[str]:
             terms.update(dict.fromkeys(map("".join, pairwise(dense))))
         else:
             terms[run["word"][:MAX_TERM]] = None
-    # A character gives 20 bytes at most: most messages need no counting.
+    # A character yields at most 20 bytes of terms, so most messages need no counting.
     return list(terms) if len(folded) * 20 <= MAX_BYTES else list(_within_limit(terms))
 
 
 def read_query(words: str) -> Query:
-    """Understand what a person typed."""
+    """Parse a query that a person typed."""
     folded = fold(words)
     pieces: list[Piece] = []
     found = [match for match in _PIECE.finditer(folded) if _RUN.search(match[0])]
@@ -143,7 +144,7 @@ def _within_limit(terms: Iterable[str]) -> Iterator[str]:
 
 
 def _clusters(text: str) -> Iterator[str]:
-    """Characters, each with what combines with it."""
+    """Characters, each with its combining marks."""
     start = 0
     for at in range(1, len(text)):
         character = text[at]
@@ -156,7 +157,7 @@ def _clusters(text: str) -> Iterator[str]:
 
 @lru_cache(maxsize=8192)
 def _fold_cluster(cluster: str) -> str:
-    # Folding may part what belongs together; normalised once more, the result is folded for good.
+    # Folding may break the normal form; after another normalisation, the result is stable.
     folded = unicodedata.normalize("NFKC", cluster).casefold()
     return unicodedata.normalize("NFKC", folded)
 
@@ -166,10 +167,11 @@ def _is_plain(text: str) -> bool:
 
 
 def _original(text: str, folded: str, places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The same places in the text before folding."""
+    """The same positions in the text before folding."""
     if len(folded) == len(text) and folded == text.casefold():
         return list(places)
-    origins: list[tuple[int, int]] = []  # for each folded character the cluster it comes from
+    # For each folded character the start and end of its cluster.
+    origins: list[tuple[int, int]] = []
     at = 0
     for cluster in _clusters(text):
         end = at + len(cluster)
@@ -179,7 +181,7 @@ def _original(text: str, folded: str, places: Sequence[tuple[int, int]]) -> list
 
 
 def _joined(places: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The places in order, those that touch as one."""
+    """The positions in order; adjacent and overlapping ones are merged."""
     joined: list[tuple[int, int]] = []
     for start, end in sorted(places):
         if joined and start <= joined[-1][1]:

@@ -1,17 +1,16 @@
-"""The tables, as numbered steps from nothing to today, and the migration of a store to the last step.
+"""The tables as numbered steps from an empty database to the current schema, and the migration to the last step.
 
 Rules:
-1. A step that was released is never changed; what is wanted beyond it is a new step.
-2. One text serves both databases; where they must differ, a word of ``WORDS`` stands in braces.
-3. Rows point to each other by numbers that no user sees; what users see are ids, unique for each user
-   (conversations) or within a conversation (turns). So no import can collide with another user's rows.
-4. JSON is text: both databases store it to the letter.
-5. Removing a conversation removes its rows. Turns do not remove their children one by one: SQLite would follow
-   a thousand of them and no more.
+1. A released step is never changed; every change is a new step.
+2. Both databases use the same SQL; where they must differ, a word of ``WORDS`` is written in braces.
+3. Rows refer to each other by numbers that no user sees. Users see ids, which are unique for each user (conversations) or within a
+   conversation (turns). So no import can collide with another user's rows.
+4. JSON is stored as text, which both databases keep unchanged.
+5. Removing a conversation removes its rows. Turns have no cascade to their children: SQLite follows at most a thousand.
 
 Rules of migration:
 6. All missing steps are done in one transaction, under a lock: of several processes one does the work.
-7. A store that is newer than the program is left alone, also one that became newer while the program runs: every writing
+7. The program does not write to a store that is newer than itself, also not to one that became newer while the program runs: every writing
    transaction checks the version (``check_version``), on Postgres once a second.
 8. Before a store with data is changed, ``back_up`` saves a copy.
 9. Journals of version 4, whose rows were lists ``[name, field, …]``, are rewritten as rows of the one event union. A row
@@ -105,13 +104,13 @@ _FIELDS: Final[dict[str, tuple[str, tuple[str, ...]]]] = {
     "result": ("tool_finished", ("call", "result", "seconds")),
 }
 
-#: Fields that were JSON within the JSON.
+#: Fields that were JSON strings within the JSON.
 _TEXTS: Final = frozenset({"call", "result"})
 
 
 # The tables.
 
-#: SQL, and functions for what SQL cannot say.
+#: The steps: SQL, and functions for changes that SQL cannot express.
 Step: TypeAlias = tuple[str | Callable[[DatabaseConnection], None], ...]
 
 APPLICATION_ID = 0x4D4C4368
@@ -121,9 +120,9 @@ WORDS: dict[DatabaseName, dict[str, str]] = {
         "{key}": "INTEGER PRIMARY KEY AUTOINCREMENT",
         "{integer}": "INTEGER",
         "{bytes}": "BLOB",
-        # Tells our files from other programs' ("MLCh").
+        # Distinguishes our files from those of other programs ("MLCh").
         "{mark}": f"PRAGMA application_id = {APPLICATION_ID}",
-        # The terms are made by us (``search_terms``): the tokenizer only has to part them at spaces.
+        # ``_search_terms`` makes the terms; the tokenizer only has to split them at spaces.
         "{search}": "CREATE VIRTUAL TABLE search USING "
         "fts5(terms, content='', detail=none, tokenize='ascii', prefix='1 2 3')",
         "{search index}": "",
@@ -243,7 +242,7 @@ _RUNS: Step = (
 )
 
 _DURABLE: Step = (
-    # How often the run was taken since it last came any further; the wish that it be stopped.
+    # How often the run was taken since its last progress; and the time of a stop request.
     "ALTER TABLE runs ADD COLUMN attempts {integer} NOT NULL DEFAULT 0",
     "ALTER TABLE runs ADD COLUMN stop_ms {integer}",
     """CREATE TABLE rates(
@@ -276,7 +275,7 @@ _OUTBOX: Step = (
     rewrite_old_events,
 )
 
-#: What each model was sent, as rows that are appended; a row of a series adds to those before it.
+#: What each model was sent, as appended rows; each row of a series adds to the rows before it.
 _TRANSCRIPTS: Step = (
     """CREATE TABLE transcripts(
         key {key},
@@ -288,7 +287,7 @@ _TRANSCRIPTS: Step = (
         UNIQUE (conversation, target, series, number))""",
 )
 
-#: Step number N stands at N - 1.
+#: Step number N has the index N - 1.
 STEPS: tuple[Step, ...] = (_CONVERSATIONS, _RUNS, _DURABLE, _QUESTIONS, _OUTBOX, _TRANSCRIPTS)
 
 
@@ -302,7 +301,7 @@ def perform(step: Step, connection: DatabaseConnection) -> None:
 
 
 def statements(step: Step, database: DatabaseName) -> list[str]:
-    """The SQL of a step, in the database's own words; a step's functions come after it."""
+    """The SQL of a step for the given database; a step's functions run after it."""
     written: list[str] = []
     for statement in step:
         if not isinstance(statement, str):
@@ -318,12 +317,12 @@ def statements(step: Step, database: DatabaseName) -> list[str]:
 
 _HAS_VERSION: dict[DatabaseName, str] = {
     "sqlite": "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'meta'",
-    # Not ``to_regclass``, which may still remember that there was none before we waited for the lock.
+    # Not ``to_regclass``, whose cached answer may be from before the wait for the lock.
     "postgres": "SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'meta' AND relkind = 'r'"
     " AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema())",
 }
 
-#: Takes the lock of migration. The number is used for nothing else in that database.
+#: Takes the migration lock. The number is used for nothing else in that database.
 _BEGIN: dict[DatabaseName, tuple[str, ...]] = {
     "sqlite": ("BEGIN IMMEDIATE",),
     "postgres": ("BEGIN", "SELECT pg_advisory_xact_lock(7365190204483920018)"),
@@ -331,7 +330,7 @@ _BEGIN: dict[DatabaseName, tuple[str, ...]] = {
 
 
 def version_of(connection: DatabaseConnection) -> int:
-    """The number of the last step that was done; 0 if there is no store yet."""
+    """The number of the last completed step; 0 if there is no store yet."""
     if not connection.execute(_HAS_VERSION[connection.database]):
         return 0
     return int(connection.execute("SELECT version FROM meta")[0][0])
@@ -344,13 +343,13 @@ def migrate(
     back_up: Callable[[int], None] | None = None,
     steps: Sequence[Step] = STEPS,
 ) -> None:
-    """Do the steps that the store lacks.
+    """Do the steps that the store still needs.
 
     Args:
         connection: an open connection outside any transaction.
-        place: what to call the store in an error.
+        place: the name of the store in errors.
         back_up: saves a copy of the store; its argument is the store's version.
-        steps: all steps there are.
+        steps: all steps.
 
     Raises:
         StoreError: the store was made by a newer program.
@@ -360,7 +359,7 @@ def migrate(
     try:
         for statement in _BEGIN[connection.database]:
             connection.execute(statement)
-        version = version_of(connection)  # another process may have been quicker
+        version = version_of(connection)  # another process may have migrated it meanwhile
         if not _is_current(version, place, steps):
             if version and back_up is not None:
                 back_up(version)
@@ -375,7 +374,7 @@ def check_version(connection: DatabaseConnection, place: str) -> None:
     """Make sure that no newer program has migrated the store since it was opened.
 
     Raises:
-        StoreError: One has: this program must not write any more.
+        StoreError: A newer program has migrated it: this program must not write any more.
     """
     rows = connection.execute("SELECT version FROM meta")
     _is_current(int(rows[0][0]) if rows else 0, place, STEPS)

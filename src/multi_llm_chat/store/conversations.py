@@ -1,10 +1,10 @@
-"""Conversations: made, listed, renamed, archived, deleted, found.
+"""Conversations: create, list, find, rename, archive and delete them.
 
 Rules:
-1. The id is the identity; titles are words in any script, and may be the same.
-2. Deleting is undone by ``undelete`` until ``purge`` removes the conversation for good. Only
-   the list of deleted conversations finds it until then.
-3. The list begins with the conversation that was changed last.
+1. The id identifies a conversation; titles are text in any script, and need not be unique.
+2. ``undelete`` restores a deleted conversation until ``purge`` removes it for good. Until then, only the list of deleted conversations
+   contains it.
+3. The list starts with the conversation that was changed last.
 """
 
 from typing import Literal, TypeAlias
@@ -38,7 +38,7 @@ def create(
     settings: JsonObject | None = None,
     identifier: str | None = None,
 ) -> Summary:
-    """Make an empty conversation; one that has the id already is given as it is."""
+    """Make an empty conversation; if one with this id exists, return it unchanged."""
     made_by = transaction.new_id()
     identifier = made_by if identifier is None else checked_id(identifier)
     now = transaction.now_ms
@@ -71,7 +71,7 @@ def list_conversations(
     limit: int = 50,
     after: tuple[int, int] | None = None,
 ) -> Listing:
-    """Conversations, the last changed first; ``after`` comes from the page before."""
+    """Conversations, the last changed first; ``after`` is that of the previous page."""
     changed_ms, key = after or (2**62, 0)
     rows = transaction.rows(
         f"{_SUMMARY} WHERE user_id = ? AND {_WHICH[which]} AND (changed_ms, key) < (?, ?)"
@@ -85,15 +85,15 @@ def list_conversations(
 
 @reading
 def find(transaction: Transaction, words: str, *, limit: int = 20) -> tuple[Summary, ...]:
-    """Conversations that a person means: by the whole id, by the exact title, or by the id's beginning.
+    """Find conversations by a person's input: the whole id, the exact title, or the beginning of an id.
 
-    The first of these ways that finds something decides; archived ones count.
+    The first of these that finds any decides; archived conversations count.
     """
     words = clean_text(words)
     ways: tuple[tuple[str, tuple[object, ...]], ...] = (
         ("id = ?", (words,)),
         ("title = ?", (words,)),
-        # Not LIKE, in which some characters have a meaning of their own.
+        # Not LIKE, in which some characters are wildcards.
         ("substr(id, 1, ?) = ?", (len(words), words)),
     )
     for condition, parameters in ways if words else ():
@@ -108,28 +108,28 @@ def find(transaction: Transaction, words: str, *, limit: int = 20) -> tuple[Summ
 
 
 def rename(transaction: Transaction, conversation: str, title: str) -> None:
-    """Give it another title."""
+    """Give a conversation another title."""
     _change(transaction, conversation, "title = ?", clean_text(title))
 
 
 def set_settings(transaction: Transaction, conversation: str, settings: JsonObject) -> None:
-    """Replace its settings: system prompt, speakers, policy."""
+    """Replace the settings of a conversation: system prompt, speakers, policy."""
     _change(transaction, conversation, "settings = ?", write_json(settings))
 
 
 def archive(transaction: Transaction, conversation: str, *, archived: bool = True) -> None:
-    """Take it out of the list of open ones, or bring it back."""
+    """Archive a conversation, or bring it back to the list of open ones."""
     moment = transaction.now_ms if archived else None
     _change(transaction, conversation, "archived_ms = ?", moment)
 
 
 def delete(transaction: Transaction, conversation: str) -> None:
-    """Delete it, so that it can be undone."""
+    """Delete a conversation; ``undelete`` restores it."""
     _change(transaction, conversation, "deleted_ms = ?", transaction.now_ms)
 
 
 def undelete(transaction: Transaction, conversation: str) -> Summary:
-    """Bring a deleted one back."""
+    """Restore a deleted conversation."""
     transaction.rows(
         "UPDATE conversations SET deleted_ms = NULL WHERE user_id = ? AND id = ?",
         transaction.user, clean_text(conversation),
@@ -138,7 +138,7 @@ def undelete(transaction: Transaction, conversation: str) -> Summary:
 
 
 def purge(transaction: Transaction, *, deleted_before_ms: int) -> int:
-    """Remove for good what was deleted before; the number of conversations."""
+    """Remove the conversations deleted before a time for good; return how many."""
     keys = transaction.rows(
         f"SELECT key FROM conversations WHERE user_id = ? AND deleted_ms < ?{transaction.lock}",  # noqa: S608 ours
         transaction.user, deleted_before_ms,
@@ -160,7 +160,7 @@ def purge(transaction: Transaction, *, deleted_before_ms: int) -> int:
 
 
 def key_of(transaction: Transaction, conversation: str, *, lock: bool = False) -> int:
-    """The number of a conversation of this user; with ``lock`` no other transaction changes it meanwhile."""
+    """The key of a conversation of this user; with ``lock``, no other transaction changes it until this one ends."""
     row = transaction.row(
         "SELECT key FROM conversations WHERE user_id = ? AND id = ? AND deleted_ms IS NULL"  # noqa: S608 ours
         + (transaction.lock if lock else ""),
@@ -181,7 +181,7 @@ def touch(transaction: Transaction, key: int) -> None:
 
 
 def missing(conversation: str) -> StoreError:
-    """The error for a conversation that is not there."""
+    """The error for a conversation that does not exist."""
     return StoreError(
         f"There is no conversation {clean_text(conversation)[:60]!r}. It may have been deleted; list the "
         "conversations to see which there are.",
@@ -190,7 +190,7 @@ def missing(conversation: str) -> StoreError:
 
 
 def is_id(identifier: object) -> bool:
-    """Whether it can be the id of a conversation, a turn or a run."""
+    """Whether the text is valid as the id of a conversation, a turn or a run."""
     return (
         isinstance(identifier, str)
         and 0 < len(identifier) <= MAX_ID
@@ -199,7 +199,7 @@ def is_id(identifier: object) -> bool:
 
 
 def checked_id(identifier: str) -> str:
-    """The id, if it can be one."""
+    """Return the id if it is valid, else raise an error."""
     if not is_id(identifier):
         raise UsageError(f"An id is a text of 1 to {MAX_ID} whole characters.")
     return identifier

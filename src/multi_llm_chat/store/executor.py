@@ -1,14 +1,14 @@
-"""Threads on which operations run, one transaction each.
+"""The threads of a store, which run each operation in a transaction.
 
 Rules:
-1. A connection is used by the one thread that opened it.
-2. The caller gets the result only when the transaction is committed.
-3. Jobs that wait together may be committed together, each in a savepoint of its own; if that fails for any
-   reason but the operations' own, each is run alone.
-4. A failure that may pass is retried for as long as its fault allows, at irregular moments, so that no
-   process is always the second. After any other the connection is closed; the next operation opens a new one.
+1. Only the thread that opened a connection uses it.
+2. The caller gets the result only after the commit.
+3. Jobs that wait at the same time may share a commit, each in its own savepoint; if that fails for any reason but an error of the
+   operations themselves, each job runs alone.
+4. A transient failure is retried for as long as its ``DatabaseFault`` allows, at random intervals, so that no process always loses the
+   race. After any other failure the connection is closed; the next operation opens a new one.
 5. A transaction that writes checks first that no newer program has migrated the store.
-6. Jobs submitted before ``close`` are still done; a failure is then retried for ``CLOSING`` seconds at most.
+6. Jobs submitted before ``close`` are still run; after ``close``, failures are retried for at most ``CLOSING`` seconds.
 """
 
 import os
@@ -26,13 +26,13 @@ from multi_llm_chat.store._database_faults import DatabaseFault
 from multi_llm_chat.store._tables import check_version
 from multi_llm_chat.store.transaction import DatabaseConnection, OperationContext, Transaction
 
-#: How many operations share a commit at most.
+#: The most operations that share a commit.
 TOGETHER = 64
 
-#: For how many seconds an executor that closes retries.
+#: For how many seconds a closing executor retries.
 CLOSING = 2.0
 
-#: The bounds of a pause between two tries, in seconds.
+#: The shortest and the longest pause between two retries, in seconds.
 PAUSE = (0.0005, 0.005)
 
 
@@ -49,21 +49,21 @@ class NotificationListener(Protocol):
 
 
 class DatabaseEngine(Protocol):
-    """How to reach one database."""
+    """Opens connections to one database, and classifies its failures."""
 
     place: str
     file: Path | None
     errors: tuple[type[Exception], ...]
     begin: str
-    #: Seconds between two checks of the store's version; None for an engine that only reads.
+    #: Seconds between two checks of the store's version; None for a read-only engine.
     checks_every: float | None
 
     def connect(self) -> DatabaseConnection:
-        """Open a connection to a store of the right version."""
+        """Open a connection to a store of the current version."""
         ...
 
     def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
-        """What went wrong, and the database's name for it."""
+        """The kind of a failure, and the database's name for it."""
         ...
 
     def listen(self, channel: str) -> NotificationListener | None:
@@ -83,13 +83,13 @@ class Job:
         self.future: Future[Any] = Future()
 
     def attempt(self, connection: DatabaseConnection) -> Any:
-        """Run the operation on the connection, within a transaction that the caller begins and ends."""
+        """Run the operation on the connection; the caller begins and ends the transaction."""
         self.context.restart()
         return self.operation(Transaction(connection, self.user, self.context))
 
 
 class StoreExecutor:
-    """Some threads, each with a connection of its own, and the queue of their jobs."""
+    """Threads with one connection each, and the queue of their jobs."""
 
     def __init__(self, engine: DatabaseEngine, *, threads: int, together: int = 1) -> None:
         self._engine = engine
@@ -108,14 +108,14 @@ class StoreExecutor:
 
     @property
     def file(self) -> Path | None:
-        """The file behind it, if it is one."""
+        """The path of the file, if the database is a file."""
         return self._engine.file
 
     def listen(self, channel: str) -> NotificationListener | None:
         """Listen to a channel; None if the database has no notifications.
 
         Raises:
-            ConnectionError: It cannot be reached.
+            ConnectionError: The database cannot be reached.
         """
         try:
             return self._engine.listen(channel)
@@ -137,7 +137,7 @@ class StoreExecutor:
             self._waiting.put(job)
 
     def close(self) -> None:
-        """Finish what was submitted, and end the threads."""
+        """Finish the submitted jobs, and end the threads."""
         with self._lock:
             if not self._closed:
                 self._closed = True
@@ -156,7 +156,7 @@ class StoreExecutor:
         worker.disconnect()
 
     def _take(self) -> tuple[list[Job], bool]:
-        """Wait for a job, and take what else is there; False after the last one."""
+        """Wait for a job, and take the other waiting ones; return False after the last one."""
         jobs: list[Job] = []
         job = self._waiting.get()
         try:
@@ -171,23 +171,23 @@ class StoreExecutor:
 
 
 class RetryDeadline:
-    """For how long failures that may pass are retried; it is shorter once the executor closes."""
+    """The time limit for retries of transient failures; it is shorter while the executor closes."""
 
     def __init__(self) -> None:
         self._end: float | None = None
 
     def end_soon(self) -> None:
-        """Retry for ``CLOSING`` seconds from now at most."""
+        """From now on, retry for at most ``CLOSING`` seconds."""
         self._end = time.monotonic() + CLOSING
 
     def lasts(self, elapsed: float, fault: DatabaseFault) -> bool:
-        """Whether an operation that has failed with this fault is retried."""
+        """Whether an operation that failed with this fault is retried."""
         is_late = self._end is not None and time.monotonic() > self._end
         return elapsed < fault.patience and not is_late
 
 
 class _Worker:
-    """One thread's connection."""
+    """One thread and its connection."""
 
     def __init__(self, engine: DatabaseEngine, retry_deadline: RetryDeadline) -> None:
         self._engine = engine
@@ -251,13 +251,13 @@ class _Worker:
         while True:
             result, error, again = self._try(job, time.monotonic() - began)
             if not again:
-                # Outside any handler: the error must not carry the database's own words along.
+                # Outside of the ``except`` block: the error must not have the database's own error as its context.
                 _settle(job, result, error)
                 return
             time.sleep(random.uniform(*PAUSE))  # noqa: S311 fairness, not secrecy
 
     def _try(self, job: Job, elapsed: float) -> tuple[Any, BaseException | None, bool]:
-        """Run it once: its result, or an error, or True if it should be retried."""
+        """Run the job once; return its result, its error, and whether to retry it."""
         try:
             connection = self._begin()
             result = job.attempt(connection)

@@ -4,10 +4,10 @@ Rules:
 1. A process that takes a run gets the run's next epoch, and a lease by the database's clock. Every write for the run
    names that epoch (``Fence``): if the run has a later one, the operation raises ``RunLost`` and writes nothing.
 2. A lease that has run out stays valid until another process takes the run.
-3. An operation that is retried after a lost commit first checks whether the commit has landed.
-4. A call is begun before it is made. A call whose state is ``done`` or ``unknown`` is never begun again.
+3. An operation that is retried after a commit of unknown outcome first checks whether that commit succeeded.
+4. The start of a call is recorded before the call is made. A call whose state is ``done`` or ``unknown`` is never started again.
 5. The owner of a run numbers its events without gaps; each number is written once.
-6. An owner serves all users: it takes and writes runs by their ids. Only the run's own user reads its calls and events.
+6. An owner serves all users: it takes and writes runs by their ids. Calls and events of a run can only be read by its own user.
 """
 
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ from multi_llm_chat.store.turns import turn_key
 
 #: The channel on which Postgres notifies that events of a run were written.
 CHANNEL = "multi_llm_chat_runs"
-#: How many events one read returns at most.
+#: The most events that one read returns.
 MOST_EVENTS = 1000
-#: How many events one statement writes.
+#: The most events that one statement writes.
 _ROWS = 100
 
 _FREE = "(owner IS NULL OR lease_until_ms IS NULL OR lease_until_ms < {clock} OR owner = ?)"
@@ -128,7 +128,7 @@ def take_run(
 
 
 def _remove_gap(transaction: Transaction, run_id: str) -> int:
-    """Delete the events after a gap, which no process will fill any more; the last number before the gap."""
+    """Delete the events after a gap, which no process will fill any more; return the last number before the gap."""
     rows = transaction.rows(
         "SELECT sequence FROM run_events WHERE run_id = ? ORDER BY sequence", run_id
     )
@@ -145,7 +145,7 @@ def _remove_gap(transaction: Transaction, run_id: str) -> int:
 def renew(
     transaction: Transaction, fences: Sequence[Fence], lease_ms: int
 ) -> tuple[set[str], set[str]]:
-    """Renew leases; the runs that this process still owns, and those of them for which a stop was requested."""
+    """Renew leases; return the runs that this process still owns, and those of them for which a stop was requested."""
     states = _lock_runs(transaction, [fence.run_id for fence in fences])
     ours = {
         fence.run_id
@@ -170,7 +170,7 @@ class _RunState(Struct, frozen=True):
 
 
 def _lock_runs(transaction: Transaction, runs: Sequence[str]) -> dict[str, _RunState]:
-    """Lock runs until the transaction ends, in as few statements as possible; those that exist.
+    """Lock runs until the transaction ends, in as few statements as possible; return those that exist.
 
     Each statement of SQLite releases and takes the interpreter's lock: one for each of 500 runs costs the event loop more than
     the database.
@@ -204,10 +204,10 @@ def finish_run(
     error: ErrorRecord | None = None,
     events: Sequence[tuple[int, str]] = (),
 ) -> None:
-    """End a run; its calls that have started and not ended have failed."""
+    """End a run; its unfinished calls are marked as failed."""
     state = transaction.row("SELECT epoch, status FROM runs WHERE id = ?", fence.run_id)
     if state is not None and state[0] == fence.epoch and state[1] != "running":
-        return  # an earlier try of this operation has landed
+        return  # an earlier attempt of this operation was committed
     guard(transaction, fence)
     write_events(transaction, fence, events)
     transaction.rows(
@@ -256,7 +256,7 @@ def end_call(
 
 
 def edit_call(transaction: Transaction, fence: Fence, number: int, arguments: JsonObject) -> None:
-    """Record the arguments that a person gave a call that has started, in the place of its result."""
+    """Record the arguments that a person gave a started call, in the column of its result."""
     guard(transaction, fence)
     transaction.rows(
         "UPDATE calls SET result = ? WHERE run_id = ? AND number = ? AND state = 'started'",
@@ -296,7 +296,7 @@ def append_events(transaction: Transaction, batches: Sequence[Events]) -> tuple[
 def write_events(
     transaction: Transaction, fence: Fence, numbered: Sequence[tuple[int, str]]
 ) -> None:
-    """Write events of a run that this transaction has guarded."""
+    """Write events of a run for which this transaction has called ``guard``."""
     _write_all(transaction, [Events(fence, tuple(numbered))])
 
 
@@ -352,7 +352,7 @@ def prune_events(transaction: Transaction, age_ms: int) -> None:
 
 
 def guard(transaction: Transaction, fence: Fence) -> int:
-    """Check that this process owns the run, and lock it until the transaction ends; the key of its conversation."""
+    """Check that this process owns the run, and lock it until the transaction ends; return the key of its conversation."""
     row = transaction.row(
         "SELECT conversation FROM runs"  # noqa: S608 the database's word for a lock
         f" WHERE id = ? AND epoch = ? AND status = 'running'{transaction.lock}",

@@ -1,9 +1,9 @@
 """Conversations in Postgres, for many writers.
 
 Rules:
-1. Statements are written with ``?``; numbers take their place, so that nothing is ever escaped by us.
-2. A lost connection, a deadlock or a conflict is retried: operations do the same twice as once.
-3. A transaction whose program stands still is ended by the server: no other waits long for the rows that it locks.
+1. Statements are written with ``?``, which becomes ``$1``, ``$2``, …; values are sent as parameters and never escaped by us.
+2. A lost connection, a deadlock or a conflict is retried: operations are idempotent.
+3. The server ends a transaction whose program has stopped, so that others do not wait long for its row locks.
 4. The place in an error is host and database; never the whole address, which may hold a password.
 """
 
@@ -34,9 +34,9 @@ from multi_llm_chat.store.transaction import DatabaseName, Row
 _FAULTS: dict[str, DatabaseFault] = {
     "40": CONTENTION,  # serialization failure, deadlock
     "55P03": CONTENTION,  # lock not available
-    "23503": COLLISION,  # a blob was purged in the moment in which it was wanted again
-    "23505": COLLISION,  # two made the same row at once; the second finds it now
-    "42P07": COLLISION,  # two made the tables at once; the second finds them now
+    "23503": COLLISION,  # a blob was purged while another transaction began to use it again
+    "23505": COLLISION,  # two transactions inserted the same row; the retry finds it
+    "42P07": COLLISION,  # two processes created the tables; the retry finds them
     "08": UNREACHABLE,
     "57P": UNREACHABLE,  # the server is stopping, has crashed or is just starting
     "53300": UNREACHABLE,  # too many connections
@@ -44,11 +44,11 @@ _FAULTS: dict[str, DatabaseFault] = {
     "53100": FULL,
     "25006": FORBIDDEN,
     "42501": FORBIDDEN,
-    "3F": FORBIDDEN,  # no schema in which this user may make tables
+    "3F": FORBIDDEN,  # no schema in which this user may create tables
 }
 
 
-#: Between two statements of a transaction nothing is waited for: ten seconds are a stopped program or a lost machine.
+#: A transaction never waits between two statements, so ten idle seconds mean a stopped program or a lost machine.
 _STANDSTILL = "SET idle_in_transaction_session_timeout = 10000"
 
 
@@ -112,10 +112,11 @@ class PostgresEngine:
     errors: tuple[type[Exception], ...] = (psycopg.Error,)
 
     def __init__(self, address: str, *, reads_only: bool = False) -> None:
-        # A reader sees one moment, however many statements it takes.
+        # A reading transaction sees one snapshot in all its statements.
         reading = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY"
         self.begin = reading if reads_only else "BEGIN"
-        self.checks_every: float | None = None if reads_only else 1.0  # a round trip each time
+        # Each check costs a round trip.
+        self.checks_every: float | None = None if reads_only else 1.0
         self.file: Path | None = None
         self._reads_only = reads_only
         self._address = address
@@ -139,10 +140,10 @@ class PostgresEngine:
         return PostgresListener(self._address, channel)
 
     def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
-        """What went wrong, and its SQLSTATE."""
+        """The kind of a failure, and its SQLSTATE."""
         state = getattr(error, "sqlstate", None)
         if state is None:
-            # No answer at all. A wrong address is reported at once; a server that was there is waited for.
+            # No answer at all. A wrong address is reported at once; a server that was reached before is retried.
             known = isinstance(error, psycopg.OperationalError)
             fault = UNREACHABLE if known else UNKNOWN
             return (fault if self._was_reached else _AT_ONCE), type(error).__name__
@@ -159,7 +160,7 @@ def _numbered(statement: str) -> LiteralString:
     first, *others = statement.split("?")
     numbers = count(1)
     numbered = first + "".join(f"${next(numbers)}{other}" for other in others)
-    # All statements are written in this package; values are sent apart from them.
+    # All statements are literals of this package; values are sent as parameters.
     return cast("LiteralString", numbered)
 
 
@@ -169,7 +170,7 @@ def _place(address: str) -> str:
     except psycopg.Error:
         parameters = None
     if parameters is None:
-        # Not the library's own words, which repeat what it could not read.
+        # Not the library's own text, which repeats the address that it could not parse.
         raise UsageError(
             "The address of the database cannot be read. Expected: "
             "postgresql://user:password@host:port/database, special characters as %XX."

@@ -1,8 +1,8 @@
 """Questions of a run to the user: asked by the process that drives it, answered in any process.
 
 Rules:
-1. A question is open while its asker owns a run of that conversation. When another process takes the run, the questions
-   of the former owner are closed.
+1. A question is open while the asking process owns a run of that conversation. When another process takes the run, the questions of the
+   former owner are closed.
 2. The first answer counts.
 """
 
@@ -12,13 +12,13 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.store.conversations import key_of
 from multi_llm_chat.store.transaction import Transaction, read_json, reading, write_json
 
-#: The asker still owns a run. An owner in ``runs`` is the asker's name, a slash and a mark of that one lease.
+#: Whether the asking process still owns a run. An owner in ``runs`` is the process's name, a slash and the mark of one lease.
 _AWAITED = """EXISTS (SELECT 1 FROM runs WHERE runs.conversation = questions.conversation
     AND status = 'running' AND substr(owner, 1, length(asker) + 1) = asker || '/')"""
 
 
 class Question(Struct, frozen=True):
-    """An open question; only the asker and the page that shows it interpret ``body``."""
+    """An open question; only the asking process and the page that shows it interpret ``body``."""
 
     id: str
     asker: str
@@ -26,7 +26,7 @@ class Question(Struct, frozen=True):
 
 
 def ask(transaction: Transaction, conversation: str, question: Question) -> None:
-    """Ask a question, and delete the conversation's questions whose asker owns no run any more."""
+    """Ask a question, and delete those questions of the conversation whose process owns no run any more."""
     key = key_of(transaction, conversation)
     transaction.rows(f"DELETE FROM questions WHERE conversation = ? AND NOT {_AWAITED}", key)  # noqa: S608 a constant
     transaction.rows(
@@ -46,7 +46,7 @@ def read_answer(transaction: Transaction, identifier: str) -> JsonObject | None:
 def answer_question(
     transaction: Transaction, conversation: str, identifier: str, answer: JsonObject
 ) -> bool:
-    """Answer an open question; False if it was answered before, or its asker owns no run any more."""
+    """Answer an open question; return False if it was answered before, or its process owns no run any more."""
     answered = transaction.rows(
         "UPDATE questions SET answer = ?"  # noqa: S608 a constant
         f" WHERE conversation = ? AND id = ? AND answer IS NULL AND {_AWAITED} RETURNING id",
@@ -56,7 +56,7 @@ def answer_question(
 
 
 def withdraw(transaction: Transaction, identifier: str) -> None:
-    """Delete a question: its asker has its answer, or stopped waiting."""
+    """Delete a question whose process has read the answer or stopped waiting."""
     transaction.rows("DELETE FROM questions WHERE id = ?", identifier)
 
 

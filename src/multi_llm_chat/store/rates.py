@@ -1,11 +1,11 @@
-"""How much may be asked of a provider with one key, by all processes together.
+"""The rate limit of one provider key, shared by all processes.
 
 Rules:
-1. One row for each key, counted on the database's clock: requests and tokens flow in evenly, up to the burst.
-2. In any time there are never more than what flowed in during it and one burst.
-3. Tokens are charged by an estimate before, and set right when the provider has counted them.
-4. A provider that says "later" closes its key for everybody until then.
-5. What is charged twice because a connection was lost is charged too much, never too little.
+1. A token bucket: one row for each key, on the database's clock. Requests and tokens flow in evenly, up to the burst.
+2. In any period, at most the inflow of that period plus one burst is admitted.
+3. Tokens are charged by an estimate before the request, and corrected when the provider has reported them.
+4. A provider that answers "later" closes its key for all processes until then.
+5. After a lost connection, a charge may count twice: too much, never too little.
 """
 
 from msgspec import Struct
@@ -17,7 +17,7 @@ _MINUTE_MS = 60_000.0
 
 
 class RateLimit(Struct, frozen=True):
-    """For a minute; None for no limit. ``burst`` is how many seconds' worth may be asked at once."""
+    """The limits per minute; None for no limit. ``burst`` is how many seconds' worth may be requested at once."""
 
     requests: float | None = None
     tokens: float | None = None
@@ -25,7 +25,7 @@ class RateLimit(Struct, frozen=True):
 
     @property
     def most_requests(self) -> float:
-        """The burst of requests: one at least, or none would ever pass."""
+        """The burst of requests: at least one, since otherwise none would ever pass."""
         return max(1.0, (self.requests or 0.0) * self.burst / 60)
 
     @property
@@ -35,7 +35,7 @@ class RateLimit(Struct, frozen=True):
 
 
 def admit(transaction: Transaction, key: str, limit: RateLimit, tokens: int) -> int:
-    """Ask for one request of about so many tokens: 0 if it may go, or the milliseconds to wait before asking again."""
+    """Charge one request of about this many tokens; return 0 if it may be sent, else the milliseconds to wait before the next call."""
     key = clean_text(key)
     transaction.rows(
         f"INSERT INTO rates(key, requests, tokens, counted_ms, closed_until_ms) VALUES (?, ?, ?, {transaction.clock}, 0)"  # noqa: S608 the database's clock
@@ -46,10 +46,10 @@ def admit(transaction: Transaction, key: str, limit: RateLimit, tokens: int) -> 
         f"SELECT requests, tokens, counted_ms, closed_until_ms, {transaction.clock} FROM rates WHERE key = ?{transaction.lock}",  # noqa: S608 the database's own words
         key,
     )
-    passed = max(0, now - counted_ms)  # a clock that goes back gives nothing
+    passed = max(0, now - counted_ms)  # a clock that goes back adds nothing
     requests = _flowed(requests, passed, limit.requests, limit.most_requests)
     left = _flowed(left, passed, limit.tokens, limit.most_tokens)
-    # Who wants more than a whole burst waits for a full one and leaves a debt.
+    # A request for more than a whole burst waits for a full bucket and leaves a debt.
     wanted = min(float(tokens), limit.most_tokens)
     wait = max(
         closed_ms - now,
@@ -66,12 +66,12 @@ def admit(transaction: Transaction, key: str, limit: RateLimit, tokens: int) -> 
 
 
 def settle(transaction: Transaction, key: str, tokens: int) -> None:
-    """It took so many tokens more than was thought, or fewer."""
+    """Correct the charged tokens by the difference to the estimate."""
     transaction.rows("UPDATE rates SET tokens = tokens - ? WHERE key = ?", tokens, clean_text(key))
 
 
 def close_rate(transaction: Transaction, key: str, wait_ms: int) -> None:
-    """The provider wants nothing for so long."""
+    """Close the key: the provider accepts no requests for this time."""
     until = f"{transaction.clock} + ?"
     transaction.rows(
         f"UPDATE rates SET closed_until_ms = {until} WHERE key = ? AND closed_until_ms < {until}",  # noqa: S608 the database's clock

@@ -1,4 +1,4 @@
-"""What operations take and give."""
+"""The argument and result types of operations."""
 
 from decimal import Decimal
 from typing import Literal, TypeAlias
@@ -10,7 +10,7 @@ from multi_llm_chat.history.values import JsonObject, Turn
 
 
 class Summary(Struct, frozen=True):
-    """A conversation as a list shows it; times are milliseconds since 1970."""
+    """A conversation in a list; times are milliseconds since 1970."""
 
     id: str
     title: str
@@ -22,14 +22,14 @@ class Summary(Struct, frozen=True):
 
 
 class Listing(Struct, frozen=True):
-    """One page of a list; ``after`` asks for the next one, and is None on the last."""
+    """One page of a list; pass ``after`` to get the next one; None on the last page."""
 
     conversations: tuple[Summary, ...]
     after: tuple[int, int] | None
 
 
 class Placed(Struct, frozen=True):
-    """A turn in its place in the tree."""
+    """A turn with its position in the tree."""
 
     turn: Turn
     parent: str | None
@@ -38,7 +38,7 @@ class Placed(Struct, frozen=True):
 
 
 class Page(Struct, frozen=True):
-    """Neighbouring turns of one branch, oldest first; ``more`` if there are older ones."""
+    """Consecutive turns of one branch, oldest first; ``more`` if there are older ones."""
 
     turns: tuple[Placed, ...]
     more: bool
@@ -60,7 +60,7 @@ class Appended(Struct, frozen=True):
 
 
 class Conflict(Struct, frozen=True):
-    """Nothing was saved: the branch does not end where the caller expected, but at ``head``."""
+    """Nothing was saved, because the branch does not end where the caller expected, but at ``head``."""
 
     head: str | None
 
@@ -96,10 +96,10 @@ class RecordedCall(Struct, frozen=True):
 
 
 class Spending(Struct, frozen=True):
-    """What one answer has cost. Tokens or cost are None where they are not known.
+    """The cost of one answer. Tokens or cost are None if unknown.
 
-    ``id`` tells it from others of its conversation; recording the same id again replaces it, as when the
-    provider's own count arrives after our estimate.
+    ``id`` is unique within its conversation; recording the same id again replaces the record, for instance when the provider's own count
+    arrives after our estimate.
     """
 
     id: str
@@ -114,7 +114,7 @@ class Spending(Struct, frozen=True):
 
 
 class Total(Struct, frozen=True):
-    """The sum of several: what is known, and how much is not."""
+    """The sum of several records: the known values, and how many are unknown."""
 
     count: int = 0
     tokens: Usage = Usage()
@@ -125,9 +125,9 @@ class Total(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """A message that was found; ``marks`` are the places of the words within ``snippet``.
+    """A message that was found; ``marks`` are the positions of the words in ``snippet``.
 
-    ``number`` grows with each message saved; searching ``before`` it gives the next hits.
+    ``number`` grows with each saved message; a search with ``before=number`` returns the next hits.
     """
 
     conversation: str

@@ -1,7 +1,7 @@
-"""The rows of runs, one speaker's answer each; and runs as operators see them: list, stop and reopen those of all users.
+"""The rows of runs; and the operations for operators, who list, stop and reopen runs of all users.
 
 Rules:
-1. A run begins once and ends once; beginning or ending it again changes nothing.
+1. A run begins once and ends once; a second call of either changes nothing.
 2. A failure is an ``ErrorRecord`` of the run, never text in the history.
 3. Owners, leases and calls are in ``store.journal``.
 
@@ -51,7 +51,7 @@ def begin_run(
     spec: JsonObject | None = None,
     identifier: str | None = None,
 ) -> str:
-    """Begin the run in which a speaker answers the turn ``base``; the run's id."""
+    """Begin the run in which a speaker answers the turn ``base``; return the run's id."""
     key = key_of(transaction, conversation, lock=True)
     identifier = transaction.new_id() if identifier is None else checked_id(identifier)
     transaction.rows(
@@ -75,7 +75,7 @@ def end_run(
     *,
     error: ErrorRecord | None = None,
 ) -> None:
-    """End a run that no process drives, without a ``Fence``; the first end stays."""
+    """End a run that no process drives, without a ``Fence``; a second end changes nothing."""
     own_run(transaction, run_id)
     transaction.rows(
         "UPDATE runs SET status = ?, error = ?, ended_ms = ? WHERE id = ? AND status = 'running'",
@@ -108,7 +108,7 @@ def runs_at(
     for column, values in wanted:
         for marks, chunk in chunks(values):
             rows = transaction.rows(
-                # The plus keeps SQLite from reading all runs of the conversation by its index.
+                # The unary plus keeps SQLite from using the conversation's index, which would read all its runs.
                 f"{_RUN} WHERE {column} IN ({marks}) AND +runs.conversation = ?",
                 *chunk,
                 key,
@@ -236,7 +236,7 @@ def waiting_runs(transaction: Transaction) -> tuple[WaitingRun, ...]:
 def orphans(transaction: Transaction, grace_ms: int) -> tuple[RunInfo, ...]:
     """Runs that no process drives; empty while another process holds the advisory lock.
 
-    ``grace_ms`` is how long a run may wait for its first owner before it counts.
+    ``grace_ms`` is how long a run may wait for its first owner before it counts as orphaned.
     """
     if transaction.database == "postgres":
         (alone,) = transaction.rows("SELECT pg_try_advisory_xact_lock(?)", _JANITOR)
@@ -277,7 +277,7 @@ def workers(transaction: Transaction) -> dict[str, int]:
 
 
 def stop_run(transaction: Transaction, run_id: str) -> Stopped:
-    """Stop a run: ``stopped`` if it had no owner, ``asked`` if its owner will end it, ``over`` if it had ended."""
+    """Stop a run; return ``stopped`` if it had no owner, ``asked`` if its owner will end it, ``over`` if it had ended before."""
     info = run_info(transaction, run_id)
     if info.status != "running":
         return "over"
@@ -297,7 +297,7 @@ def stop_run(transaction: Transaction, run_id: str) -> Stopped:
 
 
 def reopen_run(transaction: Transaction, run_id: str) -> bool:
-    """Reopen a failed run, so that it can be resumed; whether the run can be. A cancelled run stays cancelled."""
+    """Reopen a failed run, so that it can be resumed; return whether it can. A cancelled run stays cancelled."""
     info = run_info(transaction, run_id)
     transaction.rows(
         "UPDATE runs SET status = 'running', owner = NULL, lease_until_ms = NULL, attempts = 0, stop_ms = NULL,"
@@ -325,12 +325,12 @@ def _info(row: Row) -> RunInfo:
 
 # What the models of a conversation were sent.
 
-#: How many series of one target are kept: a series begins where a request is written from nothing.
+#: How many series of one target are kept; a request that continues no transcript begins a new series.
 _MOST_SERIES: Final = 2
 
 
 class SentRow(Struct, frozen=True):
-    """A row of a transcript: for whom, in which series, its number there, and its content."""
+    """A row of a transcript: its target, its series, its number in the series, and its content."""
 
     target: str
     series: str
@@ -339,7 +339,7 @@ class SentRow(Struct, frozen=True):
 
 
 def save_sent(transaction: Transaction, conversation: str, row: SentRow) -> None:
-    """Append to a transcript; with a new series the oldest ones of its target are removed."""
+    """Append a row to a transcript; a new series removes the oldest ones of its target."""
     key = key_of(transaction, conversation, lock=True)
     transaction.rows(
         "INSERT INTO transcripts(conversation, target, series, number, content) VALUES (?, ?, ?, ?, ?)"

@@ -1,11 +1,11 @@
 """Search in all messages of a user, and the index of terms: one row for each turn that has words.
 
 Rules:
-1. A message is found if its words hold every piece of the query (``search_terms``); the message saved last comes first.
+1. A message is found if its text contains every piece of the query (``_search_terms``); the message saved last comes first.
 2. Deleted conversations are not searched; archived ones only on request.
-3. The snippet is a piece of the message itself, and the marks are places in it.
-4. The index is written in the transaction that writes the turn, so it is never behind.
-5. Both databases index the very same terms; nothing is left to their own ideas of a word.
+3. The snippet is a part of the message itself, and the marks are positions in it.
+4. The transaction that writes a turn also writes its index, so the index is never outdated.
+5. Both databases index exactly the same terms; their own tokenizers do not matter.
 """
 
 from collections.abc import Sequence
@@ -28,7 +28,7 @@ _CANDIDATES = (
 
 
 def add_turn(transaction: Transaction, turn: int, text: str) -> None:
-    """Index a turn's words."""
+    """Index the text of a turn."""
     terms = terms_of(text) if text else []
     if not terms:
         return
@@ -43,12 +43,12 @@ def add_turn(transaction: Transaction, turn: int, text: str) -> None:
 
 
 def remove_conversation(transaction: Transaction, conversation: int) -> None:
-    """Forget the words of a conversation that is about to be removed."""
+    """Remove a conversation from the index, before the conversation itself is removed."""
     if transaction.database == "postgres":
-        return  # its rows go with the turns
+        return  # its rows are removed together with the turns
     rows = transaction.rows("SELECT key FROM turns WHERE conversation = ?", conversation)
     for turn, text in texts_of(transaction, [key for (key,) in rows]).items():
-        # The index keeps no text: to remove terms it needs to know which they were.
+        # The index stores no text: to remove terms, it must be given them again.
         if terms := terms_of(text):
             transaction.rows(
                 "INSERT INTO search(search, rowid, terms) VALUES ('delete', ?, ?)",
@@ -57,7 +57,7 @@ def remove_conversation(transaction: Transaction, conversation: int) -> None:
 
 
 def texts_of(transaction: Transaction, turns: Sequence[int]) -> dict[int, str]:
-    """The words of stored turns, of those that have any."""
+    """The texts of stored turns, without those that have none."""
     words: dict[int, list[str]] = {}
     for marks, chunk in chunks(turns):
         for turn, body in transaction.rows(
@@ -88,14 +88,14 @@ def candidates(
 
 
 def _fts_query(query: Query) -> str:
-    # Terms are letters, digits and marks alone: there is nothing to escape within the quotes.
+    # Terms consist of letters, digits and marks, so nothing has to be escaped within the quotes.
     wanted = [f'"{term}"' for piece in query.pieces for term in piece.terms]
     wanted += [f'"{piece.beginning}"*' for piece in query.pieces if piece.beginning]
     return " AND ".join(dict.fromkeys(wanted))
 
 
 def _owner(transaction: Transaction) -> str:
-    """A term that no text has: on a server the words of one user are not searched among all."""
+    """A term for the owner, which occurs in no text, so that a server searches only this user's messages."""
     return "\U0010fffd" + sha256(transaction.user.encode()).hexdigest()[:16]
 
 
@@ -108,13 +108,13 @@ def _tsquery(query: Query, owner: str) -> str:
 
 # The search.
 
-#: How much of a message is shown around the first place found, in characters.
+#: Characters of a message that are shown around the first match.
 BEFORE = 40
 SNIPPET = 160
 
 _NEWEST = 2**62
 
-#: How many candidates are looked at together, once the first ones were not enough.
+#: How many candidates are read at a time, if the first ones were not enough.
 _BATCH = 2000
 
 
@@ -127,7 +127,7 @@ def search(
     limit: int = 20,
     before: int | None = None,
 ) -> tuple[Hit, ...]:
-    """Messages that hold all the words; ``before`` is the number of the last hit of the page before."""
+    """Messages that contain all words; ``before`` is the number of the last hit of the previous page."""
     query = read_query(words)
     hits: list[Hit] = []
     number = _NEWEST if before is None else before

@@ -1,10 +1,10 @@
 """Conversations in an SQLite file, or in memory.
 
 Rules:
-1. The file is in WAL mode with ``synchronous=FULL``: what was committed survives a loss of power.
-2. A writing connection takes the lock at once (``BEGIN IMMEDIATE``), so that no transaction fails half-way.
-3. The file is readable by its owner alone.
-4. A file that may only be read is opened for reading: as it is on the disk, if no log of changes stands next to it.
+1. The file is in WAL mode with ``synchronous=FULL``: committed transactions survive a loss of power.
+2. A writing transaction takes the lock at its start (``BEGIN IMMEDIATE``), so that it cannot fail half-way for lack of the lock.
+3. Only its owner can read the file.
+4. A read-only file is opened for reading; as immutable, if there is no WAL file next to it.
 5. Before an existing file is migrated, a copy is saved next to it: written under another name, then renamed.
 """
 
@@ -34,7 +34,7 @@ from multi_llm_chat.store.transaction import DatabaseName, Row
 
 MEMORY = ":memory:"
 
-#: The part of SQLite's own error name before its second underscore tells what to do.
+#: The part of SQLite's own error name before its second underscore, with the fault for it.
 _FAULTS: dict[str, DatabaseFault] = {
     "BUSY": BUSY,
     "LOCKED": BUSY,
@@ -55,7 +55,7 @@ _SYSTEM_FAULTS: dict[int | None, DatabaseFault] = {
     errno.EPERM: READ_ONLY,
 }
 
-#: Short, in seconds: the executor retries, which is fairer than SQLite's own growing pauses.
+#: Short, in seconds, because the executor retries, which is fairer than SQLite's own growing pauses.
 _WAIT = 0.02
 
 _SETTINGS = (
@@ -71,7 +71,7 @@ class SQLiteConnection:
     database: DatabaseName = "sqlite"
 
     def __init__(self, path: str, *, is_address: bool = False) -> None:
-        # Transactions are begun and ended by the executor alone.
+        # Only the executor begins and ends transactions.
         self._connection = sqlite3.connect(
             path, timeout=_WAIT, isolation_level=None, cached_statements=256, uri=is_address
         )
@@ -94,7 +94,7 @@ class SQLiteConnection:
         try:
             self._connection.close()
         except sqlite3.Error:
-            return  # the caller could not do more about it
+            return  # the caller can do nothing about it
 
     def copy_to(self, path: Path) -> None:
         """Write a copy of the whole store into a new file."""
@@ -103,7 +103,7 @@ class SQLiteConnection:
 
 
 class SQLiteEngine:
-    """One file, for writing (and migrating) or for reading only."""
+    """One file, opened for writing (and migrating) or for reading only."""
 
     errors: tuple[type[Exception], ...] = (sqlite3.Error, OSError)
 
@@ -116,7 +116,7 @@ class SQLiteEngine:
         self._reads_only = reads_only
 
     def connect(self) -> SQLiteConnection:
-        """Open the file; one that writes makes and migrates it first."""
+        """Open the file; for writing, create and migrate it first."""
         if self._path != MEMORY and not self._reads_only:
             _make_private(Path(self._path))
         connection = SQLiteConnection(self._path)
@@ -137,7 +137,7 @@ class SQLiteEngine:
         return connection
 
     def _connect_unchanging(self) -> SQLiteConnection:
-        """Open a file that no program can change: SQLite needs neither locks nor files next to it."""
+        """Open a file as immutable, because no program can change it: SQLite then needs neither locks nor files next to it."""
         address = f"{Path(self._path).absolute().as_uri()}?immutable=1"
         connection = SQLiteConnection(address, is_address=True)
         try:
@@ -153,7 +153,7 @@ class SQLiteEngine:
         del channel
 
     def fault(self, error: Exception) -> tuple[DatabaseFault, str]:
-        """What went wrong, and the database's or the system's name for it."""
+        """The kind of a failure, and the database's or the system's name for it."""
         if isinstance(error, OSError):
             name = errno.errorcode.get(error.errno or 0, "OSError")
             return _SYSTEM_FAULTS.get(error.errno, UNOPENED), name
@@ -166,7 +166,7 @@ class SQLiteEngine:
         return fault, name
 
     def _check_owner(self, connection: SQLiteConnection) -> None:
-        """Refuse another program's database, before anything in it is changed."""
+        """Refuse a database of another program, before anything in it is changed."""
         used = connection.execute("SELECT 1 FROM sqlite_master LIMIT 1")
         if used and connection.execute("PRAGMA application_id") != [(APPLICATION_ID,)]:
             raise StoreError(
@@ -175,7 +175,7 @@ class SQLiteEngine:
             )
 
     def _back_up(self, version: int) -> None:
-        # A second connection: it sees the file as it was before the transaction of the first.
+        # A second connection, which sees the file as it was before the first one's transaction.
         backup = Path(f"{self._path}.v{version}.backup")
         unfinished = backup.with_name(f"{backup.name}.unfinished")
         unfinished.unlink(missing_ok=True)
@@ -191,7 +191,7 @@ class SQLiteEngine:
 
 
 def _is_unchangeable(path: Path) -> bool:
-    """Whether the file is there, may only be read, and has no log of changes that are not in it yet."""
+    """Whether the file exists, is read-only, and has no WAL file with changes that it does not contain yet."""
     log = path.with_name(f"{path.name}-wal")
     if not os.path.isfile(path) or (os.path.isfile(log) and log.stat().st_size):
         return False
@@ -199,7 +199,7 @@ def _is_unchangeable(path: Path) -> bool:
 
 
 def _make_private(path: Path) -> None:
-    """Make an empty file that only its owner may read, unless there is one."""
+    """Create an empty file that only its owner may read, unless it exists."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch(mode=0o600)

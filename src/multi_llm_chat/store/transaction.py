@@ -1,21 +1,21 @@
-"""What an operation works with: its transaction, its time and new ids, and JSON columns.
+"""The tools of an operation: its transaction, its time and new ids, and JSON columns.
 
 Rules:
-1. An operation is a plain function whose first parameter is a ``Transaction``; whatever it does
-   happens as a whole or not at all. Operations may call operations: it stays one transaction.
-2. It may be retried, so it does the same twice as once; ids and time come from the transaction.
+1. An operation is a plain function whose first parameter is a ``Transaction``; all of its changes are committed, or none. Operations may
+   call operations within the same transaction.
+2. It may be retried, so it must be idempotent; ids and time come from the transaction.
 3. It sees the rows of ``transaction.user`` and no other user's.
-4. An operation marked with ``reading`` writes nothing, and waits for no writer.
+4. An operation marked with ``reading`` writes nothing, and does not wait for writers.
 
 Rules of time and ids:
-5. An operation that is retried gets the same time and the same ids as before: if its first
-   try has landed after all, it finds what it wrote and does not write it a second time.
+5. A retried operation gets the same time and the same ids as before: if its first attempt was committed after all, it finds its rows and
+   does not write them a second time.
 6. Ids are UUIDs of version 7: their text sorts by time, and cannot be guessed.
 
 Rules of JSON columns:
-7. What is read equals what was written, infinities and half surrogate pairs included.
-8. The text contains neither NUL nor half characters, which databases refuse.
-9. A value that is no JSON is saved as the nearest JSON there is, and so is one nested more deeply than every Python reads.
+7. Reading returns exactly the value that was written, including infinities and lone surrogates.
+8. The text contains neither NUL nor lone surrogates, which databases refuse.
+9. A value that is not JSON is saved as the nearest JSON, and so is a value nested too deeply for some Python versions to read.
 """
 
 import json
@@ -38,7 +38,7 @@ _RANDOM_BITS = 62
 
 
 class OperationContext:
-    """One call of an operation, however often it is tried."""
+    """One call of an operation, including its retries."""
 
     def __init__(self) -> None:
         self.now_ms = time.time_ns() // 1_000_000
@@ -46,14 +46,14 @@ class OperationContext:
         self._given = 0
 
     def restart(self) -> None:
-        """Start over: the next try gets the same ids in the same order."""
+        """Start over: the next attempt gets the same ids in the same order."""
         self._given = 0
 
     def new_id(self) -> str:
         """The next id."""
         number = self._given
         self._given += 1
-        # Beyond 4,096 ids the counter runs into the time, and the order is still kept.
+        # Beyond 4,096 ids the counter overflows into the time bits; the order is still kept.
         stamp = (self.now_ms << _COUNTER_BITS) + number
         milliseconds, counter = stamp >> _COUNTER_BITS, stamp & 0xFFF
         random = (self._random + number) % (1 << _RANDOM_BITS)
@@ -100,7 +100,7 @@ class DatabaseConnection(Protocol):
 
 
 class Transaction:
-    """One try of an operation: rows in and out, the user they belong to, and new ids."""
+    """One attempt of an operation: its statements, its user, and new ids."""
 
     __slots__ = ("_connection", "_context", "user")
 
@@ -113,20 +113,20 @@ class Transaction:
 
     @property
     def database(self) -> DatabaseName:
-        """Which database it is; only search asks."""
+        """Which database it is; only the search uses this."""
         return self._connection.database
 
     @property
     def lock(self) -> str:
-        """What to append to a SELECT of the row that others must not change meanwhile.
+        """The clause that locks the selected rows; append it to a SELECT.
 
-        SQLite needs nothing: who writes holds the whole file.
+        Empty for SQLite, where a writing transaction locks the whole file.
         """
         return " FOR NO KEY UPDATE" if self._connection.database == "postgres" else ""
 
     @property
     def clock(self) -> str:
-        """The database's own time in milliseconds since 1970, as an expression: the same for all who share it."""
+        """SQL expression for the database's own time in milliseconds since 1970, which all its processes share."""
         return _CLOCKS[self._connection.database]
 
     @property
@@ -139,11 +139,11 @@ class Transaction:
         return self._context.new_id()
 
     def rows(self, statement: str, *parameters: Any) -> list[Row]:
-        """Run one statement and give its rows."""
+        """Run one statement and return its rows."""
         return self._connection.execute(statement, parameters)
 
     def row(self, statement: str, *parameters: Any) -> Row | None:
-        """Run one statement and give its first row, if there is one."""
+        """Run one statement and return its first row, if there is one."""
         return next(iter(self._connection.execute(statement, parameters)), None)
 
     def many(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
@@ -153,7 +153,7 @@ class Transaction:
 
 
 def chunks(items: Sequence[T]) -> Iterator[tuple[str, Sequence[T]]]:
-    """The items in pieces that one statement can take, each with its question marks."""
+    """Split items into chunks that one statement accepts, each with its question marks."""
     for start in range(0, len(items), _CHUNK):
         chunk = items[start : start + _CHUNK]
         yield ", ".join("?" * len(chunk)), chunk
@@ -171,16 +171,16 @@ def reading(operation: Operation[P, R]) -> Operation[P, R]:
 
 
 def only_reads(operation: Callable[..., Any]) -> bool:
-    """Whether the operation was marked as one that only reads."""
+    """Whether the operation is marked as read-only."""
     return operation in _READING
 
 
 # JSON in a column.
 
-#: Marks text that no database takes as it is: the rest is its bytes in base64. No JSON begins so.
+#: Marks text that databases refuse: its bytes follow in base64. No JSON begins like this.
 _PACKED = "="
 
-#: What a Python of any version reads again, whatever it was called from.
+#: The nesting depth that every Python version can read, whatever the depth of the call stack.
 _DEEPEST: Final = 400
 
 _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -197,7 +197,7 @@ def write_json(value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        # Escapes would join two halves that stand side by side; bytes keep them apart.
+        # Escapes would join two adjacent surrogates to one character; bytes keep them separate.
         return _PACKED + b64encode(text.encode("utf-8", "surrogatepass")).decode("ascii")
     return text
 
@@ -214,7 +214,7 @@ def _items(value: object) -> Iterable[object]:
     return inside.values() if inside is not None else as_list(value) or ()
 
 
-#: What reading a row raises that no program of ours has written.
+#: The exceptions of reading a row that was not written by this program.
 DAMAGE: Final = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 
 
@@ -222,7 +222,7 @@ def read_json(text: str) -> Any:
     """The value that was written.
 
     Raises:
-        StoreError: The column holds something else.
+        StoreError: The column holds anything else.
     """
     try:
         if text.startswith(_PACKED):
@@ -230,14 +230,14 @@ def read_json(text: str) -> Any:
         return json.loads(text)
     except DAMAGE:
         pass
-    raise damaged_row()  # outside of the handler: its words may be of a message
+    raise damaged_row()  # outside of the ``except`` block: the exception may contain text of a message
 
 
 def read_record(text: str, kind: type[R]) -> R:
     """The value that was written, of this type.
 
     Raises:
-        StoreError: The column holds something else.
+        StoreError: The column holds anything else.
     """
     value = read_json(text)
     try:
@@ -248,7 +248,7 @@ def read_record(text: str, kind: type[R]) -> R:
 
 
 def damaged_row() -> StoreError:
-    """The error for a row that cannot be read; its content is not repeated."""
+    """The error for an unreadable row, without the row's content."""
     return StoreError(
         "A row of the conversations is damaged: it was changed by another program, or by the disk. "
         "Put back a backup, or export what can still be read.",

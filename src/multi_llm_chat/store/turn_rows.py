@@ -1,10 +1,10 @@
-"""Turns as rows, and back.
+"""Convert turns to rows and back.
 
 Rules:
-1. Reading gives exactly the turn that was written: every field of every part.
+1. Reading returns exactly the turn that was written: every field of every part.
 2. A field that equals its default is not written.
 3. ``author`` and ``model`` are columns for queries; where a column cannot hold the exact value, ``fields`` does.
-4. Data of media from ``BLOB_SIZE`` on are stored once for all turns, by the hash of their bytes.
+4. Media data of at least ``BLOB_SIZE`` are stored once for all turns, by the hash of their bytes.
 """
 
 import binascii
@@ -32,7 +32,7 @@ from multi_llm_chat.history.values import (
 )
 from multi_llm_chat.store.transaction import DAMAGE, damaged_row, read_json, write_json
 
-#: Smaller data stay in the part's own row (characters of base64).
+#: Smaller data (in characters of base64) stay in the part's own row.
 BLOB_SIZE = 4096
 
 _KINDS: dict[type[Part], str] = {
@@ -58,7 +58,7 @@ _DEFAULTS: dict[type[Struct], tuple[tuple[str, object], ...]] = {
 
 
 class PartRow(Struct, frozen=True):
-    """One row of ``parts``, and the bytes that its ``blob`` names."""
+    """One row of ``parts``, and the bytes of its ``blob``."""
 
     kind: str
     body: str
@@ -78,7 +78,7 @@ def write_turn_row(turn: Turn) -> TurnRow:
     """The turn without its parts."""
     values = _changed_fields(turn)
     author: str = clean_text(turn.role)
-    model: object = turn.model  # whatever a reader found there
+    model: object = turn.model  # a reader of histories may have set any type
     if author == turn.role:
         del values["role"]
     column = model if isinstance(model, str) and clean_text(model) == model else None
@@ -126,18 +126,18 @@ def read_part_row(kind: str, body: str, data: bytes | None) -> Part:
 
 
 def text_of(turn: Turn) -> str:
-    """The words of the turn that search finds."""
+    """The text of the turn that the search indexes."""
     return "\n".join(part.content for part in turn.parts if isinstance(part, Text))
 
 
 def moment_ms(created_at: object, otherwise: int) -> int:
-    """A turn's own time in milliseconds, if it can be understood."""
+    """A turn's own time in milliseconds; None if it cannot be parsed."""
     moment = read_ms(created_at)
     return otherwise if moment is None else within_range(moment)
 
 
 def within_range(moment: int) -> int:
-    """The moment, or the nearest one that a column holds."""
+    """The time, or the nearest one that a column can hold."""
     return max(-_LATEST, min(moment, _LATEST))
 
 
@@ -164,7 +164,7 @@ def _origin(origin: Origin) -> JsonObject:
 
 
 def _bytes_of(data: str) -> bytes:
-    """The bytes, or none if they would not give the very same text again."""
+    """The decoded bytes; none if encoding them would not give the same text again."""
     try:
         decoded = b64decode(data, validate=True)
     except (binascii.Error, ValueError):

@@ -1,12 +1,12 @@
-"""Turns: appended to a tree, read along a branch; and branches: where they end, and which turns are siblings.
+"""Turns, which are appended to a tree and read along a branch; and branches: their heads, and siblings of turns.
 
 Rules:
 1. Turns are never changed and never removed; an edit is another child of the same parent.
-2. A turn that is there already is not written again: appending twice is appending once.
-3. A branch ends at its head. Appending without an expected end appends there; a caller that names the end it
-   expects gets a conflict instead of overwriting another's words.
+2. An existing turn is not written again: appending is idempotent.
+3. A branch ends at its head. Turns are appended there; a caller that names the head it expects gets a ``Conflict`` if the branch has
+   another one.
 4. A turn without an id or a time gets both; nothing else about it is changed.
-5. A branch is a name for its last turn; ``main`` is the one that is shown.
+5. A branch is a name for its last turn; ``main`` is the shown branch.
 6. Siblings are the children of one parent, oldest first; roots are siblings too.
 """
 
@@ -40,7 +40,7 @@ class _End:
     """The type of ``END``."""
 
 
-#: The end of the branch, wherever it is.
+#: The end of the branch.
 END: Final = _End()
 
 
@@ -57,16 +57,16 @@ def append(
     """Append turns, each answering the one before, and move the branch's head to the last.
 
     Args:
-        transaction: within which it happens.
+        transaction: the transaction.
         conversation: its id.
         turns: at least one. A turn whose id the conversation has already is taken as saved.
         branch: the name of the branch.
-        parent: what the first turn answers: the branch's end, or a turn's id, or None for a new root.
-        expected: where the caller believes the branch to end (None: it is empty), if that matters.
+        parent: the turn before the first one: the branch's end, a turn's id, or None for a new root.
+        expected: the turn at which the caller expects the branch to end (None: it is empty), if that matters.
         run_id: the run that made the turns.
 
     Returns:
-        The turns with ids and times; or the conflict, and nothing was saved.
+        The turns with ids and times; or a ``Conflict``, and nothing was saved.
     """
     key = key_of(transaction, conversation, lock=True)
     complete = tuple(_complete(transaction, turn) for turn in turns)
@@ -75,7 +75,7 @@ def append(
     there = keys_of(transaction, key, [turn.id or "" for turn in complete])
     head = _head(transaction, key, branch)
     if all(turn.id in there for turn in complete):
-        # All of it landed before; whatever happened since stays as it is.
+        # An earlier attempt was committed; later changes stay.
         return Appended(complete, head[1] if head else complete[-1].id or "")
     if not isinstance(expected, _End) and expected != (head[1] if head else None):
         return Conflict(head[1] if head else None)
@@ -111,14 +111,14 @@ def path_to(transaction: Transaction, conversation: str, turn: str) -> list[Turn
 
 @reading
 def placed_to(transaction: Transaction, conversation: str, turn: str) -> list[Placed]:
-    """The turns from the beginning to one turn in their places, oldest first."""
+    """The turns from the beginning to one turn with their positions, oldest first."""
     key = key_of(transaction, conversation)
     return _walk(transaction, turn_key(transaction, key, turn), None)
 
 
 @reading
 def turns_of_run(transaction: Transaction, conversation: str, run_id: str) -> list[Turn]:
-    """The turns that a run has made, in the order in which they were saved."""
+    """The turns of a run, in the order in which they were saved."""
     rows = transaction.rows(
         "SELECT turns.key, turns.id, above.id, turns.run_id, turns.author, turns.model, turns.created_ms, turns.fields"
         " FROM turns LEFT JOIN turns AS above ON above.key = turns.parent"
@@ -129,14 +129,14 @@ def turns_of_run(transaction: Transaction, conversation: str, run_id: str) -> li
 
 
 def follows(transaction: Transaction, conversation: str, branch: str, turn: str | None) -> bool:
-    """Whether the turn is on the branch; None is on every one."""
+    """Whether the turn is on the branch; None counts as on every branch."""
     if turn is None:
         return True
     key = key_of(transaction, conversation)
     head, wanted = _head(transaction, key, branch), turn_key(transaction, key, turn)
     if head is None:
         return False
-    # Upwards from the end, and no further than to the turn.
+    # Walk up from the end, at most to the turn.
     found = transaction.rows(
         "WITH RECURSIVE walk(key, parent) AS (SELECT key, parent FROM turns WHERE key = ?"
         " UNION ALL SELECT turns.key, turns.parent FROM walk JOIN turns ON turns.key = walk.parent"
@@ -155,7 +155,7 @@ def page(
     before: str | None = None,
     limit: int = 50,
 ) -> Page:
-    """The last turns of a branch, or the last of those above the turn ``before``."""
+    """The last turns of a branch, or the last ones before the turn ``before``."""
     key = key_of(transaction, conversation)
     if before is None:
         end = _head(transaction, key, head)
@@ -175,7 +175,7 @@ def page(
 def end_of_branch(
     transaction: Transaction, conversation: str, least: int, *, head: str = MAIN
 ) -> BranchEnd:
-    """The last turns of a branch: at least so many, from a message of the user on; and the tokens of those before them."""
+    """The last turns of a branch: at least ``least``, starting with a message of the user; and the tokens of the turns before them."""
     key = key_of(transaction, conversation)
     end = _head(transaction, key, head)
     placed = [] if end is None else _walk(transaction, end[0], None, least)
@@ -190,16 +190,17 @@ def end_of_branch(
 def turns_around(
     transaction: Transaction, conversation: str, turn: str, reach: int, *, head: str = MAIN
 ) -> list[Placed] | None:
-    """At least so many turns of a branch before a turn, from a message of the user on, the turn, and so many after it.
+    """The turns around a turn of a branch: at least so many before it, starting with a message of the user, and so many after it.
 
-    None if the branch does not have the turn. The keys are followed from the end: a turn may have children on several branches.
+    None if the branch does not have the turn. The query follows the keys from the end, because a turn may have children on several
+    branches.
     """
     key = key_of(transaction, conversation)
     wanted = keys_of(transaction, key, [turn]).get(turn)
     end = _head(transaction, key, head)
     if wanted is None or end is None:
         return None
-    # A parent has a smaller key than its children: a walk that passes the turn has missed it.
+    # A parent has a smaller key than its children, so a walk that reaches a smaller key than the turn's has missed it.
     rows = transaction.rows(
         "WITH RECURSIVE walk(key, parent, depth) AS (SELECT key, parent, 1 FROM turns WHERE key = ?"
         " UNION ALL SELECT turns.key, turns.parent, depth + 1 FROM walk"
@@ -217,7 +218,7 @@ def turns_around(
 def turns_with_text(
     transaction: Transaction, conversation: str, before: str, words: Sequence[str]
 ) -> list[Turn]:
-    """The turns above a turn whose texts have one of these words, in any case; oldest first."""
+    """The turns before a turn whose texts contain one of these words, in any case; oldest first."""
     above = transaction.row(
         "SELECT parent FROM turns WHERE key = ?",
         turn_key(transaction, key_of(transaction, conversation), before),
@@ -236,12 +237,12 @@ def turns_with_text(
     return [placed.turn for placed in read_placed(transaction, rows)]
 
 
-#: A token of English has about four characters, one of Japanese a little more than one, of three bytes.
+#: An English token has about four bytes; a Japanese one a little more than one character, which has three bytes.
 _BYTES_OF_A_TOKEN: Final = 4
 
 
 def _tokens_before(transaction: Transaction, keys: Sequence[int], first: int) -> int:
-    """About how many tokens stand before these turns: as the provider counted them for the last answer, else by their bytes."""
+    """About how many tokens the turns before these have: as the provider reported for the last answer, else estimated from their bytes."""
     size = "octet_length(body)" if transaction.database == "postgres" else "length(CAST(body AS BLOB))"  # fmt: skip
     counted, own = 0, 0
     for marks, chunk in chunks(keys):
@@ -282,7 +283,7 @@ def insert_turn(
     *,
     run_id: str | None = None,
 ) -> int:
-    """Write a turn with its parts and its terms; its number."""
+    """Write a turn with its parts and its search terms; return its key."""
     row = write_turn_row(turn)
     created_ms = moment_ms(turn.created_at, transaction.now_ms)
     inserted = transaction.rows(
@@ -305,7 +306,7 @@ def insert_turn(
 
 
 def set_head(transaction: Transaction, conversation: int, name: str, turn: int) -> None:
-    """Let the branch end at the turn."""
+    """Set the head of the branch."""
     transaction.rows(
         "INSERT INTO heads(conversation, name, turn) VALUES (?, ?, ?)"
         " ON CONFLICT (conversation, name) DO UPDATE SET turn = excluded.turn",
@@ -316,7 +317,7 @@ def set_head(transaction: Transaction, conversation: int, name: str, turn: int) 
 def keys_of(
     transaction: Transaction, conversation: int, identifiers: Sequence[str]
 ) -> dict[str, int]:
-    """The numbers of those turns that are there."""
+    """The keys of the turns that exist."""
     found: dict[str, int] = {}
     for marks, chunk in chunks(identifiers):
         found.update(
@@ -331,7 +332,7 @@ def keys_of(
 
 
 def turn_key(transaction: Transaction, conversation: int, identifier: str) -> int:
-    """The number of a turn that must be there."""
+    """The key of a turn; raises if it does not exist."""
     identifier = clean_text(identifier)
     found = keys_of(transaction, conversation, [identifier])
     if not found:
@@ -340,7 +341,7 @@ def turn_key(transaction: Transaction, conversation: int, identifier: str) -> in
 
 
 def read_placed(transaction: Transaction, rows: Sequence[Row]) -> list[Placed]:
-    """Turns with their parts, in the order of the rows.
+    """Read the parts of turns; return the turns in the order of the rows.
 
     A row is: key, id, parent's id, run, author, model, time, fields.
     """
@@ -366,7 +367,7 @@ def read_placed(transaction: Transaction, rows: Sequence[Row]) -> list[Placed]:
 def _walk(
     transaction: Transaction, start: int, limit: int | None, least: int | None = None
 ) -> list[Placed]:
-    """From a turn towards its root, as many as wanted, or to the first message after ``least`` turns; given oldest first."""
+    """Walk from a turn towards its root: at most ``limit`` turns, or up to the first message after ``least`` turns; oldest first."""
     rows = transaction.rows(
         "WITH RECURSIVE walk(key, parent, depth, author) AS ("
         " SELECT key, parent, 1, author FROM turns WHERE key = ?"
@@ -398,7 +399,7 @@ def _complete(transaction: Transaction, turn: Turn) -> Turn:
 
 # Branches.
 
-#: Twice nearly the same, as roots have no parent by which an index could find them.
+#: Two nearly equal queries, because roots have no parent by which an index could find them.
 _SIBLINGS = """
     SELECT mine.id, other.id, other.key FROM turns AS mine
     JOIN turns AS other ON other.conversation = mine.conversation AND other.parent = mine.parent
@@ -411,7 +412,7 @@ _SIBLINGS = """
 
 @reading
 def heads(transaction: Transaction, conversation: str) -> dict[str, str]:
-    """Every branch and the id of its last turn."""
+    """The names of all branches, with the ids of their last turns."""
     rows = transaction.rows(
         "SELECT name, id FROM heads JOIN turns ON turns.key = heads.turn"
         " WHERE heads.conversation = ? ORDER BY name",
@@ -423,13 +424,13 @@ def heads(transaction: Transaction, conversation: str) -> dict[str, str]:
 def move_head(
     transaction: Transaction, conversation: str, turn: str, *, branch: str = MAIN
 ) -> None:
-    """Let the branch end at another turn of the conversation; a new name makes a new branch."""
+    """Set the head of a branch to another turn of the conversation; a new name creates a new branch."""
     key = key_of(transaction, conversation, lock=True)
     set_head(transaction, key, branch, turn_key(transaction, key, turn))
 
 
 def drop_head(transaction: Transaction, conversation: str, branch: str) -> None:
-    """Forget where a branch ends; its turns stay. Without ``main`` the conversation begins anew."""
+    """Remove a branch; its turns stay. Without ``main`` the conversation starts anew."""
     key = key_of(transaction, conversation, lock=True)
     transaction.rows(
         "DELETE FROM heads WHERE conversation = ? AND name = ?", key, clean_text(branch)
@@ -448,7 +449,7 @@ def children(transaction: Transaction, conversation: str, turn: str | None) -> t
 def siblings(
     transaction: Transaction, conversation: str, turns: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """For each of the turns that are there all children of its parent, itself among them."""
+    """For each existing turn, all children of its parent, including itself."""
     key = key_of(transaction, conversation)
     found: dict[str, tuple[str, ...]] = {}
     for marks, chunk in chunks([clean_text(turn) for turn in turns]):
@@ -461,7 +462,7 @@ def siblings(
 
 @reading
 def newest_leaf(transaction: Transaction, conversation: str, turn: str) -> str:
-    """Where the conversation went on from a turn: always the newest child, to the end."""
+    """The leaf that is reached from a turn by following always the newest child."""
     key = key_of(transaction, conversation)
     rows = transaction.rows(
         "WITH RECURSIVE walk(key, depth) AS (SELECT CAST(? AS BIGINT), 0 UNION ALL"

@@ -1,10 +1,10 @@
-"""One tool, one call, one answer.
+"""Run one call of a tool within its time limit.
 
 Rules:
-1. The answer is there at the latest when the time is up: a coroutine is then cancelled, a thread (or a
-   coroutine that does not obey) is left behind, and the text says so.
-2. What arrives later is discarded.
-3. Whatever the tool raises is an answer; only the cancellation of the caller is raised.
+1. ``run_tool`` returns at the latest when the time is up. Then a coroutine is cancelled; a thread, or a coroutine that ignores its
+   cancellation, keeps running in the background, and the text says so.
+2. A result that arrives later is discarded.
+3. An exception of the tool becomes a result; only the cancellation of the caller is raised.
 """
 
 import asyncio
@@ -16,21 +16,21 @@ from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools.tool import CallClock, NotRun, Tool, ToolContext, ToolOutput
 from multi_llm_chat.tools.tool_output import content_of, cut
 
-#: Seconds a cancelled coroutine has for its ``finally``.
+#: Seconds that a cancelled coroutine has for its ``finally`` blocks.
 GRACE: Final = 1.0
 _LONGEST_ERROR: Final = 4_000
 
-#: Tasks that did not obey, kept from the garbage collector until they end.
+#: Cancelled tasks, referenced until they end so that the garbage collector does not remove them.
 _left_behind: set["asyncio.Task[object]"] = set()
 
 
 async def run_tool(
     tool: Tool, arguments: JsonObject, context: ToolContext[Any], seconds: float, limit: int
 ) -> ToolOutput:
-    """Run the tool and give what it answered, ready to be a result.
+    """Run the tool and return its output, in the form of a result.
 
     Raises:
-        NotRun: We answer in its place: time is up, it was cancelled, its arguments do not fit.
+        NotRun: The tool gave no output: time is up, it was cancelled, or its arguments do not fit.
     """
     clock = CallClock(asyncio.get_running_loop(), seconds)
     context.limited_by(clock)
@@ -38,7 +38,7 @@ async def run_tool(
     try:
         in_time = (
             await clock.ended
-        )  # not the task: a task that is awaited delays the cancellation of its caller
+        )  # awaiting the task itself would delay the cancellation of the caller
     except asyncio.CancelledError:
         await _stop(task)
         raise
@@ -82,7 +82,7 @@ def _describe(error: BaseException) -> str:
 
 
 async def _stop(task: "asyncio.Task[object]") -> None:
-    """Cancel the task and wait a moment for it; it may be left behind, but not forgotten."""
+    """Cancel the task and wait ``GRACE`` seconds for it; if it keeps running, ``_left_behind`` holds it."""
     task.cancel()
     _left_behind.add(task)
     task.add_done_callback(_forget)
@@ -92,7 +92,7 @@ async def _stop(task: "asyncio.Task[object]") -> None:
 def _forget(task: "asyncio.Task[object]") -> None:
     _left_behind.discard(task)
     if not task.cancelled():
-        task.exception()  # retrieved, so that asyncio does not warn about it
+        task.exception()  # retrieve it, so that asyncio does not warn about it
 
 
 def _late(name: str, seconds: float, *, stopped: bool) -> str:

@@ -3,10 +3,10 @@
 Rules:
 1. The schema comes from the annotations; the descriptions from ``Annotated``, else from the docstring.
    A parameter without an annotation takes any JSON.
-2. What the schema admits, the function is called with: each argument in the annotated type, absent
-   ones left to the function's own defaults. What still cannot be converted is a bad argument.
+2. The function gets every argument that the schema allows, converted to the annotated type; absent ones get the function's own defaults. A
+   value that cannot be converted is a bad argument.
 3. Models of pydantic are recognised by their methods (``schema.python_types``).
-4. What no schema can say (``*arguments``, unknown classes) is refused when the tool is registered.
+4. Parameters without a possible schema (``*arguments``, unknown classes) are refused when the tool is registered.
 """
 
 import inspect
@@ -35,7 +35,7 @@ from multi_llm_chat.tools.threads import in_thread
 from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext
 
 _VARIADIC: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-#: Where metadata of ``Annotated`` keep a description: ours, pydantic's, ``typing.Doc``.
+#: The attributes of ``Annotated`` metadata that hold a description: ours, pydantic's, ``typing.Doc``.
 _DESCRIBING: Final = ("description", "documentation")
 
 Function: typing.TypeAlias = Callable[..., Any]
@@ -49,7 +49,7 @@ class Bound(Struct, frozen=True):
 
 
 class _Slot(Struct, frozen=True):
-    """One parameter: how its argument is read; ``decoder`` is None where the context is given."""
+    """One parameter, and the decoder of its argument; ``decoder`` is None for the parameter that gets the context."""
 
     name: str
     positional_only: bool
@@ -57,7 +57,7 @@ class _Slot(Struct, frozen=True):
 
 
 class Signature:
-    """What a model must know to call a function, and how it is then called."""
+    """The schema of a function for the model, and the conversion of its arguments."""
 
     def __init__(self, function: Function, name: str) -> None:
         self.name = name
@@ -79,7 +79,7 @@ class Signature:
         """The arguments in the function's own types.
 
         Raises:
-            NotRun: One cannot be converted; the text is for the model.
+            NotRun: An argument cannot be converted; the text is for the model.
         """
         positional: list[Any] = []
         named: dict[str, Any] = {}
@@ -115,7 +115,7 @@ class Signature:
     ) -> JsonObject:
         foreign = ForeignSchemas()
         annotations = [parameter.annotation for parameter in parameters]
-        # All at once: classes of one name then get definitions of their own.
+        # All in one call, so that classes with the same name get separate definitions.
         schemas, components = msgspec.json.schema_components(
             annotations, schema_hook=foreign, ref_template=DEFINITION
         )
@@ -147,7 +147,7 @@ def _slot(parameter: inspect.Parameter, decoder: "msgspec.json.Decoder[Any] | No
 
 
 def _parameters(function: Function, name: str) -> list[inspect.Parameter]:
-    """The parameters with their annotations resolved and ``Annotated`` strings made descriptions."""
+    """The parameters, with resolved annotations, and with ``Annotated`` strings as descriptions."""
     try:
         parameters = inspect.signature(function).parameters.values()
         hints = typing.get_type_hints(_annotated_part(function), include_extras=True)
@@ -174,7 +174,7 @@ def _annotated_part(function: Function) -> Function:
 
 
 def _with_description(annotation: Any) -> Any:
-    """``Annotated[type, "text"]`` said in msgspec's words."""
+    """Translate ``Annotated[type, "text"]`` to msgspec's form."""
     if typing.get_origin(annotation) is not Annotated:
         return annotation
     inner, *metadata = typing.get_args(annotation)
@@ -206,7 +206,7 @@ def _described(
                 parameter.default, str_keys=True, enc_hook=encode_foreign
             )
         except (TypeError, ValueError, RecursionError):
-            return described  # a default that is not JSON is the function's own affair
+            return described  # a default that is not JSON is left out of the schema
     return described
 
 
@@ -239,7 +239,7 @@ def function_tool(
     resume: Resume = "ask",
     max_output: int | None = None,
 ) -> Tool:
-    """A Python function as a tool.
+    """Make a tool of a Python function.
 
     Raises:
         UsageError: Its name is not legal, or its signature cannot be offered.

@@ -1,15 +1,15 @@
-"""May this call run?
+"""Approvals: decide whether a tool call may run.
 
 Rules:
-1. ``always`` runs, ``never`` does not, ``ask`` is decided by the callback, call by call.
-2. Fail closed: no callback, a callback that fails, and an answer that is none all mean no.
-3. "In this conversation" holds for that tool, as it was then, and that conversation; without a conversation
-   it holds for the one call.
-4. Who allows an interrupted call to be made again is not asked a second time whether it may run.
-5. A refusal says to the model who refused and why, so that it does not try the same again.
-6. What is approved is what runs: a card or a terminal shows all of its arguments, through ``visible_text``.
-7. A person may change the arguments of the call: ``Allow(arguments=…)``. They fit the tool's schema or nothing runs, they are for
-   this one call, and they are observed (a run records them) before the tool starts. The model reads that they were changed.
+1. With the policy ``always`` a call runs, with ``never`` it does not; with ``ask`` the callback decides for each call.
+2. Fail closed: without a callback, if the callback fails, or if it returns something else than a decision, the call does not run.
+3. An approval "in this conversation" holds for that conversation and for the tool as it is defined now; without a conversation it holds for
+   the one call.
+4. If the user allows an interrupted call to run again, no second approval is requested for it.
+5. A refusal tells the model who refused and why, so that it does not retry the same call.
+6. The call runs exactly as approved: a card or a terminal shows all of its arguments, through ``visible_text``.
+7. A person may change the arguments of the call: ``Allow(arguments=…)``. If they do not fit the tool's schema, nothing runs. They hold for
+   this one call, and the observer gets them (a run records them) before the tool starts. The result tells the model that they were changed.
 """
 
 import inspect
@@ -34,8 +34,8 @@ from multi_llm_chat.tools.tool import Approval, NotRun, ToolHint
 _LOGGER = logging.getLogger(__name__)
 
 
-#: Characters that count as printable but show nothing: fillers, joiners and variation selectors (not U+FE0F, which
-#: many emoji end with). https://www.unicode.org/reports/tr36/ lists what they are abused for.
+#: Characters that count as printable but are invisible: fillers, joiners and variation selectors (not U+FE0F, which many emoji end with).
+#: https://www.unicode.org/reports/tr36/ lists attacks that use them.
 _SHOWS_NOTHING: Final = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0e\uffa0\U000e0100-\U000e01ef]"
 )
@@ -54,9 +54,9 @@ def visible_text(text: str) -> str:
 
 
 class Allow(Struct, frozen=True):
-    """Run it: this once, or from now on in this conversation.
+    """The call may run: once, or from now on in this conversation.
 
-    ``arguments`` run in place of those of the call, this once; None runs the call as it is.
+    ``arguments`` replace those of the call, this once; None runs the call unchanged.
     """
 
     scope: Literal["once", "conversation"] = "once"
@@ -64,7 +64,7 @@ class Allow(Struct, frozen=True):
 
 
 class Deny(Struct, frozen=True):
-    """Do not run it; the model receives the reason."""
+    """The call must not run; the model receives the reason."""
 
     reason: str = ""
 
@@ -73,11 +73,11 @@ Decision: TypeAlias = Allow | Deny
 
 
 class ApprovalRequest(Struct, frozen=True):
-    """What the user is asked: ``call`` with the name the model used, ``tool`` and ``source`` its own.
+    """A request for the user's approval: ``call`` has the name that the model used, ``tool`` and ``source`` are the tool's own.
 
-    ``interrupted`` means that the call was begun before, and may have done its work: is it to be made again?
-    ``schema`` is that of the arguments. ``written`` are the arguments that the model wrote, if ``call`` has others because a
-    person changed them in an earlier attempt. ``hints`` are what the tool's server says that it does.
+    ``interrupted`` means that the call was started before and may have had its effect; the user decides whether it runs again. ``schema``
+    is that of the arguments. ``written`` are the arguments that the model wrote, if ``call`` has others because a person changed them in an
+    earlier attempt. ``hints`` are the server's annotations of the tool.
     """
 
     call: ToolCall
@@ -92,25 +92,24 @@ class ApprovalRequest(Struct, frozen=True):
     hints: tuple[ToolHint, ...] = ()
 
 
-#: May be ``async``; a plain function is called in a thread, so that it may wait for a keyboard.
+#: May be ``async``; a plain function is called in a thread, so that it may wait for keyboard input.
 ApprovalCallback: TypeAlias = Callable[[ApprovalRequest], Decision | Awaitable[Decision]]
 
-#: The callback of the agent whose run this is, for registries that have none of their own.
+#: The callback of the agent that runs, for registries without a callback of their own.
 AGENT_APPROVAL: ContextVar[ApprovalCallback | None] = ContextVar("AGENT_APPROVAL", default=None)
 
-#: Observes what is asked and decided about the calls of a run: the request, then the request with its decision. The tool runs
-#: after that.
+#: Observes the approvals of a run: called with the request, and again with the request and its decision, before the tool runs.
 ApprovalObserver: TypeAlias = Callable[[ApprovalRequest, Decision | None], Awaitable[None]]
 APPROVAL_OBSERVER: ContextVar[ApprovalObserver | None] = ContextVar(
     "APPROVAL_OBSERVER", default=None
 )
 
-#: The call that is being made here, with the arguments that a person gave it in an earlier attempt.
+#: The current call with the arguments that a person gave it in an earlier attempt.
 EDITED_CALL: ContextVar[ToolCall | None] = ContextVar("EDITED_CALL", default=None)
 
 
 class Approvals:
-    """Asks, and remembers what was allowed where."""
+    """Asks for approvals, and remembers those that hold for a conversation."""
 
     def __init__(self, callback: ApprovalCallback | None = None) -> None:
         self.callback = callback
@@ -118,13 +117,13 @@ class Approvals:
         self._repeated: dict[tuple[str | None, str], JsonObject] = {}
 
     async def require(self, policy: Approval, request: ApprovalRequest) -> JsonObject:
-        """Return the arguments to run, when the call may run.
+        """Return the arguments with which the call runs, if it may run.
 
         Raises:
-            NotRun: It may not; the text is for the model.
+            NotRun: The call may not run; the text is for the model.
         """
         call, name = request.call, request.call.name
-        # The permission to repeat a call was for this one time.
+        # The permission to run a call again holds once.
         repeated = self._repeated.pop((request.conversation, call.tool_call_id), None)
         if policy == "never":
             raise NotRun(f"The tool {name!r} is not allowed to run here. Do without it.")
@@ -135,16 +134,16 @@ class Approvals:
         return await self._decide(request)
 
     async def require_again(self, request: ApprovalRequest) -> None:
-        """Return when the call, which was interrupted, may be made again.
+        """Return if an interrupted call may run again.
 
         Raises:
-            NotRun: It may not, or no user can be asked.
+            NotRun: The call may not run again, or there is no approval callback.
         """
         arguments = await self._decide(request)
         self._repeated[request.conversation, request.call.tool_call_id] = arguments
 
     def forget(self, conversation: str | None = None) -> None:
-        """Take back what was allowed in this conversation, or in all."""
+        """Forget the approvals in this conversation, or in all."""
         self._allowed = {
             allowed
             for allowed in self._allowed
@@ -152,7 +151,7 @@ class Approvals:
         }
 
     def forget_tool(self, name: str) -> None:
-        """Take back what was allowed for this tool: it is no longer the one that was allowed."""
+        """Forget the approvals of this tool, because its definition has changed."""
         self._allowed = {allowed for allowed in self._allowed if allowed[1] != name}
 
     async def _decide(self, request: ApprovalRequest) -> JsonObject:
@@ -203,7 +202,7 @@ async def _call(callback: ApprovalCallback, request: ApprovalRequest) -> object:
 
 
 def approval_event(request: ApprovalRequest, decision: Decision | None) -> Event:
-    """The event that a person is asked about a call, or of what was decided."""
+    """The event for an approval request, or for its decision."""
     call = request.call
     if decision is None:
         return ApprovalRequested(call, request.source, request.description, request.interrupted)
@@ -216,12 +215,12 @@ def approval_event(request: ApprovalRequest, decision: Decision | None) -> Event
 
 # Changed arguments.
 
-#: Characters of arguments that a person may type.
+#: The most characters of arguments that a person may type.
 LONGEST_EDIT: Final = 1_000_000
 
 
 def edit_text(arguments: JsonObject, indent: int | None = 2) -> str:
-    """The arguments as JSON to edit; what shows nothing is escaped, so that the text is all there is."""
+    """The arguments as JSON to edit; invisible characters are escaped, so that the editor shows everything."""
     text = json.dumps(arguments, ensure_ascii=False, indent=indent)
     if text.replace("\n", "").isprintable() and not _SHOWS_NOTHING.search(text):
         return text
@@ -237,7 +236,7 @@ def read_edit(request: ApprovalRequest, text: str) -> JsonObject | None:
     """The arguments that a person typed; None if they are those of the call.
 
     Raises:
-        UsageError: They are not one JSON object that fits the tool's schema; nothing may run with them.
+        UsageError: The text is not a JSON object that fits the tool's schema.
     """
     if len(text) > LONGEST_EDIT:
         raise UsageError(f"The arguments are longer than {LONGEST_EDIT:,} characters.")
@@ -253,7 +252,7 @@ def read_edit(request: ApprovalRequest, text: str) -> JsonObject | None:
 
 
 def _checked(request: ApprovalRequest, decision: Allow) -> Decision:
-    """The decision with arguments that the tool accepts, without them if they are those of the call; else a denial."""
+    """The decision if the tool accepts its arguments, without them if they equal those of the call; a denial otherwise."""
     try:
         _require_fit(request, decision.arguments)
     except UsageError as error:
@@ -271,7 +270,7 @@ def _require_fit(request: ApprovalRequest, arguments: object) -> None:
 
 
 def _unclean(value: object, place: str = "$", depth: int = 0) -> str:
-    """What cannot be sent, where it stands, and what to do about it."""
+    """The error text about a value that cannot be sent: what it is, where it is, and what to do."""
     if depth >= MAX_DEPTH:
         return f"{place} is nested more than {MAX_DEPTH} deep: write it flatter."
     if isinstance(value, str) and "\0" in value:
@@ -292,7 +291,7 @@ def _unclean(value: object, place: str = "$", depth: int = 0) -> str:
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether they are the same JSON; in Python, 1, 1.0 and True are equal."""
+    """Whether two values are the same JSON; ``==`` does not tell, since in Python 1, 1.0 and True are equal."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)
 
 

@@ -1,11 +1,11 @@
 """One event loop in a thread, for callers without a loop.
 
 Rules:
-1. There is one for the whole process, started when first needed. What lives in it (connections to
-   servers) is used from any thread and from any other event loop.
-2. Work is submitted one piece at a time; a caller that stops waiting cancels it.
-3. A caller that waits for it must not be in its own thread: that would wait forever, and is refused.
-4. It never holds up the end of the program. After a fork the child starts its own.
+1. The process has one background loop, started on first use. Its objects (connections to servers) can be used from any thread and from any
+   other event loop.
+2. Each coroutine is submitted separately; a caller that stops waiting cancels it.
+3. Code in the loop's own thread must not wait for the loop: that would never return, so it raises an error.
+4. It is a daemon thread, which does not delay the end of the program. After a fork the child starts its own.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def wait_for(work: Coroutine[Any, Any, _Value]) -> _Value:
     try:
         return future.result()
     except BaseException:
-        future.cancel()  # Ctrl-C while waiting: the work is not wanted any more
+        future.cancel()  # Ctrl-C while waiting: cancel the coroutine
         raise
 
 
@@ -66,7 +66,7 @@ def not_in_portal() -> None:
     """Refuse to wait for the background loop in its own thread.
 
     Raises:
-        UsageError: This is its thread.
+        UsageError: The caller runs in that thread.
     """
     if threading.current_thread().name == _THREAD:
         raise UsageError("this would wait for itself: use the async method here")

@@ -1,16 +1,13 @@
-"""The tools a model may call, and the one way to call them.
+"""The tools that models may call, and the code that runs every call.
 
 Rules:
-1. ``execute`` gives exactly one result for a call, whatever happens; it raises only when the task that
-   awaits it is cancelled.
-2. Nothing runs that is unknown, disabled, not on the allow-list, refused, or called with arguments that
-   do not fit the whole schema.
-3. Definitions are in the order in which the tools were added; a tool that comes back has its old
-   place and name.
-4. What was allowed for a tool is forgotten when its definition, its own policy or its source changes.
-5. A rule names a tool with its source, ``files/read_file``; ``/run`` is the function ``run`` of the program. One without a
-   source holds for tools of every source; where it lets a server's tool run without asking, that is logged once.
-6. It may be used and changed from several threads: readers see a whole state, old or new.
+1. ``execute`` returns exactly one result for a call, also if the tool fails; it raises only if the task that awaits it is cancelled.
+2. A tool does not run if it is unknown, disabled, not on the allow-list or refused, or if the arguments do not fit the whole schema.
+3. Definitions are in the order in which the tools were added; a tool that is added again gets its old position and name.
+4. Approvals of a tool are forgotten when its definition, its own policy or its source changes.
+5. A rule names a tool with its source, ``files/read_file``; ``/run`` is the function ``run`` of the program. A rule without a source
+   applies to tools of every source; if it lets a server's tool run without asking, that is logged once.
+6. Several threads may use and change it: a reader sees either the complete old or the complete new state.
 """
 
 import asyncio
@@ -52,7 +49,7 @@ from multi_llm_chat.tools.tool import (
 from multi_llm_chat.tools.tool_output import note_edit
 from multi_llm_chat.tools.tool_runner import ToolRunner, is_runner
 
-#: Seconds a tool may take.
+#: Seconds that a tool may take.
 DEFAULT_TIMEOUT: Final = 30.0
 #: Characters of text in one result, about twelve thousand tokens.
 DEFAULT_OUTPUT: Final = 50_000
@@ -68,7 +65,7 @@ class _Entry(Struct, frozen=True):
 
 
 class ToolListing(Struct, frozen=True):
-    """A tool as a person sees it in a list."""
+    """A tool in a list for people."""
 
     name: str
     original: str
@@ -83,13 +80,13 @@ class ToolRegistry:
     """The tools that models may call: Python functions, and the tools of MCP servers.
 
     Args:
-        timeout: Seconds a tool may take where it has no limit of its own.
+        timeout: Seconds that a tool without its own limit may take.
         max_output: Characters of text in one result.
-        approve: Asked before tools of the policy ``ask``; without it they do not run.
+        approve: Called before tools with the policy ``ask`` run; without it they do not run.
         allow: Names or patterns (``git_*``) of the only tools that may be offered and run.
-        disable: Names or patterns of tools that are neither offered nor run, whenever they come.
-        rules: Approval policies by source and name or pattern (``files/read_*``), which win over what a tool came with. A rule
-            with the tool's source and exact name decides, then the first one that matches.
+        disable: Names or patterns of tools that are neither offered nor run, also of tools added later.
+        rules: Approval policies by source and name or pattern (``files/read_*``), which override a tool's own policy. A rule with the
+            tool's source and exact name decides, else the first one that matches.
     """
 
     def __init__(
@@ -144,10 +141,10 @@ class ToolRegistry:
     ) -> _Function | Callable[[_Function], _Function]:
         """Offer a function to the models: ``@registry.tool`` or ``@registry.tool(timeout=5, …)``.
 
-        The function itself stays as it is. Its schema is read from its annotations and docstring.
+        The function itself is not changed. Its schema comes from its annotations and docstring.
 
         Raises:
-            UsageError: The name is taken, or the signature cannot be offered.
+            UsageError: The name is taken, or the signature cannot be expressed as a schema.
         """
 
         def register(wanted: _Function) -> _Function:
@@ -160,7 +157,7 @@ class ToolRegistry:
         """Add a tool or a function; return the name under which it is offered.
 
         Raises:
-            UsageError: It is neither, there already is one of this name, or its schema cannot be used.
+            UsageError: It is neither, the name is taken, or its schema cannot be used.
         """
         if not isinstance(tool, Tool):
             if not callable(tool):
@@ -207,7 +204,7 @@ class ToolRegistry:
         merged = self._entries | added
         self._entries = {name: merged[name] for name in self._known if name in merged}
 
-    # Choosing.
+    # Selection.
 
     def enable(self, *names: str) -> None:
         """Offer these tools again."""
@@ -228,12 +225,12 @@ class ToolRegistry:
         self._allowed = None if names is None else tuple(names)
 
     def set_approval(self, name: str, approval: Approval) -> None:
-        """Set the approval policy of a tool, whatever it came with."""
+        """Set the approval policy of a tool; overrides the tool's own."""
         with self._lock:
             self._policies = {**self._policies, self._require(name): approval}
 
     def set_rules(self, rules: Mapping[str, Approval]) -> None:
-        """Replace the approval rules; what ``set_approval`` has set for single tools is forgotten."""
+        """Replace the approval rules; policies set with ``set_approval`` are removed."""
         with self._lock:
             self._rules = dict(rules)
             self._policies = {}
@@ -251,18 +248,18 @@ class ToolRegistry:
             raise UsageError(f"there is no tool named {name!r}")
         return name
 
-    # Asking.
+    # Queries.
 
     def definitions(self) -> list[ToolDefinition]:
         """The tools to offer to a model."""
         return [entry.definition for name, entry in self._entries.items() if self.is_enabled(name)]
 
     def names(self) -> list[str]:
-        """The names of all tools, also of those that are not offered."""
+        """The names of all tools, including those that are not offered."""
         return list(self._entries)
 
     def listing(self) -> list[ToolListing]:
-        """All tools, also those that are not offered."""
+        """All tools, including those that are not offered."""
         return [
             ToolListing(
                 name,
@@ -319,12 +316,12 @@ class ToolRegistry:
             )  # fmt: skip
 
     def resume(self, name: str) -> Resume:
-        """What to do with an interrupted call of the tool: ``never`` for an unknown one."""
+        """The policy for interrupted calls of the tool; ``never`` for an unknown one."""
         entry = self._entries.get(name)
         return "never" if entry is None else entry.tool.resume
 
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
-        """Ask the user whether a call that was interrupted is to be made again; no where no user can be asked."""
+        """Ask the user whether an interrupted call runs again; False if there is no approval callback."""
         try:
             entry = self._admitted(call)
             if self.approval(call.name) == "never":
@@ -345,12 +342,12 @@ class ToolRegistry:
         request_id: str | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> ToolResult:
-        """Run a call and return its result; a failure is a result, too.
+        """Run a call and return its result; a failure becomes a result, too.
 
         Args:
-            call: What the model asked for.
-            conversation: Where "allow in this conversation" holds.
-            request_id: Comes back in approval requests and progress events.
+            call: The call of the model.
+            conversation: The conversation in which "allow in this conversation" holds.
+            request_id: Repeated in approval requests and progress events.
             on_progress: Called in this event loop while the tool runs; it must not wait.
         """
         loop = asyncio.get_running_loop()
@@ -383,9 +380,9 @@ class ToolRegistry:
         request_id: str | None = None,
         on_progress: ProgressCallback | None = None,
     ) -> "concurrent.futures.Future[ToolResult]":
-        """Run the call in the background thread; several at once run concurrently.
+        """Run the call in the background loop; several calls run concurrently.
 
-        Cancelling the future cancels the call. ``on_progress`` is called in the background thread.
+        Cancelling the future cancels the call. ``on_progress`` is called in the background loop's thread.
         """
         return submit(
             self.execute(
@@ -409,11 +406,11 @@ class ToolRegistry:
         )
 
     def execute_tool(self, name: str, tool_input: object = None) -> Any:
-        """Run a tool by its name and return what it returns. Validation, approval and limits apply as for a call of a model.
+        """Run a tool by name and return its return value. Validation, approval and limits apply as for a call of a model.
 
         Args:
             name: The tool's name.
-            tool_input: Its arguments: an object, or the text of one.
+            tool_input: Its arguments: an object, or its JSON text.
 
         Raises:
             ToolError: There is no such tool, its arguments do not fit, or it failed.
@@ -452,10 +449,10 @@ class ToolRegistry:
 
 
 def tools_from(given: object) -> ToolRunner:
-    """A runner of tools: itself, or a registry of the functions and ``Tool`` values in a list.
+    """The runner itself, or a registry of the functions and ``Tool`` values in a list.
 
     Raises:
-        UsageError: It is neither, or something in the list is no tool that could run.
+        UsageError: It is neither, or an item of the list is not a tool that can run.
     """
     if is_runner(given):
         return cast("ToolRunner", given)
@@ -463,7 +460,7 @@ def tools_from(given: object) -> ToolRunner:
 
 
 def definitions_of(given: object) -> object:
-    """What a model can be offered of functions, ``Tool`` values, registries and definitions in any mixture."""
+    """The definitions of functions, ``Tool`` values, registries and definitions, in any mixture."""
     if given is None or isinstance(given, ToolDefinition | Mapping):
         return cast("object", given)
     if is_runner(given):
@@ -502,7 +499,7 @@ def _entry(name: str, tool: Tool) -> _Entry:
 def _request(
     call: ToolCall, entry: _Entry, conversation: str | None, request_id: str | None = None
 ) -> ApprovalRequest:
-    """The question about a call, with the arguments that a person gave it in an earlier attempt."""
+    """The approval request for a call, with the arguments that a person gave it in an earlier attempt."""
     tool, edited, written = entry.tool, EDITED_CALL.get(), None
     if edited is not None and edited.tool_call_id == call.tool_call_id:
         call, written = _with_arguments(call, edited.arguments), call.arguments

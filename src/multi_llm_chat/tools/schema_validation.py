@@ -1,10 +1,8 @@
 """Check a JSON value against its schema: the arguments of a tool before it runs, an answer before it counts.
 
 Rules:
-1. A schema is compiled once. Nothing is ever fetched for it: a reference that leads outside of it
-   makes it unusable, and said so.
-2. The text of a complaint names each place (``$.a[0].b``) and what was expected there; it is short
-   whatever the arguments were.
+1. A schema is compiled once. References to other documents are never fetched: such a schema is unusable, and the error says so.
+2. A complaint names each place (``$.a[0].b``) and the value expected there; it is short, however large the arguments are.
 """
 
 from collections.abc import Sequence
@@ -21,7 +19,7 @@ from multi_llm_chat.tools.tool import NotRun
 
 _MOST_COMPLAINTS: Final = 5
 _LONGEST_COMPLAINT: Final = 400
-#: Keywords whose message does not say what would have been right.
+#: Keywords whose message does not say which values are valid.
 _UNTOLD: Final = frozenset({"anyOf", "oneOf", "not", "if", "contains"})
 
 
@@ -36,17 +34,17 @@ class SchemaCheck:
             raise UsageError(f"the schema cannot be used: {_short(str(error))}") from error
 
     def require(self, name: str, arguments: JsonObject) -> None:
-        """Return when the arguments fit.
+        """Return if the arguments fit.
 
         Raises:
-            NotRun: They do not; the text is for the model.
+            NotRun: They do not fit; the text is for the model.
         """
         complaints = self.complaints(arguments)
         if complaints:
             raise bad_arguments(name, complaints)
 
     def complaints(self, value: object) -> list[str]:
-        """What does not fit, a line for each place; nothing when the value fits."""
+        """The errors, a line for each place; empty if the value fits."""
         if self._validator.is_valid(value):
             return []
         complaints: list[str] = []
@@ -61,7 +59,7 @@ class SchemaCheck:
         """The JSON value of an answer that fits the schema.
 
         Raises:
-            OutputError: The answer is no JSON, or does not fit.
+            OutputError: The answer is not JSON, or does not fit the schema.
         """
         try:
             value: Any = msgspec.json.decode(without_fence(text).encode(errors="replace"))
@@ -102,7 +100,7 @@ def bad_arguments(name: str, complaints: Sequence[str]) -> NotRun:
 
 
 def path_text(path: Sequence[str | int]) -> str:
-    """The place in the arguments: ``$`` is all of them."""
+    """The path to a value in the arguments; ``$`` is the whole object."""
     steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
     return _short("$" + "".join(steps))
 

@@ -1,9 +1,8 @@
 """Run a blocking function in a thread and wait for it in an event loop.
 
 Rules:
-1. Each function has a thread of its own: one that hangs delays no other function and not
-   the end of the program.
-2. The caller may stop waiting; what the function returns after that is discarded.
+1. Each function runs in a daemon thread of its own: one that hangs delays neither other functions nor the end of the program.
+2. The caller may stop waiting; a later result of the function is discarded.
 3. The function sees the context variables of the caller.
 """
 
@@ -20,7 +19,7 @@ _NOT_CARRIED = (StopIteration, KeyboardInterrupt, GeneratorExit)
 
 
 async def in_thread(function: Callable[[], _Value], name: str) -> _Value:
-    """Call the function in a new thread and wait for what it gives or raises."""
+    """Call the function in a new thread; return its result or raise its exception."""
     outcome: concurrent.futures.Future[_Value] = concurrent.futures.Future()
     outcome.set_running_or_notify_cancel()
     context = contextvars.copy_context()
@@ -38,7 +37,7 @@ async def in_thread(function: Callable[[], _Value], name: str) -> _Value:
 
 
 def in_loop(call: Callable[[], object]) -> Callable[[], None]:
-    """A function for any thread that makes the call in the loop that runs now, without waiting for it."""
+    """A function that any thread may call: it calls the given function in the event loop that runs now, without waiting for it."""
     loop = asyncio.get_running_loop()
 
     def schedule() -> None:
@@ -49,7 +48,7 @@ def in_loop(call: Callable[[], object]) -> Callable[[], None]:
 
 
 def _raisable(error: BaseException) -> BaseException:
-    """Replace what would stop the caller's loop, or cannot be raised in it, by a ``RuntimeError``."""
+    """Replace an exception that would stop the caller's loop, or cannot be raised in it, by a ``RuntimeError``."""
     if isinstance(error, _NOT_CARRIED):
         return RuntimeError(f"{type(error).__name__}: {error}")
     return error

@@ -1,11 +1,11 @@
-"""What a tool is, and what passes between it and its runner.
+"""``Tool``, and the values that pass between a tool and its runner.
 
 Rules:
-1. A ``Tool`` is data and one coroutine function; it does not know the registry it is in.
-2. ``run`` gives any value, or a ``ToolOutput`` where it has to say that the value is an error.
+1. A ``Tool`` is data and one coroutine function; it has no reference to its registry.
+2. ``run`` returns any value, or a ``ToolOutput`` to mark the value as an error.
 3. ``progress``, ``request_form``, ``hold`` and ``release`` may be called from any thread, at any time; they never raise
    and never wait, and they do nothing once the call has been answered.
-4. The time in which a tool waits for a person is not counted against it.
+4. Time in which a tool waits for a person does not count towards its time limit.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ else:
 #: Run without asking, ask each time, or never run.
 Approval: TypeAlias = Literal["always", "ask", "never"]
 
-#: What to do with a call that was interrupted, when its conversation is taken up again.
+#: What to do with an interrupted call when its run is resumed.
 Resume: TypeAlias = Literal["retry", "ask", "never"]
 
-#: What a server says that its tool does: reads only, changes something, deletes something, reaches the internet.
+#: A server's annotation of its tool: only reads, changes something, deletes something, reaches the internet.
 ToolHint: TypeAlias = Literal["reads", "writes", "deletes", "internet"]
 
-#: The key of the call that is being made here, the same whenever it is tried again.
+#: The idempotency key of the current call, the same in every attempt.
 IDEMPOTENCY_KEY: ContextVar[str | None] = ContextVar("IDEMPOTENCY_KEY", default=None)
 
 #: Receives every form that the server of this call's tool shows to the user.
@@ -51,7 +51,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class NotRun(ToolError):
-    """The call is answered in the tool's place; the text is for the model."""
+    """The tool did not run or gave no output; the text is the result for the model."""
 
 
 class ToolProgress(Struct, frozen=True):
@@ -70,7 +70,7 @@ ProgressCallback: TypeAlias = Callable[[ToolProgress], object]
 
 
 class ToolOutput(Struct, frozen=True):
-    """A tool's answer, where it must say more than a value can.
+    """A tool's output with its error flag.
 
     ``content`` is a string, JSON, ``Media``, or a list of strings, ``Text`` and ``Media``.
     """
@@ -80,7 +80,7 @@ class ToolOutput(Struct, frozen=True):
 
 
 class CallClock:
-    """The time of one call; it stands still while a person is asked."""
+    """The time limit of one call; the clock is stopped while a person is asked."""
 
     __slots__ = ("_left", "_loop", "_timer", "ended")
 
@@ -88,18 +88,18 @@ class CallClock:
         self._loop = loop
         self._left = seconds
         self._timer: asyncio.TimerHandle | None = None
-        #: Whether the tool ended in time, once it has ended or its time is up.
+        #: Resolves when the tool has ended or its time is up: to whether it ended in time.
         self.ended: asyncio.Future[bool] = loop.create_future()
         self.release()
 
     def hold(self) -> None:
-        """Stop."""
+        """Stop the clock."""
         if self._timer is not None:
             self._left = max(0.0, self._timer.when() - self._loop.time())
             self.stop()
 
     def release(self) -> None:
-        """Continue."""
+        """Continue the clock."""
         if self._timer is None and not self.ended.done():
             self._timer = self._loop.call_later(self._left, self._time_up)
 
@@ -109,7 +109,7 @@ class CallClock:
             self.ended.set_result(in_time)
 
     def stop(self) -> None:
-        """Stop for good."""
+        """Stop the clock for good."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -119,10 +119,10 @@ class CallClock:
 
 
 class ToolContext(Generic[Deps]):
-    """The call a tool answers; a function that has a parameter of this type is given it.
+    """The context of a call; a function with a parameter of this type receives it.
 
-    ``idempotency_key`` is the same when an interrupted call is tried again: give it to the service that should do the work only
-    once. It is None where the run is not kept. ``deps`` is the object that the caller gave the run: ``ToolContext[MyDeps]``.
+    ``idempotency_key`` is the same if an interrupted call is repeated: pass it to the service that should do the work only once. It is None
+    if the run is not stored. ``deps`` is the object that the caller gave the run: ``ToolContext[MyDeps]``.
     """
 
     def __init__(
@@ -151,7 +151,7 @@ class ToolContext(Generic[Deps]):
         return self._on_progress is not None
 
     def progress(self, progress: float, total: float | None = None, message: str = "") -> None:
-        """Report how far the work is."""
+        """Report the progress of the work."""
         if self._on_progress is None or self._loop is None:
             return
         event = ToolProgress(
@@ -170,19 +170,19 @@ class ToolContext(Generic[Deps]):
         self._soon(lambda: None if self._on_form is None else self._on_form(form))
 
     def hold(self) -> None:
-        """A person is asked: the clock stands still until ``release``."""
+        """Stop the clock until ``release``, while a person is asked."""
         self._soon(lambda: self._held(1))
 
     def release(self) -> None:
-        """The person has answered."""
+        """Continue the clock, after the person has answered."""
         self._soon(lambda: self._held(-1))
 
     def limited_by(self, clock: CallClock) -> None:
-        """The clock of this call."""
+        """Set the clock of this call."""
         self._clock = clock
 
     def close(self) -> None:
-        """The call is answered: nothing more is reported."""
+        """Report nothing more: the call is answered."""
         self._on_progress = self._on_form = None
         self._clock = None
 
@@ -204,7 +204,7 @@ class ToolContext(Generic[Deps]):
             return
         try:
             self._on_progress(event)
-        except Exception:  # a listener's mistake is not the tool's
+        except Exception:  # a listener's error must not affect the tool
             _LOGGER.warning("a progress callback failed", exc_info=True)
 
 
@@ -212,20 +212,20 @@ ToolRun: TypeAlias = Callable[[JsonObject, ToolContext[Any]], Awaitable[object]]
 
 
 class Tool(Struct, frozen=True):
-    """Something a model can call.
+    """A tool that a model can call.
 
     Attributes:
-        name: As its source calls it.
+        name: The name that its source uses.
         run: Called with the validated arguments and the context.
         description: The description that the model reads.
         schema: JSON Schema of its arguments.
         source: The server it comes from; empty for a function of this program.
-        timeout: Seconds; ``None`` takes the registry's.
+        timeout: Time limit in seconds; the registry's if ``None``.
         approval: Whether the user is asked first.
         resume: What happens to an interrupted call.
-        max_output: Characters of text; ``None`` takes the registry's.
+        max_output: Characters of text; the registry's limit if ``None``.
         stoppable: Whether cancelling it stops it; a thread cannot be stopped.
-        hints: What its server says that it does, for the person who is asked.
+        hints: Its server's annotations, shown to the person who approves a call.
     """
 
     name: str

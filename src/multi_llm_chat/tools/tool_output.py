@@ -1,12 +1,11 @@
-"""What a tool gave becomes the content of a result.
+"""Convert a tool's return value to the content of a result.
 
 Rules:
-1. Any value becomes something: a string, JSON, or a list of text and media parts in the form of the
-   history. What is not JSON by nature is written as JSON where it can be, else as its text.
-2. Text is at most ``limit`` characters, whatever the tool gave; beginning and end are kept, and a mark
-   between them says how much is missing.
+1. Every value is converted: to a string, JSON, or a list of text and media parts in the form of the history. A value that is not JSON is
+   written as JSON if possible, else as its text.
+2. Text has at most ``limit`` characters; if it is longer, beginning and end are kept, and a mark between them says how much is missing.
 3. Media that are too large are replaced by a line that says so.
-4. The result of a call whose arguments a person changed begins with a note that says with which ones it ran.
+4. The result of a call whose arguments a person changed begins with a note of the arguments with which it ran.
 """
 
 import base64
@@ -21,14 +20,14 @@ from multi_llm_chat.history.reader import split_result
 from multi_llm_chat.history.values import JsonObject, Media, Text, ToolResult
 from multi_llm_chat.history.writer import write_part
 
-#: Characters of base64 in one result: providers take about five megabytes a picture.
+#: Characters of base64 in one result: providers accept about five megabytes per picture.
 MEDIA_LIMIT: Final = 20_000_000
 #: Characters of the arguments in the note about a change.
 _LONGEST_NOTE: Final = 4_000
 _NOTE: Final = "[The user changed the arguments of this call before allowing it."
 NOTHING: Final = "[the tool finished and returned nothing]"
 
-#: First bytes of what a model can look at.
+#: The first bytes of the picture formats that models accept.
 _SIGNATURES: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),
@@ -53,7 +52,7 @@ def content_of(value: object, limit: int) -> Any:
 
 
 def note_edit(result: ToolResult, arguments: JsonObject) -> ToolResult:
-    """The result of a call that ran with other arguments than the model wrote, with a note for the model."""
+    """Add a note for the model to the result of a call that ran with other arguments than the model wrote."""
     ran = compact_json(arguments)  # in one line: ``without_note`` finds its end
     if len(ran) > _LONGEST_NOTE:
         ran = f"{ran[:_LONGEST_NOTE]} … ({len(ran):,} characters in all)"
@@ -84,7 +83,7 @@ def cut(text: str, limit: int) -> str:
 
 
 def _parts(value: object) -> list[Text | Media] | None:
-    """The value as text and media, where there are media (or parts) in it; else None."""
+    """The value as text and media, if it has media (or parts); else None."""
     match value:
         case Media() | Text():
             return [value]

@@ -17,7 +17,7 @@ class ToolRunner(Protocol):
         ...
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
-        """Run a call; it always gives one result."""
+        """Run a call; always returns one result."""
         ...
 
     def submit(
@@ -29,34 +29,34 @@ class ToolRunner(Protocol):
 
 @runtime_checkable
 class ResumingRunner(Protocol):
-    """A runner that knows what to do with calls that were interrupted."""
+    """A runner with a policy for interrupted calls."""
 
     def resume(self, name: str) -> Resume:
-        """What to do with an interrupted call of the tool."""
+        """The policy for interrupted calls of the tool."""
         ...
 
 
 @runtime_checkable
 class AskingRunner(Protocol):
-    """A runner that can ask the user about a call that was interrupted."""
+    """A runner that can ask the user about an interrupted call."""
 
     async def may_repeat(self, call: ToolCall, *, conversation: str | None = None) -> bool:
-        """Whether the call is to be made again."""
+        """Whether the call runs again."""
         ...
 
 
 def is_runner(value: object) -> bool:
-    """Whether it is a ``ToolRunner``."""
+    """Whether the value is a ``ToolRunner``."""
     return all(callable(getattr(value, name, None)) for name in ("definitions", "execute"))
 
 
 async def may_repeat(tools: ToolRunner, call: ToolCall, conversation: str | None) -> bool:
-    """Whether a call that was interrupted is to be made again; not where no user can be asked."""
+    """Whether an interrupted call runs again; False if the runner cannot ask the user."""
     return isinstance(tools, AskingRunner) and await tools.may_repeat(
         call, conversation=conversation
     )
 
 
 def resume_policy(tools: ToolRunner, name: str) -> Resume:
-    """What to do with an interrupted call; a runner without a policy asks."""
+    """The policy for interrupted calls of the tool; ``ask`` for a runner without a policy."""
     return tools.resume(name) if isinstance(tools, ResumingRunner) else "ask"

@@ -1,8 +1,8 @@
 """``python -m multi_llm_chat.tools.filesystem ROOT…``: a server over stdio with four tools, all of which only read.
 
 Rules:
-1. Every mistake is answered in words that name the path as it was asked for.
-2. Nothing here writes, and nothing outside of the roots is shown: not even whether it exists.
+1. Every error is reported in a text that names the path as it was requested.
+2. The server writes nothing, and shows nothing outside of the roots, not even whether it exists.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def filesystem_server(roots: Roots) -> MCPServer:
         """Kind, size and time of the last change of a file or folder."""
         return _or_tool_error(path, lambda: reading.file_info(roots, path))
 
-    del read_file, list_directory, search_files, file_info  # they live on in the server
+    del read_file, list_directory, search_files, file_info  # the server keeps references to them
     return server
 
 

@@ -6,8 +6,8 @@ Rules:
 2. A path is resolved, links and ``..`` included, and must then be inside a root. It is opened step by step
    from the root without following links, so that a link put there in between leads nowhere.
 3. Only regular files and folders are opened: never devices, pipes or sockets.
-4. Every answer is bounded: bytes of a file, entries of a folder, files visited by a search. What was left out is said.
-5. Paths in answers are relative to the first root where they can be, else absolute: both can be given back.
+4. Every answer is bounded: bytes of a file, entries of a folder, files visited by a search. The answer says what was left out.
+5. Paths in answers are relative to the first root if possible, else absolute; requests accept both.
 """
 
 import fnmatch
@@ -29,12 +29,12 @@ _SYSTEM: Final = (
     "/sys", "/usr", "/System", "/Library", "/private/etc", "C:/Windows", "C:/Program Files",
     "C:/Program Files (x86)", "C:/ProgramData",
 )  # fmt: skip
-#: Refused themselves; projects live below them.
+#: Refused themselves, because projects are below them.
 _CROWDED: Final = (
     "/home", "/root", "/Users", "/var", "/var/lib", "/var/log", "/private", "/private/var", "/opt", "/srv",
     "/mnt", "/media", "/Volumes", "/Applications", "C:/Users",
 )  # fmt: skip
-#: Refused themselves, unless allowed; what is below them is one program's.
+#: Refused themselves, unless allowed; each folder below them belongs to one program.
 _TEMPORARY: Final = ("/tmp", "/var/tmp", "/private/tmp", "/private/var/tmp")  # noqa: S108 - refused, not used
 #: Refused with everything below, in the home folder.
 _SECRETS: Final = (
@@ -58,11 +58,11 @@ class Roots:
     Args:
         folders: At least one.
         home: The user's home folder.
-        allow_any: Take also those that are refused for being too much.
-        allow_tmp: Take also the folder of temporary files.
+        allow_any: Also accept folders that are refused because they contain too much.
+        allow_tmp: Also accept the folder of temporary files.
 
     Raises:
-        UsageError: One is no folder, or too much.
+        UsageError: One is not a folder, or contains too much.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class Roots:
         """The root and the path inside of it, without links; a relative path starts at the first root.
 
         Raises:
-            NotAllowed: It leads out of the folders.
+            NotAllowed: It leads out of the roots.
         """
         if "\0" in path:
             raise NotAllowed("a path cannot contain a zero byte")
@@ -104,8 +104,8 @@ class Roots:
         """A descriptor of the file or folder; the caller closes it.
 
         Raises:
-            NotAllowed: It is outside, or of another kind.
-            OSError: It is not there, or cannot be read.
+            NotAllowed: It is outside of the roots, or neither a file nor a folder.
+            OSError: It does not exist, or cannot be read.
         """
         root, inside = self.resolve(path)
         descriptor = open_inside(root, inside)
@@ -137,8 +137,8 @@ def _require_modest(folder: Path, home: Path) -> None:
 
 
 def open_inside(root: Path, inside: Path) -> int:
-    """A descriptor of what ``resolve`` found, opened step by step without following any link."""
-    if not _STEPWISE:  # Windows: the resolved path has to do
+    """A descriptor of the path that ``resolve`` returned, opened step by step without following any link."""
+    if not _STEPWISE:  # Windows cannot open it step by step: use the resolved path
         return os.open(root / inside, os.O_RDONLY | _BINARY)
     descriptor = os.open(root, os.O_RDONLY | _FOLDER)
     for position, step in enumerate(inside.parts, start=1):
@@ -251,7 +251,7 @@ def _bytes(roots: Roots, path: str, limit: int) -> bytes:
 
 
 def _listable(roots: Roots, path: str, descriptor: int) -> int | Path:
-    """What to list: the open descriptor where the system can, else the resolved path."""
+    """The argument for listing: the open descriptor if the system supports it, else the resolved path."""
     if os.listdir in os.supports_fd:
         return descriptor
     root, inside = roots.resolve(path)

@@ -1,4 +1,4 @@
-"""MCP servers as tools; the official package is loaded with ``McpServers``, not before."""
+"""MCP servers as tools; the official package is imported on first use of ``McpServers``."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -50,7 +50,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name != "McpServers":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The door to a heavy dependency: a second to import, and optional.
+    # Imported lazily: the dependency is optional, and takes a second to import.
     try:
         from multi_llm_chat.tools.mcp.servers import McpServers  # noqa: PLC0415
     except ModuleNotFoundError as error:

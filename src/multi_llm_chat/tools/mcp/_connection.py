@@ -1,13 +1,13 @@
-"""One server, kept alive.
+"""The connection to one MCP server, which restarts the server when it ends.
 
 Rules:
-1. It lives in the background loop. Between its end and its return its tools stay offered; a call waits for
-   the return as long as the call's own time allows.
-2. A server that ends is started again after a pause that grows; one that keeps ending is given up, its tools
-   are withdrawn, and the reason is reported.
-3. Calls under way when it ends are answered at once: the outcome is unknown.
-4. Whatever it does, only its own tools are affected.
-5. No message contains what its settings keep secret: headers, variables, the query of its address.
+1. It runs in the background loop. While the server restarts, its tools stay offered; a call waits for the restart within its own time
+   limit.
+2. A server that ends is restarted after a pause that grows. After too many failures it is given up: its tools are withdrawn, and the reason
+   is reported.
+3. Calls in flight when it ends are answered at once: the outcome is unknown.
+4. A faulty server affects only its own tools.
+5. No message contains the secrets of its settings: headers, variables, the query of its address.
 """
 
 import asyncio
@@ -47,14 +47,14 @@ from multi_llm_chat.tools.mcp.server_messages import (
 from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 from multi_llm_chat.tools.tool import NotRun, Tool, ToolContext, ToolOutput
 
-#: Seconds before each new start; after as many failures in a row the server is given up.
+#: Seconds before each restart; after this many failures in a row the server is given up.
 BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
-#: A server that lived this long has not failed at starting.
+#: A server that ran for this many seconds did not fail to start.
 STEADY: Final = 60.0
-#: Where a server finds the id of a call, the same whenever an interrupted call is made again.
+#: The key of a call's id in the request's ``_meta``; the id is the same if an interrupted call is repeated.
 KEY_IN_META: Final = "multi-llm-chat/idempotency_key"
 _LONGEST_REASON: Final = 1_500
-#: Shorter values of settings are words, not secrets.
+#: Shorter values of settings are not treated as secrets.
 _SHORTEST_SECRET: Final = 8
 _KINDS: Final[Mapping[type[object], Literal["tools", "resources", "prompts"]]] = {
     mcp_types.ToolListChangedNotification: "tools",
@@ -70,7 +70,7 @@ Publish = Callable[[str, list[Tool]], None]
 
 
 class ServerConnection:
-    """Speaks to one server; everything but ``call`` is used within the background loop."""
+    """The connection to one server; only ``call`` may be used outside the background loop."""
 
     def __init__(
         self,
@@ -99,10 +99,10 @@ class ServerConnection:
         self._task: asyncio.Task[None] | None = None
         self._listening = asyncio.Lock()
 
-    # Life.
+    # Start and end.
 
     def start(self) -> None:
-        """Start it, or start it again after it was given up."""
+        """Start the server, or start it again after it was given up."""
         self._wake.set()
         self._answers.reset()
         if self.state == "failed":
@@ -113,7 +113,7 @@ class ServerConnection:
             self._task = asyncio.ensure_future(self._keep())
 
     async def stop(self) -> None:
-        """End it, and wait until it has ended."""
+        """End the server, and wait until it has ended."""
         self._stopping = True
         self._wake.set()
         self._lost.set()
@@ -123,7 +123,7 @@ class ServerConnection:
             await asyncio.wait({self._task})
 
     async def settled(self) -> None:
-        """Wait until it is ready, or is known not to be."""
+        """Wait until the server is ready or its first start has failed."""
         while self.state == "starting":
             await self._changed.wait()
 
@@ -156,7 +156,7 @@ class ServerConnection:
             return
 
     async def _live(self) -> str:
-        """Connect, serve until the end, and give the reason for it."""
+        """Connect, run until the connection ends, and return the reason for the end."""
         self._lost = asyncio.Event()
         transport = self._transport = self._new_transport()
         seconds = self.settings.startup_timeout
@@ -211,7 +211,7 @@ class ServerConnection:
         return self._discreet(words)[:_LONGEST_REASON]
 
     def _discreet(self, words: str) -> str:
-        """The words without what the settings keep secret."""
+        """The text without the secrets of the settings."""
         settings = self.settings
         secrets = [*settings.headers.values(), *settings.env.values(), urlsplit(settings.url).query]
         for secret in secrets:
@@ -228,7 +228,8 @@ class ServerConnection:
     # Lists.
 
     async def _list_tools(self, client: Client) -> None:
-        async with self._listening:  # two changes at once must not publish the older list last
+        # Under the lock, so that of two concurrent changes the older list is not published last.
+        async with self._listening:
             if client.server_capabilities.tools is None:
                 self._publish(self.settings.name, [])
                 return
@@ -246,11 +247,12 @@ class ServerConnection:
         client = self._client
         if client is None or isinstance(message, Exception):
             return
-        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:  # those are followed by _watch
+        # Newer ones report changes to _watch.
+        if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             await self._follow(client, type(message))
 
     async def _watch(self, client: Client) -> None:
-        """Newer servers report changes only to subscribers."""
+        """Subscribe to the changes of a server of the newer protocol, which reports them only to subscribers."""
         if client.protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return
         offers = client.server_capabilities
@@ -307,10 +309,10 @@ class ServerConnection:
         return output_of(result)
 
     async def use(self, work: Callable[[Client], Awaitable[_Value]]) -> _Value:
-        """Do something else with the server.
+        """Make another request than a tool call.
 
         Raises:
-            ToolError: It is not there, or answered with an error.
+            ToolError: The server answered with an error.
         """
         client = await self._connected()
         try:
@@ -336,7 +338,7 @@ class ServerConnection:
         return await client.call_tool(name, arguments, progress_callback=listener, meta=meta)
 
     async def _visit(self, required: UrlElicitationRequiredError) -> None:
-        """Ask the user to visit the URLs without which the server does not continue."""
+        """Ask the user to visit the URLs that the server requires."""
         for wanted in required.elicitations:
             question = Elicitation(self.settings.name, wanted.message, "url", url=wanted.url)
             answer = await self._answers.ask(question)
@@ -347,7 +349,7 @@ class ServerConnection:
                 )
 
     async def _while_alive(self, work: Awaitable[_Value]) -> _Value:
-        """Wait for the work, but no longer than the server lives."""
+        """Wait for the work to finish or the server to end."""
         lost, transport = self._lost, self._transport
         doing = asyncio.ensure_future(work)
         ending = asyncio.ensure_future(lost.wait())
@@ -378,7 +380,7 @@ class ServerConnection:
     # Events.
 
     def _asking(self) -> Any:
-        """Stop the clocks of all that may wait for the answer: which call it is, older servers do not say."""
+        """Stop the clocks of all calls that may wait for the answer, because servers of the older protocol do not name the call."""
         starting = () if self._starting is None else (self._starting,)
         return holding((*self._active, *starting))
 
@@ -397,7 +399,7 @@ async def _cancelled(task: "asyncio.Future[Any]") -> None:
 
 
 def _describe(error: BaseException) -> str:
-    """The innermost error in words: task groups wrap them."""
+    """The text of the innermost error, without the groups in which task groups wrap it."""
     while isinstance(error, BaseExceptionGroup):
         error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
     words = str(error)

@@ -1,15 +1,15 @@
-"""Signing in to a remote server that demands it.
+"""OAuth sign-in to a remote server that requires it.
 
 Rules:
-1. The user is shown the address and decides; nothing is opened here. Without a user to ask there is no sign-in.
-2. The code comes back to a listener on this machine, which exists only while it is waited for, takes
-   requests from this machine alone, and answers one page. The official client checks ``state`` and issuer.
-3. Tokens and registrations are kept for the server's address, and nowhere else; with them when a token expires and where it is
-   renewed, so that a restart needs no new sign-in.
-4. A registration of the settings (id and secret) is used as it is. A client-id metadata document stands for one where the server
-   supports that; else the program registers itself.
-5. Before anything is fetched from another origin than the server's, the user is asked; the origins that the user allowed are kept
-   with the tokens. A server could otherwise make this program visit any address.
+1. The user sees the address and decides; this module opens nothing. Without a callback for questions there is no sign-in.
+2. The code returns to a listener on this machine, which exists only during the sign-in, accepts only requests from this machine, and serves
+   one page. The official client checks ``state`` and issuer.
+3. Tokens and registrations are stored by the server's address, together with the expiry of the token and the place of its renewal, so that
+   a restart needs no new sign-in.
+4. A registration in the settings (id and secret) is used unchanged. A client-id metadata document replaces a registration if the server
+   supports that; otherwise the program registers itself.
+5. Before a request to another origin than the server's, the user is asked; allowed origins are stored with the tokens. Otherwise a server
+   could make this program send requests to any address.
 """
 
 import asyncio
@@ -45,14 +45,14 @@ _PAGE: Final = (
     b"Content-Security-Policy: default-src 'none'\r\n\r\nDone. You can close this page."
 )
 _NOT_FOUND: Final = b"HTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n"
-#: Seconds a person has to sign in.
+#: Seconds that the user has to sign in.
 _PATIENCE: Final = 600.0
 
 
 def sign_in(
     settings: ServerSettings, answers: Answers, tokens: SecretStore, port: int
 ) -> httpx2.Auth | None:
-    """What signs the requests; None where the settings bring their own authorization or want none.
+    """The authentication of the requests; None if the settings have their own authorization or want none.
 
     Args:
         settings: The server.
@@ -68,7 +68,7 @@ def sign_in(
         client_name="multi_llm_chat",
         redirect_uris=[AnyUrl(f"http://{_HOST}:{port}{_PATH}")],
         grant_types=["authorization_code", "refresh_token"],
-        # Names of methods; without a secret this is a public client.
+        # These are names of methods, not secrets; without a secret this is a public client.
         token_endpoint_auth_method="client_secret_post" if client.client_secret else "none",
         scope=client.scope or None,
     )
@@ -92,7 +92,7 @@ def sign_in(
 
 
 class _Origins:
-    """The origins from which the sign-in to a server may fetch something."""
+    """The origins to which the sign-in to a server may send requests."""
 
     def __init__(self, settings: ServerSettings, answers: Answers, kept: "StoredTokens") -> None:
         self._settings = settings
@@ -104,7 +104,7 @@ class _Origins:
         """Ask the user about an origin that is neither the server's nor allowed before.
 
         Raises:
-            OAuthFlowError: The user does not allow it.
+            OAuthFlowError: The user does not allow the origin.
         """
         origin, own = _origin(address), _origin(self._settings.url)
         if origin == own:
@@ -133,7 +133,7 @@ def _origin(address: str) -> str:
 
 
 class _KeptSignIn(OAuthClientProvider):
-    """The official client, which asks about other origins, and after a restart knows when its token expires and where to renew it."""
+    """The official client, extended: it asks about other origins, and keeps the expiry and renewal of its token over a restart."""
 
     def __init__(self, origins: _Origins, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **settings)
@@ -165,7 +165,7 @@ class _KeptSignIn(OAuthClientProvider):
     def _choose_method(self) -> None:
         """Send the secret of the settings in the way that the authorization server supports.
 
-        A server that names none supports ``client_secret_basic`` (RFC 8414, section 2).
+        A server that names no method supports ``client_secret_basic`` (RFC 8414, section 2).
         """
         client, metadata = self.context.client_info, self.context.oauth_metadata
         kept = self.context.storage
@@ -188,7 +188,7 @@ class _KeptSignIn(OAuthClientProvider):
 
 
 class StoredTokens:
-    """One server's tokens, in the form the official client wants; a keyring may take its time."""
+    """One server's tokens, in the form that the official client needs. Reading a keyring may take long."""
 
     def __init__(
         self, address: str, tokens: SecretStore, known: OAuthClientInformationFull | None = None
@@ -199,11 +199,11 @@ class StoredTokens:
         self._client_key = f"{address} client"
         self._state_key = f"{address} state"
         self._origins_key = f"{address} origins"
-        #: What is known of the authorization server.
+        #: The metadata of the authorization server.
         self.metadata: Callable[[], OAuthMetadata | None] = lambda: None
 
     async def read_state(self) -> tuple[float | None, OAuthMetadata | None]:
-        """When the kept token expires, and what was known of the authorization server."""
+        """When the stored token expires, and the metadata of the authorization server."""
         text = await in_thread(lambda: self._tokens.read(self._state_key), "tokens")
         with contextlib.suppress(ValidationError, msgspec.DecodeError):
             state = msgspec.json.decode(text or "{}", type=_State)
@@ -213,7 +213,7 @@ class StoredTokens:
 
     @property
     def is_given(self) -> bool:
-        """Whether the registration is that of the settings."""
+        """Whether the registration comes from the settings."""
         return self._known is not None
 
     async def read_origins(self) -> set[str]:
@@ -224,19 +224,19 @@ class StoredTokens:
         return set()
 
     async def write_origins(self, origins: Set[str]) -> None:
-        """Keep the other origins that the user has allowed."""
+        """Store the other origins that the user has allowed."""
         written = msgspec.json.encode(sorted(origins)).decode()
         await in_thread(lambda: self._tokens.write(self._origins_key, written), "tokens")
 
     async def get_tokens(self) -> OAuthToken | None:
-        """The kept token; one that cannot be read is none."""
+        """The stored token; None if there is none or it cannot be read."""
         text = await in_thread(lambda: self._tokens.read(self._token_key), "tokens")
         with contextlib.suppress(ValidationError):
             return None if text is None else OAuthToken.model_validate_json(text)
         return None
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        """Keep a token."""
+        """Store a token."""
         text = tokens.model_dump_json(exclude_none=True)
         metadata = self.metadata()
         state = _State(
@@ -248,7 +248,7 @@ class StoredTokens:
         await in_thread(lambda: self._tokens.write(self._state_key, written), "tokens")
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
-        """The registration of the settings, or the kept one; one that cannot be read is none."""
+        """The registration of the settings, or the stored one; None if it cannot be read."""
         if self._known is not None:
             return self._known
         text = await in_thread(lambda: self._tokens.read(self._client_key), "tokens")
@@ -257,20 +257,20 @@ class StoredTokens:
         return None
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        """Keep a registration."""
+        """Store a registration."""
         text = client_info.model_dump_json(exclude_none=True)
         await in_thread(lambda: self._tokens.write(self._client_key, text), "tokens")
 
 
 class _State(Struct):
-    """What is kept with a token."""
+    """The data stored with a token."""
 
     expires: float | None = None
     metadata: str = ""
 
 
 class _Visit:
-    """The user's way to the sign-in page and back."""
+    """One visit of the user to the sign-in page, and the listener for the way back."""
 
     def __init__(self, settings: ServerSettings, answers: Answers, port: int) -> None:
         self._settings = settings
@@ -334,7 +334,7 @@ def _settle(
 
 
 def _read_redirect(line: str) -> AuthorizationCodeResult | str | None:
-    """The code from the request line, the error in it, or None for something else."""
+    """The code or the error in the request line; None for any other request."""
     words = line.split()
     if len(words) < 2 or words[0] != "GET":
         return None

@@ -1,16 +1,16 @@
-"""What a server asks of us, answered by the user's callbacks or refused, and the client that asks them.
+"""Requests of a server to this program, answered by the user's callbacks or refused; and the client that receives them.
 
 Rules:
-1. No callback means no: an elicitation is declined, sampling is neither offered nor done.
-2. A callback that fails means no as well; the server learns no more than that.
-3. While a person is asked, the clocks of the calls under way stand still.
-4. An address that is no web address is declined without asking.
-5. A server that asks too much is not asked for: above ``MOST_QUESTIONS`` of one call, above ``MOST_OPEN`` at a time, and after
-   ``MOST_REFUSALS`` refusals in one call its questions are declined without asking, which is reported once.
-6. Roots are the folders the program names, nothing else.
-7. What the program does not allow is not offered to the server either.
-8. The server's description of its own results is not enforced: its patterns would run in our process, and
-   a model can read a result that is not as promised.
+1. Without a callback, an elicitation is declined, and sampling is neither offered nor done.
+2. If a callback fails, the request is refused as well; the server is not told why.
+3. While a person is asked, the clocks of the calls in flight are stopped.
+4. A URL that is no web address is declined without asking.
+5. The questions of a server that asks too much do not reach the user: above ``MOST_QUESTIONS`` in one call, above ``MOST_OPEN`` at a time,
+   and after ``MOST_REFUSALS`` refusals in one call they are declined without asking, which is reported once.
+6. Roots are the folders that the program names, and no others.
+7. Capabilities that the program does not allow are not offered to the server either.
+8. Results are not checked against the server's output schema: its patterns would run in our process, and a model can read a result that
+   does not fit.
 """
 
 import asyncio
@@ -53,45 +53,45 @@ _LOGGER = logging.getLogger(__name__)
 _Question = TypeVar("_Question")
 _DECLINED = ElicitationAnswer("decline")
 
-#: The questions of one call, those that wait for an answer at one time, and the refusals of one call.
+#: The most questions of one call, the most open questions at one time, and the most refusals of one call.
 MOST_QUESTIONS: Final = 20
 MOST_OPEN: Final = 3
 MOST_REFUSALS: Final = 3
-#: Calls whose questions are counted.
+#: The most calls whose questions are counted.
 _MOST_COUNTED: Final = 200
 
-#: The call in whose task a question is asked: servers of the newer protocol ask in the answer to a call.
+#: The call in whose task a question is asked: servers of the newer protocol send questions in the answer to a call.
 CURRENT_CALL: ContextVar[ToolContext[Any] | None] = ContextVar("CURRENT_CALL", default=None)
 
 
 class Clock(Protocol):
-    """Something that stands still while a person is asked."""
+    """A clock that is stopped while a person is asked."""
 
     def hold(self) -> None:
-        """Stop."""
+        """Stop the clock."""
         ...
 
     def release(self) -> None:
-        """Continue."""
+        """Continue the clock."""
         ...
 
 
 class StartClock:
-    """Holds the time limit of a start while the user signs in; once that is over, nothing happens."""
+    """Suspends the time limit of a start while the user signs in; after the start it does nothing."""
 
     def __init__(self, limit: asyncio.Timeout) -> None:
         self._limit = limit
         self._left = 0.0
 
     def hold(self) -> None:
-        """Stop."""
+        """Stop the clock."""
         deadline = self._limit.when()
         if deadline is not None:
             self._left = deadline - asyncio.get_running_loop().time()
             self._move(None)
 
     def release(self) -> None:
-        """Continue."""
+        """Continue the clock."""
         if self._limit.when() is None:
             self._move(self._left)
 
@@ -124,18 +124,18 @@ class Callbacks:
         self.roots = tuple(roots)
 
     def emit(self, event: ServerEvent) -> None:
-        """Pass an event to the listener; its exceptions are not raised here."""
+        """Pass an event to the listener; log its exceptions."""
         if self.on_event is not None:
             _notify(self.on_event, event)
 
     def waiting(self, servers: tuple[str, ...]) -> None:
-        """Pass on which servers are still starting."""
+        """Report which servers are still starting."""
         if self.on_waiting is not None:
             _notify(self.on_waiting, servers)
 
 
 class Answers:
-    """One server's questions."""
+    """Answers the questions of one server."""
 
     def __init__(
         self,
@@ -160,7 +160,7 @@ class Answers:
     async def elicit(
         self, context: ClientRequestContext, params: mcp_types.ElicitRequestParams
     ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
-        """Answer an elicitation as the protocol has it."""
+        """Answer an elicitation in the protocol's form."""
         del context
         if isinstance(params, mcp_types.ElicitRequestURLParams):
             question = Elicitation(self._settings.name, params.message, "url", url=params.url)
@@ -177,7 +177,7 @@ class Answers:
             return mcp_types.ElicitResult(action="cancel")
 
     async def ask(self, question: Elicitation) -> ElicitationAnswer:
-        """The user's answer; declined where there is no user to ask."""
+        """The user's answer; declined if there is no callback."""
         callback = self._callbacks.elicit
         if callback is None or (question.mode == "url" and not _is_web_address(question.url)):
             return _DECLINED
@@ -199,12 +199,12 @@ class Answers:
         return answer
 
     def reset(self) -> None:
-        """Forget what was asked: the user starts the server anew."""
+        """Forget the counts, because the user restarts the server."""
         self._asked.clear()
         self._reported = False
 
     def _is_flood(self, key: object) -> bool:
-        """Count a question; whether it is one too many."""
+        """Count a question; return whether it exceeds a limit."""
         asked, refused = self._asked.pop(key, (0, 0))
         while len(self._asked) >= _MOST_COUNTED:
             self._asked.pop(next(iter(self._asked)))
@@ -224,7 +224,7 @@ class Answers:
         return self._calls() if current is None else (current,)
 
     def _with_call(self, question: Elicitation, calls: Sequence[ToolContext[Any]]) -> Elicitation:
-        """The question with the call that it belongs to; the run of that call reports it."""
+        """The question with its call; the run of that call reports it."""
         conversations = tuple(dict.fromkeys(context.conversation for context in calls))
         if len(conversations) != 1:
             return replace(question, conversations=conversations)
@@ -244,7 +244,7 @@ class Answers:
     async def sample(
         self, context: ClientRequestContext, params: mcp_types.CreateMessageRequestParams
     ) -> mcp_types.CreateMessageResult | mcp_types.ErrorData:
-        """Have a model write for the server, if that is allowed."""
+        """Let a model answer for the server (sampling), if that is allowed."""
         del context
         callback = self._callbacks.sample
         if callback is None or not self._settings.sampling:
@@ -264,7 +264,7 @@ class Answers:
     async def roots(
         self, context: ClientRequestContext
     ) -> mcp_types.ListRootsResult | mcp_types.ErrorData:
-        """The folders the program is about."""
+        """The folders that the program names."""
         del context
         folders = [
             mcp_types.Root.model_validate({"uri": path.resolve().as_uri(), "name": path.name})
@@ -273,7 +273,7 @@ class Answers:
         return mcp_types.ListRootsResult(roots=folders)
 
     async def log(self, params: mcp_types.LoggingMessageNotificationParams) -> None:
-        """Pass on what the server wants people to read."""
+        """Pass on a log message of the server."""
         self._callbacks.emit(
             ServerLogged(self._settings.name, params.level, params.data, params.logger)
         )
@@ -281,7 +281,7 @@ class Answers:
 
 @contextmanager
 def holding(clocks: Sequence["Clock"]) -> Generator[None]:
-    """Hold these clocks."""
+    """Stop these clocks while the block runs."""
     for clock in clocks:
         clock.hold()
     try:
@@ -292,7 +292,7 @@ def holding(clocks: Sequence["Clock"]) -> Generator[None]:
 
 
 async def _asked(callback: Callable[[_Question], object], question: _Question) -> object:
-    """What the callback answered; None where it failed."""
+    """The answer of the callback; None if it failed."""
     try:
         if inspect.iscoroutinefunction(callback):
             return cast("object", await callback(question))
@@ -304,7 +304,7 @@ async def _asked(callback: Callable[[_Question], object], question: _Question) -
 
 
 def _notify(callback: Callable[[_Question], object], value: _Question) -> None:
-    """Call it; its mistake is not the server's."""
+    """Call a callback; log its exceptions, which must not affect the server."""
     try:
         callback(value)
     except Exception:
@@ -312,7 +312,7 @@ def _notify(callback: Callable[[_Question], object], value: _Question) -> None:
 
 
 def _is_web_address(url: str | None) -> bool:
-    """Whether it may be shown as a link: ``javascript:`` and ``file:`` may not."""
+    """Whether the URL may be shown as a link: ``javascript:`` and ``file:`` URLs may not."""
     try:
         return urlsplit(url or "").scheme in {"http", "https"}
     except ValueError:
@@ -332,7 +332,7 @@ _PROGRAM: Final = "multi_llm_chat"
 def new_client(
     transport: Any, answers: Answers, callbacks: Callbacks, on_message: MessageHandlerFnT
 ) -> Client:
-    """A client that is not connected yet."""
+    """Make a client; it is not connected yet."""
     listens = callbacks.on_event is not None
     return Client(
         transport,
@@ -348,7 +348,7 @@ def new_client(
 
 
 async def trust_results(client: Client) -> None:
-    """Leave the results of this client unchecked (rule 2)."""
+    """Switch off the client's check of results (rule 8)."""
     client.session.validate_tool_result = _unchecked
 
 
@@ -359,6 +359,6 @@ async def _unchecked(name: str, result: mcp_types.CallToolResult) -> None:
 async def _decline(
     context: ClientRequestContext, params: mcp_types.ElicitRequestParams
 ) -> mcp_types.ElicitResult | mcp_types.ErrorData:
-    """No user can be asked: a clear no, which a server can handle better than an error."""
+    """Decline an elicitation, because there is no callback; servers handle that better than an error."""
     del context, params
     return mcp_types.ElicitResult(action="decline")

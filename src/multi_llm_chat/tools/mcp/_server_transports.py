@@ -1,20 +1,19 @@
-"""The two ways to speak to a server: its standard input and output, and streamable HTTP.
+"""The two transports to a server: its standard input and output, and streamable HTTP.
 
 A program on this machine:
 1. One line is one message, at most ``RESULT_LIMITS.item_bytes`` with at most ``RESULT_LIMITS.total_values`` JSON values, counted before
-   they are decoded. One above that, or too many lines that are no messages at all, ends the connection: such a
-   server cannot be understood, and must not fill the memory. A large message is decoded in a thread.
-2. Of our environment it gets only what the official client considers harmless, and its own settings.
-3. It gets a process group of its own, and none of it survives the connection: its input is closed,
-   then it is asked to end, then it is killed. Its descendants carry a variable in their environment, by which those that left the
-   group are found (on Linux) and killed.
-4. What it writes to its error output is passed on, and the last of it is kept to explain its end.
+   they are decoded. A larger message, or too many lines that are no messages, ends the connection: such a server is unusable, and must not
+   fill the memory. A large message is decoded in a thread.
+2. Its environment has only those of our variables that the official client considers harmless, and those of its settings.
+3. It gets its own process group, which ends with the connection: its input is closed, then it gets SIGTERM, then it is killed. Its
+   descendants carry a variable in their environment, by which those that left the group are found (on Linux) and killed.
+4. Its error output is passed on, and the last lines are kept to explain its end.
 
 A remote server:
-5. No reply, and no event of a stream, above the same limits is read: it ends with an error, and only that call does. Compression
+5. A reply, or an event of a stream, above the same limits is not read; it ends with an error, which affects only its call. Compression
    is not asked for; a compressed reply is decompressed in bounded pieces and counted like any other.
 6. Headers from the settings go to the configured address alone; redirects to another address are not followed.
-7. For a server with a public address nothing is fetched from private ones: what it names for signing in could be a service of
+7. For a server with a public address no request goes to a private address: an address that it names for signing in could be a service of
    this machine or its network.
 8. The connection is closed with the client.
 """
@@ -56,16 +55,16 @@ from multi_llm_chat.tools.mcp.server_settings import ServerSettings
 
 # A program on this machine.
 
-#: Bytes from which a message is decoded in a thread: the loop is shared by all servers.
+#: Messages from this size in bytes are decoded in a thread, because all servers share the loop.
 _LARGE: Final = MEGABYTE
-#: The variable by which descendants of a server are found.
+#: The environment variable by which descendants of a server are found.
 _MARK: Final = "MULTI_LLM_CHAT_SERVER"
-#: Lines that are no messages before the server is given up.
+#: The most lines that are no messages before the connection is ended.
 MOST_GARBAGE: Final = 1_000
 _CHUNK: Final = 256 * 1024
 _LONGEST_LINE: Final = 2_000
 _LAST_LINES: Final = 10
-#: Seconds to end by itself, and again after being asked to.
+#: Seconds for the program to end by itself, and again after each signal.
 _GRACE: Final = 2.0
 _KILL: Final = signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL
 
@@ -74,7 +73,7 @@ _Streams = tuple[MemoryObjectReceiveStream[_Incoming], MemoryObjectSendStream[Se
 
 
 class StdioTransport:
-    """Starts the program when entered; ``closed`` is set when it can no longer be spoken to."""
+    """Starts the program when entered; ``closed`` is set when the connection has ended."""
 
     def __init__(self, settings: ServerSettings, on_error_line: Callable[[str], None]) -> None:
         self.closed = asyncio.Event()
@@ -123,7 +122,7 @@ class StdioTransport:
             await asyncio.shield(asyncio.ensure_future(self._shut_down()))
 
     def reason(self) -> str:
-        """Why the connection ended, in words, with the last the server had to say."""
+        """Why the connection ended, as text, with the last lines of the server's error output."""
         code = self._process.returncode
         ended = "" if code is None else f"the program ended with code {code}"
         words = self._reason or ended or "the program closed its output"
@@ -156,16 +155,16 @@ class StdioTransport:
         except OverLimit as excess:
             self._reason = f"it sent a message with {excess}"
         except (anyio.BrokenResourceError, anyio.ClosedResourceError, OSError):
-            return  # there is no listener any more
+            return  # the client has closed its streams
         finally:
             self._incoming.close()
 
     def _on_end(self, reading: "asyncio.Task[None]") -> None:
-        if not reading.cancelled():  # else the end is ours
+        if not reading.cancelled():  # cancelled by ourselves otherwise
             self.closed.set()
 
     async def _see_end(self) -> None:
-        """Learn the exit code and the last words, where they come soon."""
+        """Wait up to ``_GRACE`` seconds for the exit code and the last error output."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_GRACE):
                 await self._process.wait()
@@ -180,7 +179,7 @@ class StdioTransport:
             else:
                 message = _read_message(line)
         except ValueError:
-            # Programs print to their output by mistake; said once, then only counted.
+            # Programs print to their output by mistake; report the first line, then only count.
             self._garbage += 1
             if self._garbage == 1:
                 self._tell(f"[not a message: {line[:200].decode(errors='replace')}]")
@@ -196,7 +195,7 @@ class StdioTransport:
                 stdin.write(text.encode() + b"\n")
                 await stdin.drain()
         except OSError:
-            return  # the program is gone; its closed output reports the rest
+            return  # the program has ended; reading its output reports that
         finally:
             self._outgoing.close()
 
@@ -231,25 +230,25 @@ class StdioTransport:
             if number is not None:
                 self._signal(number)
             elif self._reason:
-                continue  # it breaks the rules: no use in being polite
+                continue  # it violates the protocol: do not wait for it to end by itself
             if await self._ended():
                 break
-        self._signal(_KILL)  # what it may have left behind in its group
+        self._signal(_KILL)  # kill processes that it may have left in its group
         await asyncio.to_thread(_kill_marked, self._mark)
         await _cancel(drains)
-        # A grandchild that escaped may hold the pipes open; our ends are closed all the same.
+        # A grandchild outside the group may hold the pipes open; close our ends anyway.
         transport = getattr(process, "_transport", None)
         if transport is not None:
             transport.close()
         _running.discard(self)
 
     def kill(self) -> None:
-        """Kill the program, unless a forked copy of the process that started it asks for it."""
+        """Kill the program; does nothing in a forked copy of the process that started it."""
         if self._owner == os.getpid():
             self._signal(_KILL)
 
     async def _ended(self) -> bool:
-        # The waiting includes the end of the pipes, which may never come: the code decides.
+        # ``wait`` also waits for the end of the pipes, which may never come, so check the exit code.
         waiting = asyncio.ensure_future(self._process.wait())
         await asyncio.wait({waiting}, timeout=_GRACE)
         await _cancel([waiting])
@@ -279,7 +278,7 @@ def check_message(line: bytes) -> None:
 
 
 def _kill_marked(mark: str) -> None:
-    """Kill the processes that carry the mark in their environment: they left the group of their server."""
+    """Kill the processes with the mark in their environment, which have left the group of their server."""
     wanted = f"{_MARK}={mark}".encode()
     for environment in Path("/proc").glob("[0-9]*/environ"):
         with contextlib.suppress(OSError, ValueError):
@@ -287,13 +286,13 @@ def _kill_marked(mark: str) -> None:
                 os.kill(int(environment.parent.name), _KILL)
 
 
-#: The transports whose program was not seen to end.
+#: The transports whose program may still run.
 _running: "set[StdioTransport]" = set()
 
 
 @atexit.register
 def _kill_running() -> None:
-    """End what an interrupted shutdown has left: a second Ctrl-C does not wait for ``_shut_down``."""
+    """Kill the programs that are left after an interrupted shutdown: a second Ctrl-C does not wait for ``_shut_down``."""
     for transport in tuple(_running):
         transport.kill()
 
@@ -319,7 +318,7 @@ _EVENT_STREAM: Final = "text/event-stream"
 def http_transport(
     settings: ServerSettings, auth: httpx2.Auth | None
 ) -> AbstractAsyncContextManager[Any]:
-    """The transport to hand to the client."""
+    """The transport for the client."""
     return _opened(settings, auth)
 
 
@@ -343,7 +342,7 @@ async def _opened(settings: ServerSettings, auth: httpx2.Auth | None) -> AsyncGe
 
 
 async def is_private(host: str) -> bool:
-    """Whether the name or address leads to this machine or its network; one that is not known leads nowhere."""
+    """Whether the name or address leads to this machine or its network; false for an unknown name."""
     try:
         found = await asyncio.get_running_loop().getaddrinfo(host, None)
     except OSError:
@@ -354,7 +353,7 @@ async def is_private(host: str) -> bool:
 
 
 class LimitedTransport(httpx2.AsyncBaseTransport):
-    """Counts what arrives, decompressed: a reply as a whole, a stream of events line by line."""
+    """Counts the received data after decompression: a reply as a whole, a stream of events line by line."""
 
     def __init__(self, inner: httpx2.AsyncBaseTransport, server: str) -> None:
         self._inner = inner
@@ -382,7 +381,7 @@ class LimitedTransport(httpx2.AsyncBaseTransport):
 
 
 class _LimitedStream(httpx2.AsyncByteStream):
-    """Gives out whole lines whose JSON was counted; a reply without newlines is one line."""
+    """Yields whole lines, after counting their JSON values; a reply without newlines is one line."""
 
     def __init__(
         self, inner: httpx2.AsyncByteStream, unpacking: Decompressor | None, *, endless: bool

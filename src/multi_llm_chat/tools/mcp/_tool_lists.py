@@ -1,16 +1,15 @@
-"""What a server offers, read within bounds, and what it answers as a tool's output.
+"""Read the tools of a server within limits, and its results as tool output.
 
 Rules:
-1. A list has an end: at most ``MOST_PAGES`` pages and ``MOST_ITEMS`` items, no cursor twice. What is beyond
-   is left out, and said so.
-2. Every tool is asked for, unless the user's settings allow it. Hints come from the server: only those of a server that the
-   user marked ``trusted`` let a tool that reads run without asking, or an interrupted call be repeated.
-3. A schema of more than ``SCHEMA_LIMITS`` costs its tool; said so.
-4. A result has at most ``RESULT_LIMITS.parts`` blocks; what is beyond is left out, and said so. Texts are joined once.
+1. A list has at most ``MOST_PAGES`` pages and ``MOST_ITEMS`` items, and no cursor twice. The rest is left out and reported.
+2. Every tool needs an approval, unless the user's settings allow it. Hints come from the server: only for a server that the user marked
+   ``trusted`` do they let a read-only tool run without asking, or an interrupted call be repeated.
+3. A tool whose schema exceeds ``SCHEMA_LIMITS`` is left out and reported.
+4. A result has at most ``RESULT_LIMITS.parts`` blocks; the rest is left out, with a note. Texts are joined once.
 5. The texts of a result are joined by newlines; a resource is its text, or ``[Resource: uri (mime)]``; pictures and
    sounds are media. ``isError`` is kept.
-6. ``structuredContent`` is used when there is no text and no media: servers repeat it as text.
-7. Nothing a server sends is trusted to be base64, short, or of the type it says.
+6. ``structuredContent`` is used only if there is no text and no media, because servers repeat it as text.
+7. Data of a server is checked: it may not be base64, not short, and not of the declared type.
 """
 
 import base64
@@ -39,7 +38,7 @@ from multi_llm_chat.tools.tool import Approval, Resume, Tool, ToolContext, ToolH
 MOST_PAGES: Final = 50
 MOST_ITEMS: Final = 1_000
 _LONGEST_DESCRIPTION: Final = 8_000
-#: The schema of one tool, and the bytes of all schemas of one server.
+#: The limits of one tool's schema, and the bytes of all schemas of one server.
 SCHEMA_LIMITS: Final = Limits(
     total_bytes=8 * MEGABYTE, item_bytes=MEGABYTE // 4, values=10_000, depth=64
 )
@@ -55,7 +54,7 @@ class _HasCursor(Protocol):
 async def list_all(
     fetch: Callable[[str | None], Awaitable[_Page]], items_of: Callable[[_Page], Sequence[_Item]]
 ) -> tuple[list[_Item], str]:
-    """All items of a list with pages, and a line about what was left out."""
+    """All items of a paged list, and a line about what was left out."""
     items: list[_Item] = []
     cursor: str | None = None
     seen: set[str] = set()
@@ -73,7 +72,7 @@ async def list_all(
     return items, f"its list has more than {MOST_PAGES} pages"
 
 
-#: Runs a tool by its own name.
+#: Runs a tool by the name that the server uses.
 Caller = Callable[[str, JsonObject, ToolContext], Awaitable[object]]
 
 
@@ -83,7 +82,7 @@ def tools_from(
     call: Caller,
     warn: Callable[[str], None],
 ) -> list[Tool]:
-    """The server's tools, without those the settings disable, that have no name or too large a schema."""
+    """The server's tools, without those that the settings disable, without a name, or with too large a schema."""
     tools: list[Tool] = []
     left = SCHEMA_LIMITS.total_bytes
     for tool in listed:
@@ -140,7 +139,7 @@ def _approval(tool: mcp_types.Tool, settings: ServerSettings) -> Approval:
 def _hints(
     hints: mcp_types.ToolAnnotations | None, settings: ServerSettings
 ) -> tuple[ToolHint, ...]:
-    """What a person is shown about a tool. Any server may warn of its tool; only a trusted one may call it harmless."""
+    """The hints that a person sees for a tool. Every server may warn about its tool; only a trusted one may call it harmless."""
     if hints is None:
         return ()
     writes = hints.read_only_hint is False or hints.destructive_hint is not None
@@ -209,7 +208,7 @@ def _part(block: mcp_types.ContentBlock) -> Text | Media:
 def resource_part(
     resource: mcp_types.TextResourceContents | mcp_types.BlobResourceContents,
 ) -> Text | Media:
-    """A resource's content: its text, its picture, or that it is there."""
+    """A resource's content: its text, its picture, or a note that it exists."""
     if isinstance(resource, mcp_types.TextResourceContents):
         return Text(resource.text)
     if (resource.mime_type or "").startswith("image/"):

@@ -1,10 +1,10 @@
 """Events and requests of servers, as values of our own.
 
 Rules:
-1. Callbacks for events are called in the background thread: they must be quick and must not wait.
+1. Callbacks for events are called in the background loop's thread: they must be quick and must not wait.
 2. Questions are answered by the user's callback, which may be ``async``; a plain function is called in
-   a thread of its own. No callback, or one that fails, means no.
-3. A URL is only ever shown: nothing here opens it.
+   a thread of its own. Without a callback, or if it fails, the question is declined.
+3. URLs are only shown; this package never opens one.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ ServerState: TypeAlias = Literal["stopped", "starting", "ready", "restarting", "
 
 
 class StateChanged(Struct, frozen=True):
-    """A server came, went, or failed; ``message`` says why."""
+    """A server started, ended or failed; ``message`` says why."""
 
     server: str
     state: ServerState
@@ -26,7 +26,7 @@ class StateChanged(Struct, frozen=True):
 
 
 class ServerLogged(Struct, frozen=True):
-    """A server has something to say to people; ``logger`` is ``stderr`` for its error output."""
+    """A server's log message for people; ``logger`` is ``stderr`` for its error output."""
 
     server: str
     level: str
@@ -35,7 +35,7 @@ class ServerLogged(Struct, frozen=True):
 
 
 class ListChanged(Struct, frozen=True):
-    """What a server offers has changed; tools are already up to date."""
+    """A server's tools, resources or prompts have changed; the registered tools are already up to date."""
 
     server: str
     kind: Literal["tools", "resources", "prompts"]
@@ -80,14 +80,14 @@ ElicitationCallback: TypeAlias = Callable[
 
 
 class SamplingRequest(Struct, frozen=True):
-    """A server asks to have a model write something; ``params`` as in the protocol."""
+    """A server asks for a model's answer; ``params`` are those of the protocol."""
 
     server: str
     params: JsonObject
 
 
 class SamplingAnswer(Struct, frozen=True):
-    """What the model wrote."""
+    """The model's answer."""
 
     text: str
     model: str
@@ -100,7 +100,7 @@ SamplingCallback: TypeAlias = Callable[
 
 
 class Resource(Struct, frozen=True):
-    """Something a server lets one read; a ``template`` is a pattern of URIs."""
+    """A resource of a server; a ``template`` is a pattern of URIs."""
 
     server: str
     uri: str
@@ -111,7 +111,7 @@ class Resource(Struct, frozen=True):
 
 
 class PromptArgument(Struct, frozen=True):
-    """A blank in a prompt."""
+    """An argument of a prompt."""
 
     name: str
     description: str = ""
@@ -119,7 +119,7 @@ class PromptArgument(Struct, frozen=True):
 
 
 class Prompt(Struct, frozen=True):
-    """A prepared prompt that a server offers to people."""
+    """A prompt that a server offers to people."""
 
     server: str
     name: str

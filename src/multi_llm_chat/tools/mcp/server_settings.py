@@ -1,12 +1,12 @@
-"""The ``mcpServers`` JSON that many programs share.
+"""Reads the ``mcpServers`` JSON, a format that many programs share.
 
 Rules:
-1. One wrong entry spoils only itself; each that cannot be used is listed in ``problems``.
-2. ``${NAME}`` and ``${NAME:-default}`` are replaced in every string of an entry; a name that is not set
-   and has no default makes the entry unusable, rather than sending a server half a secret.
+1. A wrong entry does not affect the others; each unusable entry is listed in ``problems``.
+2. ``${NAME}`` and ``${NAME:-default}`` are replaced in every string of an entry; an unset name without a default makes the entry unusable,
+   so that a server never gets an incomplete secret.
 3. An entry has a ``command`` (a program of this machine) or a ``url`` (streamable HTTP), not both.
-4. ``trusted`` is the user's word alone: without it the hints of a server lower no policy.
-5. Unknown keys are other programs' and ignored. Nothing here starts or contacts anything.
+4. Only the user sets ``trusted``: without it, the hints of a server never lower an approval policy.
+5. Unknown keys belong to other programs and are ignored. This module starts and contacts nothing.
 """
 
 import os
@@ -31,8 +31,8 @@ _HTTP_TYPES: Final = frozenset({"http", "streamable-http", "streamable_http", "s
 class OAuthClient(Struct, frozen=True, rename="camel"):
     """A registration of this program with an authorization server.
 
-    ``client_id`` (with or without ``client_secret``) was given by the server's owner; ``client_metadata_url`` is an https
-    address of a document that describes the program and stands for an id, where the server supports that.
+    ``client_id`` (with or without ``client_secret``) comes from the server's owner; ``client_metadata_url`` is the https address of a
+    document that describes the program, used instead of an id if the server supports that.
     """
 
     client_id: str = ""
@@ -48,21 +48,21 @@ class ServerSettings(Struct, frozen=True):
     """One server.
 
     Attributes:
-        name: As the user calls it.
+        name: The name in the user's settings.
         command: The program; empty for a remote server.
         args: Its arguments.
-        env: Variables for it; of ours it gets only harmless ones such as ``PATH``.
+        env: Environment variables for it; of our own it gets only harmless ones such as ``PATH``.
         cwd: The folder it runs in.
         url: The address of a remote server.
         headers: Sent with each request to a remote server.
-        disabled: Not started.
+        disabled: Whether it is not started.
         disabled_tools: Tools that are not offered.
         always_allow: Tools that run without asking.
-        timeout: Seconds a call may take; ``None`` takes the registry's.
-        startup_timeout: Seconds until it must have answered and listed its tools.
-        sampling: Whether it may ask the model, if the program allows that at all.
-        oauth: Whether to sign in where the server demands it.
-        client: How this program is known to the authorization server, where it does not register itself.
+        timeout: Seconds that a call may take; the registry's limit if ``None``.
+        startup_timeout: Seconds within which it must have answered and listed its tools.
+        sampling: Whether it may send requests to a model, if the program allows that.
+        oauth: Whether to sign in if the server requires it.
+        client: The registration of this program with the authorization server, if it does not register itself.
         trusted: Whether its hints are believed: tools that it calls read-only run without asking.
     """
 
@@ -92,7 +92,7 @@ class ReadServers(Struct, frozen=True):
 
 
 class _Entry(Struct, rename="camel"):
-    """The shared form; spellings of other programs are translated before."""
+    """An entry in the common form; spellings of other programs are translated before."""
 
     type: str | None = None
     command: str = ""
@@ -111,7 +111,7 @@ class _Entry(Struct, rename="camel"):
     trusted: bool = False
 
 
-#: Other programs' words for our keys.
+#: The names that other programs use for our keys.
 _SPELLINGS: Final = {
     "disabled_tools": "disabledTools",
     "serverUrl": "url",
@@ -130,10 +130,10 @@ def read_servers(
 
     Args:
         document: The JSON text, or its content; the servers stand under ``mcpServers``.
-        environment: Where ``${NAME}`` is looked up; the process's own when not given.
+        environment: Where ``${NAME}`` is looked up; the process's environment if not given.
 
     Raises:
-        UsageError: It is no such configuration at all.
+        UsageError: The document is not a configuration of servers.
     """
     variables = os.environ if environment is None else environment
     servers: list[ServerSettings] = []

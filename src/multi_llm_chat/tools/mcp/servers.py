@@ -1,16 +1,15 @@
 """Several MCP servers at once, their tools in one registry.
 
 Rules:
-1. All servers start at the same time; tools are registered in the order of the configuration, so that names
-   do not depend on which server was quicker.
+1. All servers start at the same time; tools are registered in the order of the configuration, so that their names do not depend on the
+   speed of the servers.
 2. ``start`` returns when every server is ready or its first attempt has failed; each attempt has the limit of
    its own ``startup_timeout``. After ``notice_after`` seconds ``on_waiting`` receives the names of the servers
    that are still starting, and again whenever there are fewer. ``missing`` names those that did not start.
-   With ``patience`` it returns earlier: models are offered tools that arrive later from their next request on,
-   which a single question never makes.
-3. The servers live in the background thread, whichever thread uses them. Code without an event loop starts and ends
-   them with ``with``, and runs any other method by ``wait_for``.
-4. A server that cannot be started is reported, in ``states`` and as an event, and hinders nothing else.
+   With ``patience`` it returns earlier: models get later tools with their next request, which a single question never makes.
+3. The connections run in the background loop, whichever thread uses them. Code without an event loop starts and ends them with ``with``,
+   and runs any other method with ``wait_for``.
+4. A server that cannot be started is reported in ``states`` and as an event, and does not affect the others.
 """
 
 import asyncio
@@ -44,7 +43,7 @@ from multi_llm_chat.tools.mcp.server_settings import ReadServers, ServerSettings
 from multi_llm_chat.tools.registry import ToolRegistry
 from multi_llm_chat.tools.tool import Tool
 
-#: Seconds a start may take before the user is shown which servers it waits for.
+#: Seconds of a start after which the user sees which servers it waits for.
 NOTICE_AFTER: Final = 2.0
 _Value = TypeVar("_Value")
 
@@ -53,16 +52,16 @@ class McpServers:
     """The servers of a configuration.
 
     Args:
-        servers: What ``read_servers`` gave, or the ``mcpServers`` JSON itself.
-        registry: Where the tools go.
-        elicit: Answers servers' questions to the user, and shows the addresses for signing in.
-        sample: Lets servers that the settings allow it have a model write something.
-        on_event: Called with states, logs and changes, in the background thread.
-        on_waiting: Receives the names of the servers that are still starting, in the background thread.
+        servers: The result of ``read_servers``, or the ``mcpServers`` JSON itself.
+        registry: Where the tools are registered.
+        elicit: Called for servers' questions to the user, and with the addresses for signing in.
+        sample: Called for sampling requests of servers whose settings allow it.
+        on_event: Called with states, logs and changes, in the background loop's thread.
+        on_waiting: Called with the names of the servers that are still starting, in the background loop's thread.
         roots: The folders that servers may know.
-        tokens: Where sign-in tokens are kept; in memory when not given (see ``config.secrets.open_secrets``).
+        tokens: Where sign-in tokens are stored; in memory if not given (see ``config.secrets.open_secrets``).
         redirect_port: The port to which a browser returns after a sign-in; any free one when 0.
-        backoff: Seconds before each new start of a server that ended.
+        backoff: Seconds before each restart of a server that ended.
         patience: Seconds after which ``start`` returns although servers are still starting; their tools are
             registered when they arrive. ``None`` waits until each has started or failed.
         notice_after: Seconds before ``on_waiting`` is called.
@@ -103,10 +102,10 @@ class McpServers:
             if not settings.disabled
         }
 
-    # Life.
+    # Start and end.
 
     async def begin(self) -> None:
-        """Begin to start all servers; ``start`` waits for them."""
+        """Start all servers without waiting for them; ``start`` waits."""
         await through_portal(self._begin())
 
     async def start(self) -> None:
@@ -126,11 +125,11 @@ class McpServers:
         wait_for(self._stop())
 
     async def restart(self, server: str) -> None:
-        """Start a server again: one that was given up, or one that runs, which is ended first."""
+        """Restart a server, whether it runs or was given up."""
         await through_portal(self._restart(self._connection(server)))
 
     async def remove(self, server: str) -> None:
-        """End a server and forget it; its tools are withdrawn."""
+        """End and remove a server; its tools are withdrawn."""
         connection = self._connection(server)
         await through_portal(connection.stop())
         self._connections.pop(server, None)
@@ -161,7 +160,7 @@ class McpServers:
         self.stop_sync()
 
     def states(self) -> list[StateChanged]:
-        """How each server is doing."""
+        """The state of each server."""
         return [
             StateChanged(name, connection.state, connection.message)
             for name, connection in self._connections.items()
@@ -172,7 +171,7 @@ class McpServers:
         return tuple(state.server for state in self.states() if state.state == "starting")
 
     def missing(self) -> list[str]:
-        """A sentence for each server whose tools are missing: which one, and why."""
+        """A sentence for each server whose tools are missing, with the reason."""
         return [
             f'The MCP server "{state.server}" {_why(state)}. Its tools are not available.'
             for state in self.states()
@@ -182,7 +181,7 @@ class McpServers:
     # Resources and prompts.
 
     async def resources(self, server: str) -> list[Resource]:
-        """What the server lets one read, with its templates."""
+        """The resources and resource templates of a server."""
         return await self._use(server, lambda client: _resources(server, client))
 
     async def read_resource(self, server: str, uri: str) -> list[Text | Media]:
@@ -195,13 +194,13 @@ class McpServers:
         return await self._use(server, read)
 
     async def prompts(self, server: str) -> list[Prompt]:
-        """The prompts the server offers."""
+        """The prompts of a server."""
         return await self._use(server, lambda client: _prompts(server, client))
 
     async def get_prompt(
         self, server: str, name: str, arguments: Mapping[str, str] | None = None
     ) -> list[Turn]:
-        """A prompt, filled in; its turns are the user's and ``assistant``'s."""
+        """A prompt with its arguments filled in; its turns have the roles ``user`` and ``assistant``."""
 
         async def get(client: Client) -> list[Turn]:
             result = await client.get_prompt(name, dict(arguments or {}))
@@ -237,7 +236,7 @@ class McpServers:
                 self.registry.replace_source(name, early[name])
 
     async def _announce(self, settling: Mapping[str, "asyncio.Future[None]"]) -> None:
-        """Name the servers that are still starting, until there are none; ``_start`` cancels it."""
+        """Report the servers that are still starting, until there are none; ``_start`` cancels it."""
         await asyncio.sleep(self._notice_after)
         while slow := self.starting():
             self._callbacks.waiting(slow)
