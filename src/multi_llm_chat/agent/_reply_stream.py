@@ -1,15 +1,15 @@
 """A reply while it arrives: its events, and in the end the reply itself.
 
 Rules:
-1. Iterating gives the events; ``reply`` is the whole once ``Finish`` has come.
+1. Iteration yields the events; ``reply`` is available after the ``Finish`` event.
 2. Every stream is closed by its ``with`` block, by ``close``/``aclose``, or by being read to its end;
    closing one that is being read closes its socket.
-3. What is wrong with the request itself is raised when the stream is made, before any network.
-4. A chain asks its next provider only while no event was emitted, and says so in the notes.
-5. An ``Inquiry`` is one provider answering one request. Making it checks the request; asking it is done once.
-   Its events leave in lists; the last list ends with ``Finish``, and then the reply is known. ``streamed`` says
-   that events were emitted: from then on no other provider is asked.
-6. Each inquiry is observed (``agent.telemetry``), except where a plug-in's own method asks on behalf of an observed one.
+3. An invalid request raises when the stream is created, before any network access.
+4. A chain sends the request to its next provider only if no event was emitted yet; a note of the reply records this.
+5. An ``Inquiry`` is one provider answering one request. Creating it checks the request; ``ask`` is called once. Events are yielded in
+   lists; the last list ends with ``Finish``, and the reply is complete. ``streamed`` is true once events were emitted: after that no other
+   provider gets the request.
+6. Each inquiry is observed (``agent.telemetry``), except one that a plug-in's own method starts within an observed inquiry.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping, Sequence
@@ -39,7 +39,7 @@ from multi_llm_chat.request import ModelRequest
 
 
 class Inquiry(Protocol):
-    """A request that a provider answers, wherever the answer comes from."""
+    """One request to one provider, over the network, to the embedded model or to a plug-in's code."""
 
     @property
     def provider(self) -> str:
@@ -48,7 +48,7 @@ class Inquiry(Protocol):
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """The name of the model."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Inquiry(Protocol):
         ...
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
-        """Ask; ``stop`` ends the reply from another thread."""
+        """Send the request and yield its events in lists; ``stop`` ends the reply from another thread."""
         ...
 
     def ask_async(self) -> AsyncGenerator[list[Event]]:
@@ -70,14 +70,14 @@ class Inquiry(Protocol):
 
 
 class Inquirer(Protocol):
-    """A provider that can be asked; a chain has several."""
+    """A provider that accepts requests; a chain has several."""
 
     def inquire(self, request: ModelRequest) -> Inquiry:
-        """Check the request, addressed to this provider; nothing is sent."""
+        """Check the request, with this provider's address and model; nothing is sent."""
         ...
 
 
-#: Called before each wait for another attempt, with the failure and the seconds of the wait.
+#: Called before each retry, with the failure and the seconds until the retry.
 RetryCallback: TypeAlias = Callable[[ProviderError, float], object]
 
 
@@ -110,11 +110,11 @@ class RemoteInquiry(Attempts):
 
     @property
     def model(self) -> str:
-        """The model that is asked."""
+        """The name of the model."""
         return self._origin.model
 
     def failed(self, failure: ProviderError, *, jitter: float) -> float:
-        """As ``Attempts`` decides; a retry is observed."""
+        """Return the seconds until the retry, or raise the failure, as ``Attempts`` does; record a retry in the telemetry."""
         seconds = super().failed(failure, jitter=jitter)
         if self.call is not None:
             self.call.retried(failure, seconds, self._notes[-1].message)
@@ -122,7 +122,7 @@ class RemoteInquiry(Attempts):
         return seconds
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
-        """Ask; ``stop`` ends the reply from another thread."""
+        """Send the request and yield its events in lists; ``stop`` ends the reply from another thread."""
         transports = self._transports
         return drive_sync.answer(self, transports.for_sync(), transports.health, stop)
 
@@ -138,7 +138,7 @@ class RemoteInquiry(Attempts):
 
 
 def ending(events: list[Event]) -> tuple[Usage, Finish]:
-    """What the last events of a reply say about it."""
+    """The usage and the finish reason among the last events of a reply."""
     usage, finish = Usage(), Finish("other")
     for event in events:
         if type(event) is Usage:
@@ -152,7 +152,7 @@ def ending(events: list[Event]) -> tuple[Usage, Finish]:
 
 
 class _Course:
-    """Which provider of a chain is asked, and the reply once it is complete."""
+    """The provider of a chain that has the request now, and the reply once it is complete."""
 
     def __init__(
         self, chain: Sequence[Inquirer], request: ModelRequest, *, observed: bool = True
@@ -173,7 +173,7 @@ class _Course:
         """The whole reply.
 
         Raises:
-            UsageError: It is not complete yet.
+            UsageError: The reply is not complete yet.
         """
         if self._reply is None:
             raise UsageError("The reply is not complete: read the stream to its end first")
@@ -181,7 +181,7 @@ class _Course:
 
     @property
     def counted(self) -> Usage:
-        """What the provider has counted so far, of a reply that may end before it is complete."""
+        """The usage that the provider has reported so far; the reply may end before it is complete."""
         asked = self._asked
         return asked.exchange.usage if isinstance(asked, RemoteInquiry) else Usage()
 
@@ -189,7 +189,7 @@ class _Course:
         self._asked = self._waiting.pop(0).inquire(self._request)
 
     def _begin(self) -> None:
-        """The present inquiry starts."""
+        """Start the current inquiry: pass on the callbacks and begin its telemetry."""
         if isinstance(self._asked, RemoteInquiry):
             self._asked.on_retry, self._asked.pace = self.on_retry, self.pace
         if not self._observed:
@@ -213,12 +213,12 @@ class _Course:
             self._call.answered(self._reply)
 
     def _end(self) -> None:
-        """The inquiry is over; one without an answer was left by its reader."""
+        """End the telemetry of the inquiry; an unanswered one counts as interrupted, because its reader has left."""
         if self._call is not None:
             self._call.end(error="interrupted")
 
     def _hand_over(self, failure: ProviderError) -> None:
-        """Go to the next provider; raise the failure where there is none, or it would be too late."""
+        """Continue with the next provider; raise the failure if there is none, or if events were emitted already."""
         if self._call is not None:
             self._call.failed(failure)
         if not self._waiting or not hands_over(failure, streamed=self._asked.streamed):
@@ -251,11 +251,11 @@ class ReplyStream(_Course):
         self.close()
 
     def close(self) -> None:
-        """Stop reading and close the socket; for the thread that reads."""
+        """Stop reading and close the socket; only for the thread that reads."""
         self._events.close()
 
     def stop(self) -> None:
-        """End the reply, from any thread; its reader gets ``StreamBroken`` with what was said."""
+        """End the reply, from any thread; its reader gets ``StreamBroken`` with the partial reply."""
         self._stop.stop()
 
     def _run(self) -> Generator[Event]:
@@ -301,14 +301,14 @@ class AsyncReplyStream(_Course):
         await self._events.aclose()
 
     async def read(self) -> Reply:
-        """Read to the end; the whole reply."""
+        """Read to the end; return the whole reply."""
         async with self, aclosing(self.batches()) as batches:
             async for _ in batches:
                 pass
         return self.reply
 
     async def batches(self) -> AsyncGenerator[list[Event]]:
-        """The events in the lists in which they arrive; instead of iterating over the stream itself."""
+        """The events in lists, as they arrive; an alternative to iterating over the stream itself."""
         while True:
             self._begin()
             try:
@@ -359,7 +359,7 @@ def _plain_chunk(event: Event) -> JsonObject | None:
 
 
 def extract_text(chunk: object) -> str:
-    """The text in a chunk of ``call_api``, or in a chunk of a provider's stream as its own library gives it; else empty."""
+    """The text in a chunk of ``call_api``, or in a stream chunk of the provider's own library; empty if there is none."""
     if isinstance(chunk, str):
         return chunk
     if _field(chunk, "type") == "text":
@@ -368,7 +368,7 @@ def extract_text(chunk: object) -> str:
     return next(filter(None, found), "") or as_text(_field(chunk, "text"))
 
 
-# A mock of a chunk has every field: only a text is taken, wherever it stands.
+# A mock of a chunk has every field, so only strings count as text.
 
 
 def _chat_text(chunk: object) -> str:
@@ -377,7 +377,7 @@ def _chat_text(chunk: object) -> str:
 
 
 def _delta_text(chunk: object) -> str:
-    """Anthropic's and OpenAI Responses' text; not the arguments of a call, which are a delta too."""
+    """The text of Anthropic and OpenAI Responses deltas, but not the arguments of a call, which are deltas too."""
     delta = _field(chunk, "delta")
     if isinstance(delta, str):
         return delta if _field(chunk, "type") in _TEXT_DELTAS else ""

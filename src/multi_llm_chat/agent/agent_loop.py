@@ -1,15 +1,15 @@
-"""The agentic loop as a pure decision: model, tools, model, until there is an answer.
+"""The agentic loop as a pure function: it decides between model and tools until the model answers.
 
 Rules:
-1. Every call gets exactly one result, in the order of the calls, whatever happened to it.
+1. Every call gets exactly one result, in the order of the calls, also if it failed or did not run.
 2. Every request contains all earlier rounds: history and everything this run added.
-3. The run ends with text from the model where that is possible at all: when a limit is reached
-   it is asked once more, without tools. At the limit of time the run ends with what was said.
-4. A reply that the provider paused is sent back as it is and the model is asked again, within the limit of iterations (ANT-47).
-5. What was said and found out before a cancel or a failure is kept.
+3. The run ends with text from the model if possible: when it reaches a limit, it sends one more request, without tools. At the time limit
+   it ends with the text so far.
+4. The run sends a reply that the provider paused back unchanged, within the limit of iterations (ANT-47).
+5. Text and results that arrived before a cancel or a failure are kept.
 6. The same history and outcomes give the same effects: no clock, no randomness, no input or output.
-7. ``Repetition`` notices a model that makes the same call with the same result again and again.
-8. ``ThinkingRation`` spreads a model's thinking over the calls of one run.
+7. ``Repetition`` detects a model that repeats the same call with the same result.
+8. ``ThinkingRation`` applies the thinking budget over all requests of one run.
 """
 
 import json
@@ -47,7 +47,7 @@ BAD_ARGUMENTS = "[not run: the arguments could not be used: {error}]"
 #: The result of a tool that a stopped run did not wait for.
 _MISSING = {"cancelled": CANCELLED, "time": TIME_UP}
 
-#: How an answer without calls ends a run, where it is not simply answered.
+#: The stop reasons of a run whose last answer has no calls, by finish reason; ``answered`` for all others.
 _ENDINGS: dict[str, StopReason] = {
     "refusal": "refusal",
     "safety": "refusal",
@@ -59,7 +59,7 @@ _ENDINGS: dict[str, StopReason] = {
 class LoopEnd(Struct, frozen=True):
     """How a run ended: the turns it added, why it stopped, and what it used.
 
-    ``added`` are those of the turns that no effect has reported.
+    ``added`` are the turns that no effect has reported yet.
     """
 
     delta: tuple[Turn, ...]
@@ -73,7 +73,7 @@ class LoopEnd(Struct, frozen=True):
 def agent_loop(
     history: Sequence[Turn], *, options: Options = Options(), limits: LoopLimits = LoopLimits()
 ) -> Generator[Effect, Outcome, LoopEnd]:
-    """Run a model with tools: yields what to do, is sent what came of it, returns how it ended."""
+    """Run a model with tools: yield effects, receive their outcomes, return how the run ended."""
     return (yield from _Loop(history, options, limits).run())
 
 
@@ -133,7 +133,7 @@ class _Loop:
         return added
 
     def _take_answer(self, answer: ModelAnswered) -> tuple[ToolCall, ...]:
-        """Take the model's turn; returns the calls to run."""
+        """Add the model's turn; return the calls to run."""
         self._delta.append(answer.turn)
         self._usage += answer.usage
         self._ration.spend(answer.turn, answer.usage)
@@ -219,7 +219,7 @@ class Repetition:
         self._seen: Counter[tuple[str, bytes]] = Counter()
 
     def marked(self, call: ToolCall, result: ToolResult) -> tuple[ToolResult, int]:
-        """The result, with a remark for the model if it came before, and how often it came."""
+        """The result, with a remark for the model if it is a repetition, and how often it has occurred."""
         # A digest: results may hold pictures.
         said = _sorted_json([call.arguments, result.content])
         key = (call.name, blake2b(said, digest_size=16).digest())
@@ -246,17 +246,17 @@ def _sorted_json(value: object) -> bytes:
         ValueError,
         OverflowError,
         RecursionError,
-    ):  # not quite JSON, or huge numbers
+    ):  # not strict JSON, or huge numbers
         return json.dumps(clean_json(value), sort_keys=True).encode()
 
 
-# The ration of thinking.
+# The thinking budget.
 
 _WORDS = re.compile(r"\w+")
 
 
 class ThinkingRation:
-    """What is left of the budget, and the options that say so."""
+    """Tracks the thinking budget of a run and limits the options of its requests accordingly."""
 
     def __init__(self, budget: ThinkingBudget) -> None:
         self._budget = budget
@@ -278,12 +278,12 @@ class ThinkingRation:
         return options
 
     def spend(self, turn: Turn, usage: Usage) -> None:
-        """Count what the model thought."""
+        """Count the thinking of a turn."""
         thought = " ".join(part.content for part in turn.parts if isinstance(part, Thinking))
         if not thought and not usage.thinking_tokens:
             return
         self._calls += 1
-        # Where the provider does not count it, four characters are taken for a token.
+        # If the provider does not report thinking tokens, four characters count as one token.
         self._tokens += usage.thinking_tokens or len(thought) // 4
         words = frozenset(_WORDS.findall(thought.lower()))
         self._circling = overlap(words, self._last) > self._budget.overlap

@@ -1,9 +1,9 @@
-"""Effects that the loop requests and the outcomes it receives: the whole interface between deciding and doing.
+"""Effects that the loop requests and the outcomes that it receives: the interface between the loop and the driver.
 
 Rules:
 1. The loop yields one effect at a time and is sent that effect's outcome.
 2. Outcomes carry the seconds the run has taken so far: the loop has no clock.
-3. A cancelled effect still has an outcome: what was finished before the cancel.
+3. A cancelled effect still has an outcome: everything that finished before the cancel.
 4. Every turn that the run adds is reported once, as ``added`` of the effect (or the end) that follows it.
 """
 
@@ -18,7 +18,7 @@ from multi_llm_chat.request import Options
 
 
 class CallModel(Struct, frozen=True):
-    """Ask the model to continue this history; ``offer_tools`` is off for the last answer."""
+    """Send this history to the model; ``offer_tools`` is false for the last request."""
 
     history: tuple[Turn, ...]
     offer_tools: bool
@@ -45,7 +45,7 @@ class ModelAnswered(Struct, frozen=True):
 
 
 class ModelFailed(Struct, frozen=True):
-    """The model gave no complete answer, or was not asked; ``partial`` is what it said, ``usage`` what was counted of it."""
+    """The request failed or was not sent; ``partial`` is the turn so far, ``usage`` the tokens reported for it."""
 
     error: ProviderError | LimitReached
     partial: Turn | None = None
@@ -54,14 +54,14 @@ class ModelFailed(Struct, frozen=True):
 
 
 class ToolsRan(Struct, frozen=True):
-    """The results there are, in any order."""
+    """The available results, in any order."""
 
     results: tuple[ToolResult, ...]
     elapsed: float = 0.0
 
 
 class Cancelled(Struct, frozen=True):
-    """The run was stopped, or its time is up; what was received until then, and what was counted of it."""
+    """The run was stopped or reached its time limit; the turn and results so far, and their usage."""
 
     partial: Turn | None = None
     results: tuple[ToolResult, ...] = ()

@@ -1,11 +1,11 @@
-"""Texts as vectors: the requests of one call, and the vectors that come back.
+"""Embeddings of texts: the requests of one call, and the vectors in the replies.
 
 Rules:
-1. Which providers have an endpoint for it, and how many texts it takes at once, is data (``protocol.providers``). A provider
-   without one is a ``UsageError``, before any network.
+1. ``protocol.providers`` lists the providers that have an embeddings endpoint, and how many texts one request may have. Any other provider
+   raises ``UsageError`` before any network access.
 2. Texts are sent in batches, one after the other; the vectors are in the order of the texts.
-3. A reply whose vectors do not belong to the texts (too few, of different lengths, no numbers) is a ``ProviderError``.
-4. Failures are retried and named as those of answers are; what was received before one is not returned.
+3. A reply whose vectors do not match the texts (too few, of different lengths, not numbers) raises ``ProviderError``.
+4. Failures are retried and classified like those of chat requests; vectors received before a failure are not returned.
 """
 
 import base64
@@ -38,14 +38,14 @@ from multi_llm_chat.protocol.retry import RetryPolicy, Wait, decide
 _GEMINI: Final = "gemini"
 
 
-#: A batch of the longest vectors, written with all digits.
+#: Enough for a batch of the longest vectors, written with all digits.
 EMBEDDING_LIMITS: Final = Limits(total_bytes=256 * MEGABYTE)
-#: Numbers of one vector, several times those of the largest models: JSON values are counted before they are decoded.
+#: Numbers in one vector, several times as many as the largest models return. JSON values are counted before decoding.
 MOST_DIMENSIONS: Final = 20_000
 
 
 class Embeddings(Struct, frozen=True):
-    """The vectors of texts, in their order; ``input_tokens`` is None where the provider does not count them."""
+    """The vectors of texts, in their order; ``input_tokens`` is None if the provider does not report them."""
 
     vectors: tuple[tuple[float, ...], ...]
     model: str
@@ -54,7 +54,7 @@ class Embeddings(Struct, frozen=True):
 
 
 class EmbeddingRequests:
-    """The requests of one call: requests out, replies in.
+    """The requests of one call: yields requests, receives replies.
 
     Args:
         row: The provider.
@@ -63,9 +63,9 @@ class EmbeddingRequests:
         key: Its key.
         headers: Extra HTTP headers.
         model: The model; the provider's usual one if None.
-        dimensions: How long the vectors are to be; as long as the model makes them if None.
-        extra: What is sent besides, under the provider's own keys.
-        retry: How patient to be.
+        dimensions: The length of the vectors; the model's default if None.
+        extra: Further fields of the requests, under the provider's own names.
+        retry: How failed requests are retried.
 
     Raises:
         UsageError: The provider has no such endpoint or no such setting, or a text is empty.
@@ -107,7 +107,7 @@ class EmbeddingRequests:
         return f"EmbeddingRequests({self._row.name}, {len(self._texts)} texts)"
 
     def requests(self) -> Generator[HttpRequest]:
-        """The requests to send; ``receive`` each reply before the next. One that failed comes again."""
+        """The requests to send; call ``receive`` with each reply before taking the next one. A failed request comes again."""
         if is_observed():
             known = provider_attributes(self._row.name, self._model, self._base_url)
             self._operation = Operation("embeddings", self._model, known, kind="CLIENT")
@@ -125,7 +125,7 @@ class EmbeddingRequests:
         """Read a reply.
 
         Raises:
-            ProviderError: It is a failure, or not what was asked for.
+            ProviderError: The reply is a failure, or does not match the request.
         """
         name = self._row.name
         if status >= 300:
@@ -152,10 +152,10 @@ class EmbeddingRequests:
             self._operation.end(found)
 
     def failed(self, failure: ProviderError, *, jitter: float) -> float:
-        """The seconds to wait before the request is sent again.
+        """The seconds to wait before the request is retried.
 
         Raises:
-            ProviderError: This failure, when it is not.
+            ProviderError: This failure, if the request is not retried.
         """
         failure.provider = failure.provider or self._row.name
         hide(failure, self._secrets)
@@ -262,13 +262,13 @@ class EmbeddingMethods:
         dimensions: int | None = None,
         extra: Mapping[str, Any] | None = None,
     ) -> Embeddings:
-        """Texts as vectors, in batches as large as the provider takes.
+        """Return the vectors of texts, requested in batches as large as the provider accepts.
 
         Args:
-            texts: The texts; a single one is a list of one.
+            texts: The texts; a single string counts as a list of one.
             model: The model; the provider's usual one for embeddings if not given.
-            dimensions: How long the vectors are to be, where the provider lets it be chosen.
-            extra: What is sent besides, under the provider's own keys.
+            dimensions: The length of the vectors, if the provider lets the caller choose it.
+            extra: Further fields of the requests, under the provider's own names.
 
         Raises:
             UsageError: The provider has no embeddings or no such setting, or a text is empty.

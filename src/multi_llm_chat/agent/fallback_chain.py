@@ -1,10 +1,10 @@
-"""Several providers as one: when one fails, the next one answers.
+"""Several providers as one: if one fails, the next one gets the request.
 
 Rules:
-1. The members are asked in order; the next one only while no event of a reply was emitted.
-2. A refusal is an answer; the caller's own mistake is not tried with the next one.
-3. Every member reads the others' turns as its own (``adopt``), so that an answer by the second is no
-   stranger's to the first later on; with ``label`` they stay other speakers' words.
+1. The members get the request in order; the next one only if no event of a reply was emitted.
+2. A refusal counts as an answer. An error in the request itself is raised, not sent to the next member.
+3. Every member reads the others' turns as its own (``adopt``), so that the first member can continue an answer of the second. With
+   ``label`` they stay turns of other speakers.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,10 +22,10 @@ from multi_llm_chat.request import ModelRequest
 
 
 class FallbackProvider(LLMProvider):
-    """A chain of providers: the next one answers where the one before fails.
+    """A chain of providers: if one fails, the next one answers.
 
-    Its history, model names and messages are the first one's. ``foreign`` says how a member reads what the others said, as
-    in ``RepairPolicy``.
+    Name, model and message format are those of the first member. ``foreign`` says how a member reads the turns of the others, as in
+    ``RepairPolicy``.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class FallbackProvider(LLMProvider):
         )
 
     def with_speaker(self, name: str) -> Self:
-        """The same chain, speaking under another name."""
+        """The same chain under another speaker name."""
         twin = super().with_speaker(name)
         twin.members = tuple(member.with_speaker(name) for member in self.members)
         return twin
@@ -67,20 +67,20 @@ class FallbackProvider(LLMProvider):
 
     @property
     def chain(self) -> Sequence[LLMProvider]:
-        """The providers that are asked, in order; a chain in the chain counts as its members."""
+        """The providers in the order in which they get the request; a nested chain is replaced by its members."""
         if self._answers_itself():
             return (self,)
         return tuple(asked for member in self.members for asked in member.chain)
 
     def _find_row(self, name: str | None) -> ProviderRow:
-        del name  # a plug-in's is in no table
+        del name  # a plug-in has no row in the table
         return self.members[0].row
 
     def _inquire_network(self, request: ModelRequest) -> Inquiry:
         return self.members[0].chain[0].inquire(request)
 
     def _addressed(self, request: ModelRequest) -> ModelRequest:
-        """The request as it is: each member addresses it when its turn comes."""
+        """The request unchanged: each member sets its own address and model."""
         return request
 
     def list_models(self) -> list[ModelInfo]:
@@ -92,7 +92,7 @@ class FallbackProvider(LLMProvider):
         return await self.members[0].alist_models()
 
     def embed(self, texts: str | Iterable[str], **settings: Any) -> Embeddings:
-        """The first member's embeddings: those of another one do not compare with them."""
+        """Embeddings of the first member: those of different models cannot be compared."""
         return self.members[0].embed(texts, **settings)
 
     async def aembed(self, texts: str | Iterable[str], **settings: Any) -> Embeddings:

@@ -1,13 +1,13 @@
-"""How far a run may go."""
+"""The limits of a run."""
 
 from msgspec import Struct
 
 
 class ThinkingBudget(Struct, frozen=True):
-    """How much a model may think over one run.
+    """The limits of a model's thinking over one run.
 
-    After ``calls`` requests or ``tokens`` in all, and when two thoughts in a row share more than
-    ``overlap`` of their words, the model continues without thinking.
+    Thinking is switched off after ``calls`` requests with thinking, after ``tokens`` thinking tokens in all, or when two successive
+    thoughts share more than ``overlap`` of their words.
     """
 
     calls: int = 8
@@ -19,10 +19,10 @@ class ThinkingBudget(Struct, frozen=True):
 class LoopLimits(Struct, frozen=True):
     """Limits of one run.
 
-    At ``iterations`` or ``tokens`` the model is asked for a last answer without tools. ``seconds`` ends the run immediately, also while
-    the model streams or a tool runs. ``repeats`` is how often the same call may have the same result before the model is asked
-    for its last answer. ``cost`` is what the run may spend, in US dollars: a request that would exceed it by its estimate is
-    not sent, and the run fails with ``LimitReached``. ``thinking`` limits the reasoning over all requests of the run.
+    At ``iterations`` or ``tokens`` the run sends one last request, without tools. ``seconds`` ends the run immediately, also while the
+    model streams or a tool runs. ``repeats`` is how often the same call may have the same result before the last request. ``cost`` is the
+    most that the run may spend, in US dollars: a request whose estimate would exceed it is not sent, and the run fails with
+    ``LimitReached``. ``thinking`` limits the reasoning over all requests of the run.
     """
 
     iterations: int = 10

@@ -1,8 +1,8 @@
-"""The embedded model as a provider like any other.
+"""The embedded model behind the interface of ``LLMProvider``.
 
 Rules:
-1. It takes and gives what every ``LLMProvider`` does; no key, no address, no network.
-2. Its replies are streams that know their reply once they are over.
+1. It has the interface of every ``LLMProvider``, but needs no key, no address and no network.
+2. Its replies are streams; the whole reply is available at their end.
 """
 
 from collections.abc import AsyncGenerator, Generator
@@ -22,7 +22,7 @@ from multi_llm_chat.request import ModelRequest
 
 
 def create_local(**settings: Unpack[ProviderSettings]) -> LLMProvider:
-    """The provider ``local``: the embedded model, or Ollama where it runs and no model is chosen."""
+    """The provider ``local``: the embedded model, or a running Ollama if no model is chosen."""
     if settings.get("model") is None:
         choice = choose_local()
         settings["model"] = choice.model
@@ -33,19 +33,19 @@ def create_local(**settings: Unpack[ProviderSettings]) -> LLMProvider:
 
 
 class LocalProvider(LLMProvider):
-    """The embedded model, ready to be asked; its file is loaded when it first speaks."""
+    """The embedded model; its file is loaded with the first request."""
 
     default_provider = "local"
 
     def __init__(self, **settings: Unpack[ProviderSettings]) -> None:
-        """Remember how to ask; the settings are those of ``LLMProvider``."""
+        """Store the settings; they are those of ``LLMProvider``."""
         self._local = LocalModel(settings.get("model"))
         settings["model"] = self._local.row.name
         super().__init__(**settings)
 
     @property
     def notice(self) -> str:
-        """The line to show wherever this model speaks."""
+        """The notice that user interfaces show with this model."""
         return self._local.notice
 
     def list_models(self) -> list[ModelInfo]:
@@ -57,12 +57,12 @@ class LocalProvider(LLMProvider):
         return self.list_models()
 
     def _inquire_network(self, request: ModelRequest) -> Inquiry:
-        """Check the request, whichever provider it was made for; the model is not asked yet."""
+        """Check the request, also one made for another provider; the model does not run yet."""
         return LocalInquiry(self._local, request, self.speaker)
 
 
 class LocalInquiry:
-    """A request to the embedded model; it begins when the first event is wanted."""
+    """A request to the embedded model; generation starts when the first event is read."""
 
     provider = "local"
 
@@ -83,7 +83,7 @@ class LocalInquiry:
         )
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
-        """Ask; ``stop`` ends the reply from another thread."""
+        """Generate the reply and yield its events; ``stop`` ends it from another thread."""
         with closing(self._question.stream()) as source:
             for event in source:
                 if stop.stopped:
@@ -98,8 +98,8 @@ class LocalInquiry:
                 yield self._hear(event)
 
     def reply(self, last_events: list[Event]) -> Reply:
-        """The reply that has come to an end."""
-        del last_events  # all that was said is known
+        """The complete reply."""
+        del last_events  # ``_said`` has all events
         whole = self._whole()
         return Reply(whole.turn, whole.usage, whole.finish, provider=self.provider)
 

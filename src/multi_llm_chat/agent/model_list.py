@@ -1,9 +1,9 @@
 """The models that a provider offers.
 
 Rules:
-1. A list may come in pages, under ``data``, under ``models`` or bare; each page names the next.
+1. A list may have pages. The models of a page are under ``data``, under ``models``, or the page is a bare list; each page names the next.
 2. What a provider does not report is ``None``: sizes are never guessed.
-3. Abilities are read where the provider reports them: Anthropic and Mistral under ``capabilities``,
+3. Abilities are read if the provider reports them: Anthropic and Mistral under ``capabilities``,
    OpenRouter under ``architecture`` and ``supported_parameters`` (openrouter.ai/docs/models).
 4. Pages, their bytes and values, and the models of all pages are limited (``LISTING_LIMITS``).
 """
@@ -22,10 +22,10 @@ from multi_llm_chat.protocol.exchange import HttpRequest, hide, request_headers
 from multi_llm_chat.protocol.lenient_json import read_json
 from multi_llm_chat.protocol.providers import ProviderRow
 
-#: No provider offers more; a server whose pages never end is not read for ever.
+#: No provider has more. The limit stops a server whose pages never end.
 MAX_PAGES: Final = 50
 
-#: For each page, and the number of models on all of them.
+#: The limits of each page, and of the number of models on all pages.
 LISTING_LIMITS: Final = Limits(total_bytes=8 * MEGABYTE, total_values=200_000, parts=20_000)
 
 _SIZES: Final = (
@@ -39,7 +39,7 @@ _SIZES: Final = (
 
 
 class ModelInfo(Struct, frozen=True):
-    """A model: the ``id`` by which it is asked for, its name, and what the provider reports about it.
+    """A model: the ``id`` that requests name, its display name, and what the provider reports about it.
 
     ``abilities`` are words of ``tools``, ``pictures`` and ``thinking``; None if the provider reports none.
     """
@@ -51,7 +51,7 @@ class ModelInfo(Struct, frozen=True):
 
 
 class ModelListing:
-    """The pages of one list: requests out, bodies in."""
+    """The pages of one list: yields requests, receives bodies."""
 
     def __init__(
         self, row: ProviderRow, base_url: str, key: str | None, headers: Mapping[str, str]
@@ -68,7 +68,7 @@ class ModelListing:
         return f"ModelListing({self._row.name})"
 
     def requests(self) -> Iterator[HttpRequest]:
-        """The requests to send, one after the other; ``receive`` each reply before the next."""
+        """The requests to send, one after the other; call ``receive`` with each reply before taking the next."""
         for _ in range(MAX_PAGES):
             if self._page is None:
                 return
@@ -78,7 +78,7 @@ class ModelListing:
         """Read one page.
 
         Raises:
-            ProviderError: It is none.
+            ProviderError: The body is not a list of models.
         """
         if status >= 300:
             failure = DIALECTS[self._row.dialect].read_failure(
@@ -135,7 +135,7 @@ def _read(found: Iterable[object]) -> Iterator[ModelInfo]:
         )
 
 
-#: Where an entry reports an ability: the key under ``capabilities``, by the ability.
+#: The key under ``capabilities`` that reports each ability.
 _CAPABILITIES: Final = {
     "tools": ("function_calling",),
     "pictures": ("image_input", "vision"),
@@ -144,7 +144,7 @@ _CAPABILITIES: Final = {
 
 
 def _read_abilities(entry: dict[str, Any]) -> frozenset[str] | None:
-    """What the entry reports; None if it reports nothing."""
+    """The abilities that the entry reports; None if it reports none."""
     capabilities = as_object(entry.get("capabilities")) or {}
     parameters = as_list(entry.get("supported_parameters"))
     modalities = as_list((as_object(entry.get("architecture")) or {}).get("input_modalities"))

@@ -1,4 +1,4 @@
-"""Replies of providers that answer with code of their own instead of one of our dialects.
+"""Replies of providers that answer with their own Python code instead of one of our dialects.
 
 Rules:
 1. The code is a generator of chunks, plain or ``async``: the earlier systems' ``call_api``, or a plug-in's ``ask``.
@@ -6,9 +6,9 @@ Rules:
    ``{"type": "tool_call", "content": …}``. A chunk of another form is kept as a native part.
 3. A plain generator runs in a thread of its own when its reader has an event loop; an ``async`` one runs in the
    background loop when its reader has none. It runs at most a few chunks ahead of its reader.
-4. A reader that leaves closes the generator: at once if it is ``async``, at its next chunk if it is plain.
-5. What the code raises is a ``ProviderError``, with the turn so far as ``partial``; errors of ours pass unchanged.
-6. A call without an id gets one from its position. A reply without ``Finish`` ends with one.
+4. When the reader stops reading, the generator is closed: immediately if it is ``async``, at its next chunk if it is plain.
+5. An exception of the code becomes a ``ProviderError`` with the turn so far as ``partial``; errors of this package pass unchanged.
+6. A call without an id gets one from its position. A reply without ``Finish`` gets one at its end.
 7. A reply has at most 64 MB of text and 50,000 other chunks.
 """
 
@@ -54,24 +54,24 @@ from multi_llm_chat.repair.policy import Note
 from multi_llm_chat.request import ModelRequest, Options
 from multi_llm_chat.tools.background_loop import wait_for
 
-#: How many characters a reply may have, and how many chunks besides its text.
+#: The most characters of text in a reply, and the most chunks that are not text.
 _MOST_TEXT: Final = 64_000_000
 _MOST_CHUNKS: Final = 50_000
-#: How many chunks a plain generator may be ahead of a reader with an event loop.
+#: How many chunks a plain generator may run ahead of a reader with an event loop.
 _AHEAD: Final = 16
 
 _EVENTS: Final = ResponseEvent.__args__
 
 
 class PluginReply:
-    """One request that a provider answers with code of its own: an ``Inquiry``.
+    """One request that a provider answers with its own code: an ``Inquiry``.
 
     Args:
         provider: The provider's name.
-        source: Begins the reply: returns the generator, or anything to iterate over.
+        source: Starts the reply: returns the generator, or any iterable.
         turn: The turn that the reply becomes: its speaker and model.
-        id_prefix: The beginning of ids for calls that come without one.
-        notes: What of the request the provider cannot be given.
+        id_prefix: The prefix of ids for calls that come without one.
+        notes: The parts of the request that the provider's code cannot receive.
         secrets: Texts that no error may contain.
     """
 
@@ -95,7 +95,7 @@ class PluginReply:
         self._assembly = _Assembly(id_prefix)
 
     def ask(self, stop: Stop) -> Generator[list[Event]]:
-        """Ask; ``stop`` ends the reply at its next chunk, from another thread."""
+        """Run the code and yield its events; ``stop`` ends the reply at its next chunk, from another thread."""
         chunks = self._begin()
         if isinstance(chunks, AsyncIterator):
             chunks = _awaited(chunks)
@@ -129,8 +129,8 @@ class PluginReply:
         yield self._end()
 
     def reply(self, last_events: list[Event]) -> Reply:
-        """The reply that has come to an end."""
-        del last_events  # the assembly has them
+        """The complete reply."""
+        del last_events  # the assembly has collected them
         assembly = self._assembly
         finish = assembly.finish or Finish("other")
         return Reply(self._partial(), assembly.usage, finish, self._notes, self.provider)
@@ -197,7 +197,7 @@ class _Assembly:
         self._others = 0
 
     def add(self, chunk: object) -> list[Event]:
-        """Take a chunk; the events it is. ``Usage`` and ``Finish`` are emitted by ``end``."""
+        """Add a chunk; return its events. ``end`` returns ``Usage`` and ``Finish``."""
         events: list[Event] = []
         for event in [chunk] if isinstance(chunk, _EVENTS) else self._read(chunk):
             self._count(event)
@@ -228,7 +228,7 @@ class _Assembly:
         return [self.usage, self.finish]
 
     def parts(self) -> tuple[Part, ...]:
-        """The parts so far; deltas that follow each other are one part."""
+        """The parts so far; successive deltas are joined to one part."""
         parts: list[Part] = []
         joined: list[str] = []
         kind: type[TextDelta] | type[ThinkingDelta] = TextDelta
@@ -252,7 +252,7 @@ class _Assembly:
         return tuple(parts)
 
     def _read(self, chunk: object) -> list[Any]:
-        """The events of a chunk that is no event."""
+        """The events of a chunk that is not an event itself."""
         if isinstance(chunk, str):
             return [TextDelta(chunk)]
         events: list[Any] = []
@@ -333,7 +333,7 @@ class _Received(Struct, frozen=True):
 
 
 class _Worker:
-    """Runs a plain generator in a thread; ``receive`` and ``leave`` belong to the event loop."""
+    """Runs a plain generator in a thread; the event loop calls ``receive`` and ``leave``."""
 
     def __init__(self, chunks: Iterator[object]) -> None:
         self._chunks = chunks
@@ -343,7 +343,7 @@ class _Worker:
         self._left = threading.Event()
 
     def work(self) -> None:
-        """Run the generator to its end, or until the reader has left."""
+        """Run the generator to its end, or until ``leave`` was called."""
         error: Exception | None = None
         try:
             for chunk in self._chunks:
@@ -376,14 +376,16 @@ class _Worker:
 def _close(chunks: object) -> None:
     close = getattr(chunks, "close", None)
     if callable(close):
-        with contextlib.suppress(Exception):  # the reply is over, whatever its code says now
+        # The reply is over: an error while closing does not matter.
+        with contextlib.suppress(Exception):
             close()
 
 
 async def _aclose(chunks: object) -> None:
     close = getattr(chunks, "aclose", None)
     if callable(close):
-        with contextlib.suppress(Exception):  # the reply is over, whatever its code says now
+        # The reply is over: an error while closing does not matter.
+        with contextlib.suppress(Exception):
             await cast("Any", close())
 
 
@@ -393,7 +395,7 @@ async def _aclose(chunks: object) -> None:
 def call_arguments(
     code: Callable[..., object], request: ModelRequest
 ) -> tuple[dict[str, Any], tuple[Note, ...]]:
-    """What a ``call_api`` gets besides the history, by its parameters; a note for each setting it has none for."""
+    """The arguments of a ``call_api`` besides the history, by its parameters; a note for each setting without a parameter."""
     tools = [
         {"name": tool.name, "description": tool.description, "inputSchema": tool.schema}
         for tool in request.tools

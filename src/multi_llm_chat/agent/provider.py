@@ -1,18 +1,17 @@
-"""Ask a provider: one class for all of them, for what differs is in the provider's row.
+"""``LLMProvider``: one class for all providers; the provider's row holds the differences.
 
 Rules:
 1. Every method takes a history in any readable form and changes nothing in it.
-2. A missing key, an unusable history or setting is a ``UsageError`` (a ``ValueError``) when the method
-   is called, before any network. What the provider does wrong is a ``ProviderError``.
+2. A missing key and an unusable history or setting raise ``UsageError`` (a ``ValueError``) when the method is called, before any network
+   access. Failures of the provider raise ``ProviderError``.
 3. Refusals and safety blocks are answers: the finish reason says which.
-4. Connections are kept between calls until ``close`` or ``aclose``; a closed provider opens
-   new ones when it is asked again.
-5. ``request`` makes a ``ModelRequest`` of a caller's arguments, ``ask`` and ``ask_sync`` perform one;
-   the other methods are short forms of these.
+4. Connections are kept between calls until ``close`` or ``aclose``; a closed provider opens new ones with its next request.
+5. ``request`` makes a ``ModelRequest`` of a caller's arguments, ``ask`` and ``ask_sync`` send one; the other methods are short forms of
+   these.
 6. Address and key are always the provider object's own, so that no request sends its key to another address.
-7. A subclass, or an object, that replaces ``call_api``, ``acall_api`` or ``ask`` answers with that code, whichever method,
-   chain or run asks it; ``super()`` asks the network. One that replaces ``format_history`` sends the messages that it returns.
-   Such a provider needs no row: without ``default_provider`` it has the name of its class and no key.
+7. A subclass, or an object, that replaces ``call_api``, ``acall_api`` or ``ask`` answers all requests with that code, whichever method,
+   chain or run makes them; ``super()`` sends them over the network. A subclass that replaces ``format_history`` sends the messages that it
+   returns. Such a provider needs no row: without ``default_provider`` it has the name of its class and no key.
 """
 
 from collections.abc import AsyncGenerator, Callable, Generator, Iterable, Mapping, Sequence
@@ -59,31 +58,31 @@ from multi_llm_chat.schema.tool_definitions import find_tools
 from multi_llm_chat.tools.registry import definitions_of
 from multi_llm_chat.tools.tool_runner import ToolRunner
 
-#: How the messages of a provider look that has no dialect.
+#: The message format of a provider without a dialect.
 _PLAIN_DIALECT: Final = "openai-chat"
 
-#: Definitions in MCP, OpenAI, Anthropic or Gemini form; one alone will do.
-#: What a model is offered: functions, a ``ToolRegistry``, definitions, or a list with any of them.
+#: Definitions in MCP, OpenAI, Anthropic or Gemini form, or a single one.
+#: The tools that a model is offered: functions, a ``ToolRegistry``, definitions, or a list of these.
 Tools: TypeAlias = Iterable[Any] | ToolDefinition | ToolRunner | Callable[..., Any] | None
 
 
 class AskSettings(TypedDict, total=False):
-    """The keyword arguments that every method which asks a provider takes."""
+    """The keyword arguments of every method that sends a request to a provider."""
 
     options: Options | Mapping[str, Any] | None
-    """Settings of this call; those it does not name are the provider object's."""
+    """Settings of this call; the provider object's own settings apply for the others."""
     schema: JsonObject | type[Any] | None
-    """What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model."""
+    """The form of the answer: a JSON Schema, or a type such as a dataclass or a pydantic model."""
     policy: RepairPolicy | None
-    """How the history is repaired this time."""
+    """How the history is repaired for this call."""
     previous: Transcript | SentRequest | None
-    """What the conversation's last request sent: ``Reply.transcript``. This one begins with it."""
+    """``Reply.transcript`` of the conversation's last request; this request begins with it."""
     conversation: str | None
-    """The conversation's name, or an empty string: later requests will begin with this one."""
+    """The conversation's name, or an empty string, if later requests will begin with this one."""
 
 
 def _misplaced(name: str, known: Iterable[str]) -> str:
-    """Where an unknown keyword argument belongs."""
+    """The error text for an unknown keyword argument: where it belongs."""
     if name in Options.__struct_fields__:
         return f"{name!r} is an option: pass options={{{name!r}: …}}"
     if name == "timeout":
@@ -92,7 +91,7 @@ def _misplaced(name: str, known: Iterable[str]) -> str:
 
 
 class _OnClassToo:
-    """A method that its class has as well: for an object that is made on the way."""
+    """A method that can also be called on the class, which then creates an object."""
 
     def __init__(self, function: Callable[[Any, Iterable[Any]], list[JsonObject]]) -> None:
         self._function = function
@@ -111,9 +110,9 @@ class _OnClassToo:
 class LLMProvider(EmbeddingMethods):
     """A connection to one provider: its model, key, address and default options."""
 
-    #: The provider of a subclass that stands for one.
+    #: The provider's name, in a subclass for one provider.
     default_provider: str | None = None
-    #: The model of a subclass that has no row, where none is chosen.
+    #: The default model of a subclass without a row.
     default_model: str | None = None
 
     def __init__(
@@ -134,23 +133,23 @@ class LLMProvider(EmbeddingMethods):
         limits: Limits = REPLY_LIMITS,
         **unknown: Any,
     ) -> None:
-        """Remember how to ask; nothing is opened before the first call.
+        """Store the settings; no connection is opened before the first call.
 
         Args:
             provider: Its name, such as ``groq``.
-            model: The model; that of ``CHATGPT_MODEL`` or ``GEMINI_MODEL``, or the provider's default otherwise.
-            api_key: The key; the provider's environment variable otherwise.
-            base_url: The address; ``<NAME>_BASE_URL`` or the provider's own otherwise.
+            model: The model; if not given, that of ``CHATGPT_MODEL`` or ``GEMINI_MODEL``, or the provider's default.
+            api_key: The key; the provider's environment variable if not given.
+            base_url: The address; ``<NAME>_BASE_URL`` or the provider's own if not given.
             options: Settings for every call, in the vocabulary of ``Options``.
             policy: How histories are repaired.
-            retry: How patient to be.
-            speaker: The role under which this model speaks; the provider's otherwise.
+            retry: How failed requests are retried.
+            speaker: The role of this model's turns; the provider's default if not given.
             headers: Extra HTTP headers of every request; they replace ours, except the key's.
-            timeouts: Limits of time for a request.
-            connections_per_host: How many requests may be on their way at once.
-            breaker: When a failing endpoint is left alone for a while.
+            timeouts: Time limits of a request.
+            connections_per_host: How many requests may be in flight at once.
+            breaker: When requests to a failing endpoint are suspended for a while.
             limits: How much of a reply is read.
-            unknown: Nothing else: a ``TypeError`` says where the setting belongs.
+            unknown: Not allowed: a ``TypeError`` says where the setting belongs.
         """
         if unknown:
             raise TypeError(_misplaced(next(iter(unknown)), ProviderSettings.__annotations__))
@@ -172,7 +171,7 @@ class LLMProvider(EmbeddingMethods):
         )
 
     def with_speaker(self, name: str) -> Self:
-        """The same provider, speaking under another name; both use the same connections."""
+        """The same provider under another speaker name; both use the same connections."""
         twin = copy(self)
         twin.speaker = twin._own_speaker = name
         return twin
@@ -184,7 +183,7 @@ class LLMProvider(EmbeddingMethods):
         return twin
 
     def set_up(self, **settings: Unpack[ProviderSettings]) -> None:
-        """Change settings of a provider that a factory made: ``model``, ``speaker``, ``options``, ``policy``, ``retry``."""
+        """Change the settings of a provider that a factory has created: ``model``, ``speaker``, ``options``, ``policy``, ``retry``."""
         self.model = settings.get("model") or self.model
         self._own_speaker = settings.get("speaker") or self._own_speaker
         self.speaker = self._own_speaker or self.speaker
@@ -202,7 +201,7 @@ class LLMProvider(EmbeddingMethods):
 
     @property
     def priced_as(self) -> str:
-        """The provider by whose prices its answers are paid."""
+        """The provider whose prices apply to its answers."""
         return self.name
 
     @property
@@ -225,19 +224,19 @@ class LLMProvider(EmbeddingMethods):
         conversation: str | None = None,
         **unknown: Any,
     ) -> ModelRequest:
-        """A request to this provider, ready for ``ask`` and ``ask_sync``; nothing is sent.
+        """Make a request to this provider, for ``ask`` and ``ask_sync``; nothing is sent.
 
         Args:
             history: The conversation; not changed.
             system_prompt: Sent before everything else.
             tools: Functions, a ``ToolRegistry``, definitions in MCP, OpenAI, Anthropic or Gemini form, or a mixture.
-            options: Settings of this call; those it does not name are the provider object's.
-            schema: What the answer is to follow: a JSON Schema, or a type such as a dataclass or a pydantic model.
-            policy: How the history is repaired this time.
+            options: Settings of this call; the provider object's own settings apply for the others.
+            schema: The form of the answer: a JSON Schema, or a type such as a dataclass or a pydantic model.
+            policy: How the history is repaired for this call.
             stream: Whether the answer is streamed.
-            previous: What the conversation's last request sent (``Reply.transcript``): this one begins with it.
-            conversation: The conversation's name, or an empty string: later requests will begin with this one.
-            unknown: Nothing else: a ``TypeError`` says where the setting belongs.
+            previous: ``Reply.transcript`` of the conversation's last request; this request begins with it.
+            conversation: The conversation's name, or an empty string, if later requests will begin with this one.
+            unknown: Not allowed: a ``TypeError`` says where the setting belongs.
         """
         if unknown:
             known = ("history", "system_prompt", "tools", *AskSettings.__annotations__)
@@ -260,16 +259,16 @@ class LLMProvider(EmbeddingMethods):
         )
 
     def ask(self, request: ModelRequest) -> AsyncReplyStream:
-        """Perform a request; iterate with ``async for`` over the events of the reply.
+        """Send a request; iterate with ``async for`` over the events of the reply.
 
-        What the request leaves open is the provider object's. A request made for another provider
-        keeps its conversation, tools and options; model, speaker and headers are then this one's.
+        The provider object's own settings apply where the request sets none. A request made for another provider keeps its conversation,
+        tools and options, but gets the model, speaker and headers of this one.
         """
         observed = self._code("ask") is None
         return AsyncReplyStream(self._below("ask"), request, observed=observed)
 
     def open_reply(self, request: ModelRequest) -> AsyncReplyStream:
-        """Like ``ask``, also where a plug-in has its own ``ask``: the stream knows its batches and its reply."""
+        """Like ``ask``, but always returns a stream with ``batches`` and ``reply``, also if a plug-in has its own ``ask``."""
         return AsyncReplyStream(self.chain, request)
 
     def ask_sync(self, request: ModelRequest) -> ReplyStream:
@@ -357,7 +356,7 @@ class LLMProvider(EmbeddingMethods):
 
     @_OnClassToo
     def format_history(self, history: Iterable[Any]) -> list[JsonObject]:
-        """The history, or a user's words alone, as this provider's own messages; the class of one provider can be asked, too.
+        """The history, or a single user message, in this provider's message format; can also be called on a provider's class.
 
         Raises:
             UsageError: The content of a turn is neither a string nor a list.
@@ -376,13 +375,13 @@ class LLMProvider(EmbeddingMethods):
         )
 
     def extract_text_from_chunk(self, chunk: object) -> str:
-        """The text in a chunk of ``call_api`` or of the provider's own stream; empty where there is none."""
+        """The text in a chunk of ``call_api`` or of the provider's own stream; empty if there is none."""
         return extract_text(chunk)
 
     def stream_text_events(
         self, history: Iterable[Any], system_prompt: str | None = None
     ) -> Generator[str]:
-        """Send the history; yield the texts of the answer as they arrive."""
+        """Send the history; yield the text of the answer in pieces, as they arrive."""
         for chunk in self.call_api(history, system_prompt):
             text = self.extract_text_from_chunk(chunk)
             if text:
@@ -397,7 +396,7 @@ class LLMProvider(EmbeddingMethods):
         *,
         tools: Tools = None,
     ) -> JsonObject:
-        """The tokens of a text and a history, and how many the model takes; see ``token_utils``."""
+        """The tokens of a text and a history, and the model's limits; see ``token_utils``."""
         return get_token_info(
             text,
             history,
@@ -408,7 +407,7 @@ class LLMProvider(EmbeddingMethods):
         )
 
     def list_models(self) -> list[ModelInfo]:
-        """The models on offer; of a provider with code of its own, its model."""
+        """The models that the provider offers; its one model if it answers with its own code."""
         if self._answers_itself():
             return [ModelInfo(self.model)]
         listing = self._listing()
@@ -427,7 +426,7 @@ class LLMProvider(EmbeddingMethods):
         return listing.models
 
     def close(self) -> None:
-        """Close all connections, also those in use; from any thread."""
+        """Close all connections, also those in use; any thread may call it."""
         self._transports.close()
 
     async def aclose(self) -> None:
@@ -448,7 +447,7 @@ class LLMProvider(EmbeddingMethods):
 
     @property
     def chain(self) -> Sequence["LLMProvider"]:
-        """The providers that are asked, in order."""
+        """The providers that get the request, in order."""
         return (self,)
 
     def inquire(self, request: ModelRequest) -> Inquiry:
@@ -460,7 +459,7 @@ class LLMProvider(EmbeddingMethods):
         return self._plugin_reply(addressed, lambda: code(addressed))
 
     def _inquire_chunks(self, request: ModelRequest) -> Inquiry:
-        """Let the subclass's ``call_api`` answer; the network if it has none."""
+        """Let the subclass's ``call_api`` answer; send the request over the network if it has none."""
         code = self._code("acall_api") or self._code("call_api")
         if code is None:
             return self._inquire_network(request)
@@ -471,7 +470,7 @@ class LLMProvider(EmbeddingMethods):
         )
 
     def _inquire_network(self, request: ModelRequest) -> Inquiry:
-        """Ask the provider itself."""
+        """Send the request to the provider over the network."""
         key = self._access.key()
         addressed = self._addressed(request)
         code = self._code("format_history")
@@ -495,7 +494,7 @@ class LLMProvider(EmbeddingMethods):
         )
 
     def _below(self, method: str) -> Sequence[Inquirer]:
-        """Who answers when the default of a method is called: by a subclass that replaces it, or by others."""
+        """The providers that answer a call of a method's default: without the subclass's own code if the subclass replaces that method."""
         below = self._inquire_network
         if method == "ask":
             below = self._inquire_chunks
@@ -504,7 +503,7 @@ class LLMProvider(EmbeddingMethods):
         return [_Below(below) if each is self else each for each in self.chain]
 
     def _code(self, method: str) -> Callable[..., Any] | None:
-        """What a subclass or this object has in place of a method; None if it has nothing."""
+        """The code with which a subclass or this object replaces a method; None if it replaces nothing."""
         if method in self.__dict__:
             return self.__dict__[method]
         for owner in type(self).__mro__:
@@ -527,7 +526,7 @@ class LLMProvider(EmbeddingMethods):
         return provider_row(name) if is_known(name) else plain_row(name)
 
     def __getattr__(self, name: str) -> Any:
-        # A subclass whose own __init__ does not call this one's is set up when it is first used.
+        # A subclass whose own __init__ does not call this one's is initialised when an attribute is first read.
         if name not in _STATE or "row" in self.__dict__:
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
         own = dict(self.__dict__)
@@ -561,12 +560,12 @@ class LLMProvider(EmbeddingMethods):
 
 
 def _is_named(name: str, provider: str) -> bool:
-    """Whether a name, or a speaker's, means this provider."""
+    """Whether a provider name or speaker name refers to this provider."""
     return name == provider or (is_known(name) and provider_row(name).name == provider)
 
 
 class _Below:
-    """A provider without the code of its own that calls this."""
+    """A provider without its own code, for that code's calls of ``super()``."""
 
     def __init__(self, answer: Callable[[ModelRequest], Inquiry]) -> None:
         self._answer = answer
@@ -576,11 +575,11 @@ class _Below:
         return self._answer(request)
 
 
-#: What a subclass may replace; see rule 7.
+#: The methods that a subclass may replace; see rule 7.
 _DEFAULTS: Final[Mapping[str, Any]] = {
     name: LLMProvider.__dict__[name] for name in ("ask", "call_api", "acall_api", "format_history")
 }
-#: What ``__init__`` sets.
+#: The attributes that ``__init__`` sets.
 _STATE: Final = frozenset(
     {"row", "model", "speaker", "options", "_own_speaker", "_access", "_policy", "_retry", "_transports"}
 )  # fmt: skip

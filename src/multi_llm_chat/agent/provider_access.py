@@ -1,15 +1,14 @@
-"""Where a provider is, and with which key and headers it is asked.
+"""The address, the key and the headers of a provider's requests.
 
 Rules:
 1. An argument wins over the environment, the environment over the provider's own address.
-2. Address: ``<NAME>_BASE_URL``, such as ``OPENAI_BASE_URL`` or ``OPENAI_CHAT_BASE_URL``. One without
-   any path gets the path of the provider's own (``http://localhost:8000`` means ``…/v1``). ``ANTHROPIC_BASE_URL`` may
-   stand without ``/v1``, as Anthropic's own SDK has it.
-3. Key: the variables of the provider's row. Model: its ``model_variable``. A provider without one needs no key; where a key is
-   missing, or cannot be one, nothing is sent.
-4. The environment is read for each call, so that a key set later is found.
-5. A key is shown nowhere: neither in a repr nor in an error. Neither is the value of a header.
-6. ``ProviderSettings`` are all keywords by which a provider object is made.
+2. Address: ``<NAME>_BASE_URL``, such as ``OPENAI_BASE_URL`` or ``OPENAI_CHAT_BASE_URL``. An address without a path gets the path of the
+   provider's own address (``http://localhost:8000`` means ``…/v1``). ``ANTHROPIC_BASE_URL`` may omit ``/v1``, as in Anthropic's own SDK.
+3. Key: the variables of the provider's row. Model: its ``model_variable``. A provider whose row names no variable needs no key. If a key is
+   missing or malformed, nothing is sent.
+4. The environment is read for each call, so that a key set after the start takes effect.
+5. Neither a repr nor an error shows a key or the value of a header.
+6. ``ProviderSettings`` are all keyword arguments that create a provider object.
 """
 
 import os
@@ -36,33 +35,33 @@ class ProviderSettings(TypedDict, total=False):
     """The keyword arguments of ``LLMProvider``, of ``create_provider`` and of a provider's factory."""
 
     model: str | None
-    """The model; the provider's default otherwise."""
+    """The model; the provider's default if not given."""
     api_key: str | None
-    """The key; the provider's environment variable otherwise."""
+    """The key; the provider's environment variable if not given."""
     base_url: str | None
-    """The address; ``<NAME>_BASE_URL`` or the provider's own otherwise."""
+    """The address; ``<NAME>_BASE_URL`` or the provider's own if not given."""
     options: Options | Mapping[str, Any] | None
     """Settings for every call, in the vocabulary of ``Options``."""
     policy: RepairPolicy | None
     """How histories are repaired."""
     retry: RetryPolicy | None
-    """How patient to be."""
+    """How failed requests are retried."""
     speaker: str | None
-    """The role under which this model speaks; the provider's otherwise."""
+    """The role of this model's turns; the provider's default if not given."""
     headers: Mapping[str, str] | None
     """Extra HTTP headers of every request."""
     timeouts: Timeouts | None
-    """Limits of time for a request."""
+    """Time limits of a request."""
     connections_per_host: int | None
-    """How many requests may be on their way at once."""
+    """How many requests may be in flight at once."""
     breaker: Breaker | None
-    """When a failing endpoint is left alone for a while."""
+    """When requests to a failing endpoint are suspended for a while."""
     limits: Limits
     """How much of a reply is read."""
 
 
 class ProviderAccess:
-    """The address and the key of one provider, found when they are needed, and its headers."""
+    """The headers of one provider, and its address and key, which are looked up with each request."""
 
     def __init__(
         self,
@@ -89,8 +88,8 @@ class ProviderAccess:
         """The key.
 
         Raises:
-            MissingKey: It is not set.
-            UsageError: No key can look like this.
+            MissingKey: The key is not set.
+            UsageError: The key is malformed.
         """
         variable = self._row.key_variable
         key = self._given_key()
@@ -107,7 +106,7 @@ class ProviderAccess:
         return key
 
     def secrets(self) -> dict[str, str]:
-        """The key, if there is one, and the values of the headers: what no error may show."""
+        """The key, if there is one, and the values of the headers: no error may contain them."""
         key = self._given_key()
         return {**self.headers, "": key} if key else dict(self.headers)
 
@@ -122,10 +121,10 @@ class ProviderAccess:
         return (self._key or "").strip() or next(filter(None, found), "")
 
     def base_url(self) -> str:
-        """The address below which the provider's paths are.
+        """The base URL of the provider's paths.
 
         Raises:
-            UsageError: It cannot be used, or there is none.
+            UsageError: The address is invalid or missing.
         """
         if self._base_url:
             return _settled(self._base_url.strip(), self._row.base_url)
@@ -138,9 +137,9 @@ class ProviderAccess:
         return self._row.base_url if given is None else _settled(given.strip(), self._row.base_url)
 
 
-@lru_cache(maxsize=64)  # the same few addresses, for every call
+@lru_cache(maxsize=64)  # every call uses the same few addresses
 def _settled(url: str, own: str) -> str:
-    """The given address, with the path of the provider's own where it has none."""
+    """The given address; if it has no path, with the path of the provider's own address."""
     try:
         parts = urlsplit(url)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

@@ -1,15 +1,16 @@
-"""Asking providers: ``create_provider``, ``register_provider`` and what they create.
+"""Create and register providers: ``create_provider``, ``register_provider`` and the classes that they create.
 
 Rules:
 1. A name is looked up in this order: what was registered, the rows of ``multi_llm_chat.protocol.providers``,
    the entry points of the group ``multi_llm_chat.providers``. ``package.module:Class`` is imported.
-2. Entry points are read only for a name that is unknown otherwise: reading them looks at every
-   installed package. What one gives is registered, so that it is read once. A dialect that a row names and we do not
-   have is read in the same way, from the group ``multi_llm_chat.dialects``.
+2. Entry points are read only for a name that is not found otherwise, because reading them inspects every installed package. A loaded
+   provider is registered, so its entry point is read once. An unknown dialect of a row is loaded in the same way, from the group
+   ``multi_llm_chat.dialects``.
 3. A factory takes the keywords of ``ProviderSettings``, or some of them, and returns an ``LLMProvider``, or an object
-   that has ``ask`` or ``call_api``; a class will do. A ``ProviderRow`` in its place is a provider on a known dialect.
-4. A setting that a factory does not take is set on the provider it returns where that is possible; else it is a ``UsageError``.
-5. Nothing here names a package above this one: ``simulated`` is an entry point of this distribution.
+   that has ``ask`` or ``call_api``. A class is a factory, too. A ``ProviderRow`` instead of a factory describes a provider on a known
+   dialect.
+4. A setting that is no parameter of the factory is set on the provider that it returns; if that is not possible, it raises ``UsageError``.
+5. This module imports no package above its own: ``simulated`` is an entry point of this distribution.
 """
 
 import inspect
@@ -87,7 +88,7 @@ _CLASSES: Final[dict[str, type[LLMProvider]]] = {
     "anthropic": ClaudeProvider,
 }
 
-#: Settings that belong to one provider and make no sense for all members of a chain.
+#: Settings of a single provider, which cannot apply to all members of a chain.
 _OF_ONE: Final = ("model", "api_key", "base_url", "headers")
 
 
@@ -96,15 +97,15 @@ _OF_ONE: Final = ("model", "api_key", "base_url", "headers")
 ProviderFactory: TypeAlias = Callable[..., Any]
 
 
-#: The methods by which an object answers; the first that it has is asked.
+#: The methods with which an object answers requests; the first that it has is called.
 _ANSWERING: Final = ("ask", "acall_api", "call_api")
 
 
 class PluginProvider(LLMProvider):
-    """An object with ``ask`` or ``call_api`` that is no ``LLMProvider``, as one.
+    """An ``LLMProvider`` around another object that has ``ask`` or ``call_api``.
 
     Args:
-        plugin: The object; its ``model`` and ``speaker`` are used where it has them.
+        plugin: The object; its ``model`` and ``speaker`` are used if it has them.
         provider: The provider's name.
         settings: See ``ProviderSettings``.
     """
@@ -131,10 +132,10 @@ class PluginProvider(LLMProvider):
 
 
 def own_code(plugin: object) -> dict[str, Callable[..., Any]]:
-    """The methods by which an object answers, by name.
+    """The methods with which an object answers requests, by name.
 
-    An object that makes up its attributes when they are read, as a mock does, seems to have all of them: of such an
-    object only ``call_api`` counts, the method that the earlier systems' tests replace.
+    An object that creates attributes when they are read, such as a mock, seems to have all of them. Of such an object only ``call_api``
+    counts, the method that the earlier systems' tests replace.
     """
     missing = object()
     found = {
@@ -151,7 +152,7 @@ def own_code(plugin: object) -> dict[str, Callable[..., Any]]:
 
 
 def as_provider(value: object, name: str) -> LLMProvider:
-    """A provider from an ``LLMProvider``, from what ``create_provider`` takes, or from an object with ``ask`` or ``call_api``, under this name.
+    """Make a provider of an ``LLMProvider``, a name or names for ``create_provider``, or an object with ``ask`` or ``call_api``.
 
     Raises:
         UsageError: It is none of these.
@@ -195,7 +196,7 @@ def create_provider(name: str | Sequence[str], **settings: Unpack[ProviderSettin
 
 
 def find_factory(name: object) -> ProviderFactory | None:
-    """The factory of a provider that was registered, is a path, or comes from a package; None for one that has a row.
+    """The factory of a registered provider, of a path, or of an installed package; None for a provider with a row.
 
     Raises:
         UsageError: No provider has this name, or its package cannot be loaded.
@@ -230,9 +231,9 @@ def register_provider(
 
     Args:
         name: The provider's name; one of ours may be replaced.
-        factory: Called with the keywords that ``create_provider`` was given. Or a ``ProviderRow``: a provider on a known
-            dialect, with its address, its key's variable and what it demands of a history.
-        windows: The windows of its models, by name or pattern such as ``acme-*``.
+        factory: Called with the keywords that ``create_provider`` was given. Or a ``ProviderRow``: a provider on a known dialect, with its
+            address, the variable of its key and its requirements for histories.
+        windows: The context windows of its models, by name or pattern such as ``acme-*``.
     """
     key = _key(name)
     if not key:
@@ -254,18 +255,18 @@ def _key(name: object) -> str:
 
 
 def _plugin_name(name: str) -> str:
-    """The name of a provider that is given by its path: that of its class."""
+    """The name of a provider given by its path: the name of its class."""
     last = _key(name).rpartition(":")[2]
     return last.rpartition(".")[2]
 
 
 def _made(factory: ProviderFactory, name: str, settings: ProviderSettings) -> LLMProvider:
-    """The provider of a factory, with the settings that the factory does not take."""
+    """Call a factory, and set the settings that are none of its parameters."""
     given = cast("dict[str, Any]", dict(settings))
     left = {} if _takes_all(factory) else _not_taken(factory, given)
     made = factory(**{key: value for key, value in given.items() if key not in left})
     if isinstance(made, LLMProvider):
-        if not is_known(made.name):  # a plug-in is called as it was asked for
+        if not is_known(made.name):  # a plug-in gets the name that the caller used
             speaker = made.row.speaker
             made.row = replace(made.row, name=name, speaker=name)
             made.speaker = name if made.speaker == speaker else made.speaker
@@ -280,7 +281,7 @@ def _made(factory: ProviderFactory, name: str, settings: ProviderSettings) -> LL
     return made
 
 
-#: What only a provider's own code can use.
+#: Settings that only the code that opens connections can use.
 _OF_NETWORK: Final = frozenset(
     {"api_key", "base_url", "headers", "timeouts", "connections_per_host", "breaker"}
 )
@@ -315,7 +316,7 @@ def _imported(path: str) -> ProviderFactory:
 
 
 def _find_dialect(row: ProviderRow) -> None:
-    """Load the dialect of a row from its package, where we do not have it."""
+    """Load the dialect of a row from its package, if it is not one of ours."""
     if row.dialect in DIALECTS:
         return
     found = _installed(row.dialect, DIALECT_ENTRY_POINTS, "dialect")
@@ -327,7 +328,7 @@ def _find_dialect(row: ProviderRow) -> None:
 
 
 def _installed(key: str, group: str, kind: str) -> Any:
-    """What an installed package offers under this name."""
+    """The object that an installed package offers under this name; None if there is none."""
     found = [entry for entry in entry_points(group=group) if _key(entry.name) == key]
     if not found:
         return None
@@ -351,7 +352,7 @@ def _place(entry: EntryPoint) -> str:
 
 
 def _local(**settings: Unpack[ProviderSettings]) -> LLMProvider:
-    # Loaded when it is asked for: the embedded model has modules of its own.
+    # Imported on first use: the embedded model has many modules.
     return import_module("multi_llm_chat.agent.local_provider").create_local(**settings)
 
 

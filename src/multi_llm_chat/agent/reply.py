@@ -19,9 +19,8 @@ _DECLINED = frozenset({"refusal", "safety"})
 class Reply(Struct, frozen=True):
     """The answer to one request, with its usage and the reason for its end.
 
-    ``turn`` is to be appended to the history: it keeps what the provider needs to recognise its
-    own thinking. A refusal or a safety block shows in ``finish.reason``. ``notes`` are the
-    changes that the request needed. ``provider`` is who answered, of a chain of several.
+    Append ``turn`` to the history: it keeps what the provider needs to recognise its own thinking. ``finish.reason`` shows a refusal or a
+    safety block. ``notes`` are the changes that the request needed. ``provider`` is the member of a chain that answered.
     """
 
     turn: Turn
@@ -33,17 +32,17 @@ class Reply(Struct, frozen=True):
 
     @property
     def transcript(self) -> Transcript | None:
-        """What the request sent; the next one takes it as ``previous``."""
+        """What the request sent; pass it to the next request as ``previous``."""
         return None if self._request is None else self._request.transcript
 
     @property
     def text(self) -> str:
-        """The words of the answer."""
+        """The text of the answer."""
         return "".join(part.content for part in self.turn.parts if isinstance(part, Text))
 
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
-        """The tools that the model asks to be run; one with an ``error`` must not be."""
+        """The tool calls of the model; a call with an ``error`` must not run."""
         return tuple(part for part in self.turn.parts if isinstance(part, ToolCall))
 
     @property
@@ -53,14 +52,14 @@ class Reply(Struct, frozen=True):
 
     @property
     def refusal(self) -> str | None:
-        """What the model or the provider's filter said instead of answering; else ``None``."""
+        """The text of a refusal by the model or the provider's filter; ``None`` if the model answered."""
         if self.finish.reason not in _DECLINED:
             return None
         return self.text or self.finish.raw or self.finish.reason
 
     @property
     def data(self) -> Any:
-        """The answer as JSON, for a question with ``schema``; ``None`` if it is none."""
+        """The answer as JSON, for a request with ``schema``; ``None`` if the text is not JSON."""
         try:
             return msgspec.json.decode(without_fence(self.text).encode(errors="replace"))
         except msgspec.DecodeError:

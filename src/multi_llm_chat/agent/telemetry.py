@@ -2,15 +2,15 @@
 
 Rules:
 1. One implementation for every path: ``ReplyStream`` and ``AsyncReplyStream`` observe each call of a model, ``RunDriver`` each
-   run and each tool. A chain has a span for each provider that was asked.
-2. This module does not import OpenTelemetry: it makes spans and metrics if the program has imported it. Where neither that
-   nor a log level asks for anything, a call costs one look-up and nothing is built.
-3. Names, numbers and reasons, never text of a conversation, of arguments or of results; unless the environment says
-   ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true``, which adds them to spans only.
-4. Each span and record carries the id of its run; spans of a run's calls are children of the run's span, and what a tool does is
-   a child of the tool's span.
-5. Records of the logger ``multi_llm_chat.calls`` have the span's attributes as fields: DEBUG what ended well, INFO what
-   failed or was asked again, with the reason.
+   run and each tool. A chain has a span for each provider that got the request.
+2. This module does not import OpenTelemetry: it makes spans and metrics if the program has imported it. If neither OpenTelemetry nor a log
+   level needs them, a call costs one look-up and creates nothing.
+3. Spans, metrics and records hold names, numbers and reasons, never text of a conversation, of arguments or of results.
+   ``OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true`` in the environment adds such text to spans only.
+4. Each span and record carries the id of its run. Spans of a run's calls are children of the run's span; spans that a tool starts are
+   children of the tool's span.
+5. Records of the logger ``multi_llm_chat.calls`` have the span's attributes as fields: DEBUG for success, INFO for failures and retries,
+   with the reason.
 
 Attribute and metric names: https://opentelemetry.io/docs/specs/semconv/gen-ai/ (v1.41, read 2026-11).
 """
@@ -47,7 +47,7 @@ _NAME: Final = "multi_llm_chat"
 _LOGGER: Final = logging.getLogger("multi_llm_chat.calls")
 _CONTENT: Final = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 
-#: The conventions' names of providers, where ours differ.
+#: The names of providers in the conventions, if they differ from ours.
 _PROVIDERS: Final = {
     "openai-chat": "openai",
     "gemini": "gcp.gemini",
@@ -55,7 +55,7 @@ _PROVIDERS: Final = {
     "xai": "x_ai",
     "azure": "azure.ai.openai",
 }
-#: The duration metric of each operation, and the buckets that the conventions advise.
+#: The duration metric of each operation, and the buckets that the conventions recommend.
 _DURATIONS: Final = {
     "execute_tool": "gen_ai.execute_tool.duration",
     "invoke_agent": "gen_ai.invoke_agent.duration",
@@ -64,7 +64,7 @@ _SECONDS: Final = (
     0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92,
 )  # fmt: skip
 _TOKENS: Final = tuple(4**power for power in range(14))
-#: The attributes that metrics have: few values each.
+#: The attributes of metrics: only those with few distinct values.
 _DIMENSIONS: Final = frozenset(
     {
         "gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "gen_ai.response.model",
@@ -72,17 +72,17 @@ _DIMENSIONS: Final = frozenset(
     }
 )  # fmt: skip
 
-#: What every span of the present run carries.
+#: The attributes of every span of the current run.
 _RUN: ContextVar[Mapping[str, str] | None] = ContextVar("multi_llm_chat_run", default=None)
 
 
 class Operation:
-    """One thing that is observed, from its beginning to its end: a span, metrics and a log record.
+    """One observed operation, from start to end: a span, metrics and a log record.
 
     Args:
         name: The operation's name in the conventions.
-        target: What it is done with: the model, the tool or the agent.
-        attributes: What is known at its beginning.
+        target: The model, the tool or the agent.
+        attributes: The attributes that are known at its start.
         kind: The kind of its span.
     """
 
@@ -106,7 +106,7 @@ class Operation:
 
     @property
     def takes_content(self) -> bool:
-        """Whether the user wants texts in spans."""
+        """Whether spans may contain text of the conversation."""
         return (
             self.span is not None
             and self.span.is_recording()
@@ -114,18 +114,18 @@ class Operation:
         )
 
     def set(self, attributes: Mapping[str, Any]) -> None:
-        """Add what has become known."""
+        """Add attributes."""
         self._attributes |= attributes
         if self.span is not None:
             for key, value in attributes.items():
                 self.span.set_attribute(key, value)
 
     def set_content(self, key: str, value: object) -> None:
-        """Add text of the conversation to the span, and to nothing else."""
+        """Add text of the conversation, to the span only."""
         self.span.set_attribute(key, value if isinstance(value, str) else compact_json(value))
 
     def end(self, attributes: Mapping[str, Any] = {}, *, error: str = "") -> None:
-        """Close the span and record the metrics; again does nothing."""
+        """Close the span and record the metrics; a second call does nothing."""
         if self._is_ended:
             return
         self._is_ended = True
@@ -187,7 +187,7 @@ class ModelCall(Operation):
                 self.set_content("gen_ai.system_instructions", instructions)
 
     def received(self) -> None:
-        """Events have arrived."""
+        """Note that events have arrived."""
         if self._is_answering:
             return
         self._is_answering = True
@@ -195,7 +195,7 @@ class ModelCall(Operation):
             self.set({"gen_ai.response.time_to_first_chunk": time.monotonic() - self._began})
 
     def retried(self, failure: ProviderError, seconds: float, reason: str) -> None:
-        """The provider is asked again after a failure."""
+        """Note a retry after a failure."""
         self._retries += 1
         kind = type(failure).__name__
         fields: dict[str, Any] = {
@@ -231,7 +231,7 @@ class ModelCall(Operation):
 
 
 def is_observed() -> bool:
-    """Whether anything asks for spans, metrics or records."""
+    """Whether the program uses spans, metrics or log records."""
     modules = sys.modules
     return (
         "opentelemetry.trace" in modules
@@ -241,7 +241,7 @@ def is_observed() -> bool:
 
 
 def begin_call(provider: str, model: str, request: ModelRequest) -> ModelCall | None:
-    """Observe a call of a model; None where nothing asks for it."""
+    """Observe a call of a model; None if nothing records it."""
     return ModelCall(provider, model, request) if is_observed() else None
 
 
@@ -249,11 +249,11 @@ def begin_call(provider: str, model: str, request: ModelRequest) -> ModelCall | 
 def observed_run(
     labels: Mapping[str, str], ending: Callable[[], LoopEnd | None]
 ) -> Generator[None]:
-    """Observe a run; what begins inside belongs to it.
+    """Observe a run; operations that start inside become its children.
 
     Args:
         labels: Its ``run``, ``conversation``, ``agent``, ``provider`` and ``model``.
-        ending: How it ended, asked for when it has.
+        ending: Returns how the run ended; called after its end.
     """
     if not is_observed():
         yield
@@ -281,7 +281,7 @@ def observed_run(
 
 
 async def observed_tool(call: ToolCall, running: Awaitable[ToolResult]) -> ToolResult:
-    """Observe a tool that runs; what begins inside belongs to it."""
+    """Observe a running tool; operations that start inside become its children."""
     if not is_observed():
         return await running
     known = {
@@ -301,7 +301,7 @@ async def observed_tool(call: ToolCall, running: Awaitable[ToolResult]) -> ToolR
 
 
 def provider_attributes(provider: str, model: str, base_url: str | None = None) -> JsonObject:
-    """Who is asked."""
+    """The attributes of the provider, the model and the server."""
     known: JsonObject = {
         "gen_ai.provider.name": _PROVIDERS.get(provider, provider),
         "gen_ai.request.model": model,
@@ -330,7 +330,7 @@ def usage_attributes(usage: Usage) -> JsonObject:
 
 @contextmanager
 def _observed(operation: Operation) -> Generator[None]:
-    """Make its span the parent of those that begin inside, and end it in any case."""
+    """Make the operation's span the parent of spans that start inside; end the operation also if an exception is raised."""
     trace: Any = sys.modules.get("opentelemetry.trace")
     try:
         if operation.span is None:
@@ -388,7 +388,7 @@ class _Instruments:
         name = _DURATIONS.get(operation, "gen_ai.client.operation.duration")
         self._seconds[name].record(seconds, dimensions)
         if operation == "invoke_agent":
-            return  # its calls have counted the tokens
+            return  # the model calls of the run have recorded the tokens
         first = attributes.get("gen_ai.response.time_to_first_chunk")
         if first is not None:
             self._first.record(first, dimensions)
@@ -402,7 +402,7 @@ _made: _Instruments | None = None
 
 
 def _instruments() -> _Instruments | None:
-    """The metrics of the program's meter provider; None where OpenTelemetry's metrics are not imported."""
+    """The metrics of the program's meter provider; None if OpenTelemetry's metrics are not imported."""
     global _made
     metrics: Any = sys.modules.get("opentelemetry.metrics")
     if metrics is None:
@@ -418,7 +418,7 @@ def _dimensions(attributes: Mapping[str, Any]) -> JsonObject:
     return {key: value for key, value in attributes.items() if key in _DIMENSIONS}
 
 
-# Content, for users who ask for it.
+# Content, if the environment asks for it.
 
 
 def _messages(turns: Iterable[Turn]) -> list[JsonObject]:
@@ -450,7 +450,7 @@ def _part(part: Part) -> JsonObject:
                 "id": part.tool_call_id,
                 "response": part.content,
             }
-        case Media():  # its bytes stay where they are
+        case Media():  # without its bytes
             return {"type": "file", "mime_type": part.mime, "modality": part.mime.split("/")[0]}
         case _:
             return {"type": "native"}

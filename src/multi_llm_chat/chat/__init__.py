@@ -1,1 +1,1 @@
-"""Conversations: who answers, what is saved, what is shown; speakers, tools and settings of a workspace."""
+"""Conversations: planning, saving and showing of answers; speakers, tools and settings of a workspace."""

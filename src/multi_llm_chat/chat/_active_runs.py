@@ -61,16 +61,16 @@ class ActiveRun:
         self.is_attached = is_attached
         self.failed = False
         self.note: CompressionNote | None = None
-        #: The pieces of what was said since the last finished turn.
+        #: The pieces of text since the last finished turn.
         self.pieces: list[str] = []
 
     @property
     def words(self) -> str:
-        """What was said since the last finished turn."""
+        """The text since the last finished turn."""
         return "".join(self.pieces)
 
     def observe(self, event: Event) -> None:
-        """Note what the conversation needs to know of an event."""
+        """Update the state of the run from an event."""
         match event:
             case TurnFinished() | RunResumed():
                 self.pieces = []
@@ -126,7 +126,7 @@ class ObservingSink:
         self._sink.put(events)
 
     async def ready(self) -> None:
-        """Never wait: a run is not held up by its reader."""
+        """Never wait: the reader does not slow the run down."""
 
 
 class ActiveRuns:
@@ -147,7 +147,7 @@ class ActiveRuns:
         self._active: dict[str, ActiveRun] = {}
         #: All runs, from the moment they are planned.
         self._expected: dict[str, ActiveRun] = {}
-        #: For each message that is being prepared, the speakers that were stopped meanwhile; None stands for all.
+        #: For each message in preparation, the speakers that were stopped meanwhile; None stands for all.
         self._prepared: list[set[str | None]] = []
         self._cancels: dict[str, Callable[[], None]] = {}
         self._stopped: set[str] = set()
@@ -173,7 +173,7 @@ class ActiveRuns:
         self._cancels[active.run] = cancel
 
     def forget(self, runs: Sequence[ActiveRun]) -> None:
-        """Remove runs that are over, or that do not start."""
+        """Remove runs that have ended or will not start."""
         for active in runs:
             self._active.pop(active.run, None)
             self._cancels.pop(active.run, None)
@@ -214,7 +214,7 @@ class ActiveRuns:
             cancel()
 
     async def perform(self, runs: Sequence[ActiveRun], sink: EventSink) -> None:
-        """Drive or follow all runs at the same time, until every one is over.
+        """Drive or follow all runs at the same time, until all have ended.
 
         When it is cancelled, it stops the runs that began here and waits for their end; other runs continue.
         """

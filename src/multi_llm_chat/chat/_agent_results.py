@@ -1,4 +1,4 @@
-"""The result of an agent's run, its stream, and how events become them."""
+"""The result of an agent's run, its stream, and their construction from events."""
 
 import asyncio
 import time
@@ -77,10 +77,9 @@ _ERRORS: Final[dict[str, type[ProviderError]]] = {
 class AgentResult(Struct, Generic[Output], frozen=True):
     """The answer of a run.
 
-    ``output`` is the answer in its type, ``text`` its words, ``turns`` what the run adds to the history. ``cost`` is in US
-    dollars, None where a price is not known. ``notes`` are the changes that its requests needed. ``answers`` are the words
-    of each speaker, where there are several. ``history`` is what was asked and what the run added: ``[*result.history,
-    "And then?"]`` continues it.
+    ``output`` is the answer in its type, ``text`` its text, ``turns`` the turns that the run adds to the history. ``cost`` is in US
+    dollars, None if a price is unknown. ``notes`` are the changes that its requests needed. ``answers`` is the text of each speaker, if
+    there are several. ``history`` is the prompt and the turns that the run added: ``[*result.history, "And then?"]`` continues it.
     """
 
     output: Output
@@ -96,7 +95,7 @@ class AgentResult(Struct, Generic[Output], frozen=True):
 
 
 class RunOutcome(Struct):
-    """What the events of one try say: the turns of each speaker, why it stopped, what it used, what failed."""
+    """The outcome of one attempt, collected from its events: the turns of each speaker, the stop reason, the usage, the errors."""
 
     turns: list[Turn]
     usage: Usage = Usage()
@@ -150,16 +149,16 @@ class AgentStream(Generic[Output]):
 
     @property
     def text(self) -> str:
-        """The words of the answer so far."""
+        """The text of the answer so far."""
         return "".join(self._words)
 
     @property
     def partial(self) -> Any:
-        """The typed answer as far as it is there, as plain JSON values; the words so far without ``output``."""
+        """The typed answer as far as it has arrived, as plain JSON values; without ``output``, the text so far."""
         return self.text if self._output is None else self._output.read_partial(self.text)
 
     def observe(self, event: Event) -> None:
-        """Take the words of an event; a new turn begins with none."""
+        """Add the text of an event; a new turn starts with an empty text."""
         if isinstance(event, TextDelta):
             self._words.append(event.text)
         elif isinstance(event, TurnFinished) and event.turn.role == "tool":
@@ -167,7 +166,7 @@ class AgentStream(Generic[Output]):
 
 
 class ObservedSink:
-    """Passes events on, and shows them to the stream first."""
+    """Passes events on; the stream observes them first."""
 
     def __init__(self, sink: EventSink, stream: AgentStream[Any]) -> None:
         self._sink = sink
@@ -187,7 +186,7 @@ class ObservedSink:
 
 
 def collect_event(outcome: RunOutcome, event: Event) -> None:
-    """Take what an event says about the outcome of a run."""
+    """Add an event to the outcome of a run."""
     if isinstance(event, TurnFinished):
         outcome.turns.append(event.turn)
         if event.turn.role != "tool" and not event.turn.meta.get(VERDICT):
@@ -216,7 +215,7 @@ def add_outcome(total: RunOutcome, outcome: RunOutcome) -> None:
 def failure_of(
     reason: StopReason, text: str, turns: tuple[Turn, ...], error: Exception | None = None
 ) -> Exception | None:
-    """What a run that ended for this reason, or with this error, raises; None if it is an answer."""
+    """The exception for a run that ended for this reason or with this error; None if it has an answer."""
     if isinstance(error, LimitReached):
         return LimitReached(str(error), reason=error.reason, turns=turns)
     if error is not None:
@@ -231,7 +230,7 @@ def failure_of(
 
 
 def _error(record: ErrorRecord, turns: tuple[Turn, ...]) -> Exception:
-    """The exception that a recorded error was; ``turns`` are those of its run."""
+    """The exception for a recorded error; ``turns`` are those of its run."""
     if record.kind == LimitReached.__name__:
         return LimitReached(record.message, reason="budget", turns=turns)
     kind = _ERRORS.get(record.kind)
@@ -241,14 +240,14 @@ def _error(record: ErrorRecord, turns: tuple[Turn, ...]) -> Exception:
 
 
 class Pace:
-    """Lets so many pass in a second."""
+    """Limits how many runs start in a second."""
 
     def __init__(self, rate: float | None) -> None:
         self._gap = 0.0 if rate is None else 1.0 / rate
         self._next = time.monotonic()
 
     async def wait(self) -> None:
-        """Return when the next one may pass."""
+        """Return when the next run may start."""
         now = time.monotonic()
         self._next = max(self._next, now) + self._gap
         if (pause := self._next - self._gap - now) > 0:

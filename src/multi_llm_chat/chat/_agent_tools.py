@@ -33,11 +33,11 @@ class AgentTools:
     Args:
         tools: Functions, ``Tool`` values, ``ToolRegistry`` and other ``ToolRunner`` objects, ``McpServers``, MCP
             configurations (``{"mcpServers": {…}}``, ``{"command": …}``, ``{"url": …}``), and agents.
-        approve: Asked before tools with the policy ``ask``, unless they are in a registry with a callback of its own.
-        elicit: Answers the forms of MCP servers.
+        approve: Called before tools with the policy ``ask`` run, unless their registry has a callback of its own.
+        elicit: Called for the forms of MCP servers.
         hooks: Called around each call.
-        deps: The object that tools get as ``ToolContext.deps`` where a run brings none.
-        offered: Whether models are offered the tools, or the patterns of those that they are offered.
+        deps: The object that tools get as ``ToolContext.deps`` if the run has none.
+        offered: Whether models are offered the tools, or patterns of the tools that are offered.
 
     Raises:
         UsageError: Something in ``tools`` is none of these, or two tools have one name.
@@ -118,7 +118,7 @@ class AgentTools:
         for servers in self._servers:
             await servers.stop()
 
-    # What a run calls.
+    # The methods that a run calls.
 
     def definitions(self) -> Sequence[ToolDefinition]:
         """The tools on offer."""
@@ -144,7 +144,7 @@ class AgentTools:
     def submit(
         self, call: ToolCall, *, conversation: str | None = None
     ) -> "concurrent.futures.Future[ToolResult]":
-        """Run a call in the background."""
+        """Run a call in the background loop."""
         return submit(self.execute(call, conversation=conversation))
 
     def resume(self, name: str) -> Resume:
@@ -161,7 +161,7 @@ class AgentTools:
 
     def _runner(self, name: str) -> ToolRunner:
         if not self._offers(name):
-            return ToolRegistry()  # for this agent there is no such tool
+            return ToolRegistry()  # the agent does not offer this tool
         for runner in self._runners[1:]:
             if any(each.name == name for each in runner.definitions()):
                 return runner

@@ -1,4 +1,4 @@
-"""What a conversation writes to its store besides its answers: each operation here is one transaction.
+"""The writes of a conversation to its store, except its answers: each operation in this module is one transaction.
 
 Rules:
 1. Each operation is idempotent: the caller chooses the ids.
@@ -27,7 +27,7 @@ from multi_llm_chat.store import (
 )
 
 _TITLE_LENGTH: Final = 60
-#: More of a message is not read for its title.
+#: How many characters of a message are read for its title.
 _READ_LENGTH: Final = 2_000
 
 

@@ -1,7 +1,7 @@
 """The conversation that a service has open: its id, its own settings and its shown branch, as last read.
 
 Rules:
-1. Turns are read only if the branch has another end than this process knows, or if only its end was read so far.
+1. Turns are read only if the branch has another last turn than this process knows, or if only its end was read so far.
 2. Switching to a branch switches to its newest end.
 3. The note of a compressed history stays with its speaker until the conversation moves to another branch.
 """
@@ -50,11 +50,11 @@ class OpenConversation:
 
     def __init__(self, identifier: str | None = None) -> None:
         self.id = identifier or new_id()
-        #: Whether the store does not have it yet.
+        #: Whether the conversation is not in the store yet.
         self.is_new = identifier is None
         #: The conversation's own settings.
         self.own: JsonObject = {}
-        #: Where the history of each speaker was cut to fit its window.
+        #: Where the history of each speaker was cut to fit the model's context window.
         self.cuts: dict[str, Cut] = {}
         self.branch = Branch()
 
@@ -64,7 +64,7 @@ class OpenConversation:
         return NEW if self.is_new else self.branch.last if self.branch.is_whole else None
 
     def take(self, found: StoredBranch | None, added: Sequence[Placed] = ()) -> None:
-        """Take what the store has, and after it the turns that the store does not have yet."""
+        """Replace the branch by that of the store, followed by the turns that the store does not have yet."""
         if found is not None:
             self.is_new = False
             self.own = found.own

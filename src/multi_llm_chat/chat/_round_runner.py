@@ -71,7 +71,7 @@ class RoundRunner:
         self.active = ActiveRuns(host, store, conversation.branch, store_patience=store_patience)
 
     async def load(self) -> None:
-        """Read the shown branch, where another process may have continued it."""
+        """Read the shown branch again, because another process may have continued it."""
         conversation = self._open
         found = await self._store.arun(read_shown, conversation.id, conversation.known)
         conversation.take(found)
@@ -101,7 +101,7 @@ class RoundRunner:
         sink.put([self.finished([*planned, *last_word])])
 
     async def retry(self, sink: EventSink) -> None:
-        """Resume the interrupted runs of the conversation, or ask again where none is interrupted."""
+        """Resume the interrupted runs of the conversation; if there are none, ask the speakers again."""
         self.active.stop()
         if await self._interrupted():
             await self.resume(sink, self._open.id)
@@ -121,7 +121,7 @@ class RoundRunner:
 
     async def follow(self, run: str, speaker: str, sink: EventSink) -> None:
         """Follow one run that another process drives, from its first event to its end."""
-        if self._open.branch.last is None:  # nothing was read so far
+        if self._open.branch.last is None:  # the conversation was not read yet
             await self.load()
         active = ActiveRun(run, speaker, is_attached=True)
         await self.active.perform([active], sink)
@@ -166,7 +166,7 @@ class RoundRunner:
         sink.put([self.finished(performed)])
 
     def _plan(self, chosen: Round) -> tuple[list[ActiveRun], MultiLLMChatError | None]:
-        """The runs of a round; or, where they cannot begin, the error. The message is saved in either case."""
+        """The runs of a round, or the error if they cannot be planned. The message is saved in either case."""
         branch = self._open.branch.copy()
         _apply(chosen, branch)
         history, base = branch.turns, branch.last
@@ -211,7 +211,7 @@ class RoundRunner:
         return Write(queue_run, arguments)
 
     async def _last_word(self, chosen: Round) -> list[ActiveRun]:
-        """Start the run that weighs the answers of the others."""
+        """Start the council's run, which evaluates the answers of the others."""
         if chosen.council is None:
             return []
         history = (*self._open.branch.turns, self._planner.council_turn())
@@ -226,7 +226,7 @@ class RoundRunner:
     async def _verdict(
         self, chosen: Round, members: Sequence[ActiveRun], sink: EventSink
     ) -> list[ActiveRun]:
-        """Let the chair write a verdict about the answers; one that breaks its schema is asked for again."""
+        """Let the chair write a verdict about the answers; if it breaks its schema, ask for it again."""
         base = self._open.branch.last
         turns = self._open.branch.turns
         answers = member_answers(turns)

@@ -1,7 +1,7 @@
-"""Rounds: what an action does to a conversation, decided from its turns.
+"""Rounds: decide from the turns of a conversation what an action does to it.
 
 Rules:
-1. A round goes back to a turn if it must, copies the turns that stay, adds a message if it has one, and asks speakers.
+1. A round goes back to an earlier turn if necessary, copies the turns that stay, adds its message if it has one, and asks speakers.
 2. A speaker that is asked again gets the same snapshot as before: the history up to the message.
 3. The other speakers' answers to the same message stay; the council's verdict about them does not.
 4. What is removed stays on the branch that was shown before; the turns after it are copied to the new one.
@@ -43,7 +43,7 @@ def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> 
     """Ask the speaker of a turn again.
 
     Raises:
-        UsageError: It is no answer, or not on this branch.
+        UsageError: The turn is not an answer, or is not on this branch.
     """
     at = _find(placed, turn)
     speaker = _speaker(placed[at].turn)
@@ -56,12 +56,12 @@ def answered_again(placed: Sequence[Placed], turn: str, council: str | None) -> 
 
 
 def retried(placed: Sequence[Placed], council: str | None) -> Round:
-    """Ask the speakers that did not answer the last message, or all of them if every one did.
+    """Ask the speakers that did not answer the last message, or all of them if each one did.
 
-    Where every member of a council did and only the verdict is missing, the chair alone is asked.
+    If only the verdict of a council is missing, only its chair is asked.
 
     Raises:
-        UsageError: No message was addressed to anybody.
+        UsageError: No message addresses a speaker.
     """
     asked = _last_addressed(placed)
     if asked is None:
@@ -80,7 +80,7 @@ def retried(placed: Sequence[Placed], council: str | None) -> Round:
 
 
 def missing_verdict(placed: Sequence[Placed]) -> Round | None:
-    """Ask the chair of the council that the last message addresses, if there is no verdict yet; None otherwise."""
+    """Ask the chair of the council that the last message addresses, if there is no verdict yet; else return None."""
     asked = _last_addressed(placed)
     chair: object = None if asked is None else placed[asked].turn.meta.get(CHAIR)
     if asked is None or not isinstance(chair, str):
@@ -95,10 +95,10 @@ def _last_addressed(placed: Sequence[Placed]) -> int | None:
 
 
 def edited(placed: Sequence[Placed], turn: str, message: Turn, ask: tuple[str, ...]) -> Round:
-    """Send another text in place of a message.
+    """Send another text instead of an earlier message.
 
     Raises:
-        UsageError: The turn is no message of the user, or not on this branch.
+        UsageError: The turn is not a message of the user, or is not on this branch.
     """
     at = _find(placed, turn)
     if placed[at].turn.role != "user":

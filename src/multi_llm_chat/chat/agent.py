@@ -3,7 +3,7 @@
 Rules:
 1. A run takes a string or any history, and returns an ``AgentResult`` or raises; it never returns a failed answer.
 2. An answer that does not fit ``output`` is sent back with the error, ``output_retries`` times; then ``OutputError``.
-3. Without ``store`` a run is driven in this process and kept nowhere. With ``store``, and with several speakers, it is a run
+3. Without ``store`` a run is driven in this process and not saved. With ``store``, and with several speakers, it is a run
    of a ``ChatService``: each ``run`` is a conversation of its own, unless one is named.
 4. ``resume`` finishes the runs that an earlier process of this program left in the store, with the tools of this agent.
 5. MCP servers start with the first run, and stop with ``close``.
@@ -81,7 +81,7 @@ __all__ = ["Agent", "AgentResult", "AgentStream", "RunContext", "load_agent"]
 
 Output = TypeVar("Output")
 
-#: What a run is asked: a message, or a history in any form that ``render`` reads.
+#: The prompt of a run: a message, or a history in any form that ``render`` reads.
 Prompt: TypeAlias = str | Iterable[Any]
 
 
@@ -117,8 +117,8 @@ class Agent(Generic[Output]):
         """Configure the agent; the first run starts servers and sends requests.
 
         Args:
-            model: Who answers: ``"claude"``, ``"claude:MODEL"`` or a provider; a list is a chain, of which a later
-                one is asked when an earlier one fails; a mapping gives several speakers, which all answer.
+            model: The model: ``"claude"``, ``"claude:MODEL"`` or a provider. A list is a chain, in which a later model answers if an
+                earlier one fails; a mapping gives several speakers, which all answer.
             output: The type of the answer: a dataclass, msgspec Struct, ``TypedDict``, pydantic model or another type.
             settings: See ``AgentSettings``; ``council`` names the speaker that writes a verdict.
         """
@@ -146,7 +146,7 @@ class Agent(Generic[Output]):
         if self._council and (output is not None or self._council not in self.speakers):
             raise UsageError("A council is one of several speakers, and its verdict is the output")
         if self._council:
-            self._retries = 0  # the conversation asks for another verdict itself
+            self._retries = 0  # the conversation itself asks for another verdict
         self._place = settings.get("store")
         self._store: Store | None = None
         self._host: RunHost | None = None
@@ -160,7 +160,7 @@ class Agent(Generic[Output]):
 
         Args:
             prompt: A message, or a history in any form that ``render`` reads.
-            deps: The object for tools and instructions of this run; the agent's otherwise.
+            deps: The object for tools and instructions of this run; the agent's if not given.
             conversation: The stored conversation to continue; a new one if not given.
 
         Raises:
@@ -197,12 +197,12 @@ class Agent(Generic[Output]):
         return AgentStream(produce, stop if self._is_direct else None, self._output)
 
     def resume(self, conversation: str | None = None) -> AgentStream[Output]:
-        """Finish the runs that were interrupted; read the stream to its end, ``results`` are their answers.
+        """Finish interrupted runs. Read the stream to its end; ``results`` are their answers.
 
         Args:
-            conversation: Only the runs of this conversation; all unfinished ones of the store otherwise.
+            conversation: Only the runs of this conversation; all unfinished runs of the store if not given.
 
-        Reading the stream raises what a run failed with, once all have ended.
+        Reading the stream raises the error of a failed run, after all runs have ended.
         """
 
         async def produce(stream: AgentStream[Output], sink: EventSink) -> None:
@@ -251,13 +251,13 @@ class Agent(Generic[Output]):
         on_progress: Progress | None = None,
         return_errors: bool = False,
     ) -> Any:
-        """Answer many prompts; the results are in their order.
+        """Answer many prompts; the results are in the order of the prompts.
 
         Args:
             prompts: The prompts.
             concurrency: How many are answered at once.
             rate: How many may start in a second.
-            on_progress: Called with how many are done, and of how many.
+            on_progress: Called with the number of finished prompts and the number of all.
             return_errors: Whether a failed prompt gives its exception; otherwise the first failure is raised and the
                 others are cancelled.
         """
@@ -316,7 +316,7 @@ class Agent(Generic[Output]):
         return wait_for(answer(prompts, **settings))
 
     def as_tool(self) -> Tool:
-        """The agent as a tool of another one: it is given a task and returns its answer."""
+        """The agent as a tool of another one: it receives a task and returns its answer."""
 
         async def run(arguments: dict[str, Any], context: ToolContext[Any]) -> object:
             result = await self.run(str(arguments["task"]), deps=context.deps)
@@ -336,7 +336,7 @@ class Agent(Generic[Output]):
         instructions = self._instructions if isinstance(self._instructions, str) else ""
         return Tool(self.name, run, self.description or instructions, schema)
 
-    # Life.
+    # Start and end.
 
     async def aclose(self) -> None:
         """Stop the MCP servers and close the connections and the store.
@@ -411,7 +411,7 @@ class Agent(Generic[Output]):
                 if service is None:
                     total.turns.append(complaint)
                 else:
-                    turns = (complaint,)  # the conversation has the others
+                    turns = (complaint,)  # the conversation has the other ones
             else:
                 return
 
@@ -476,7 +476,7 @@ class Agent(Generic[Output]):
             sink.put([event])
             collect_event(outcome, event)
         if outcome.turns and outcome.turns[-1].meta.get(VERDICT):
-            outcome.failure = None  # of a member
+            outcome.failure = None  # it belongs to a member of the council
         return outcome
 
     async def _conversation(
@@ -548,7 +548,7 @@ class Agent(Generic[Output]):
 
 
 class _Task(Struct, frozen=True):
-    """What a run is asked."""
+    """The parsed prompt of a run."""
 
     prompt: Prompt
     deps: object
@@ -573,17 +573,17 @@ def load_agent(
     keys: Keys | None = None,
     **given: Unpack[AgentSettings],
 ) -> Agent[Any]:
-    """An agent with the provider, the instructions, the options and the choice of tools of a persona or speaker.
+    """Make an agent with the provider, instructions, options and tool selection of a configured persona or speaker.
 
     Args:
         speaker: The persona's or speaker's name in ``config.toml``.
         output: The type of the answer, as for ``Agent``.
         settings: Used instead of the configuration file.
         keys: Finds the providers' keys; the program's own if not given.
-        given: Further arguments of ``Agent``; they replace what the configuration says.
+        given: Further arguments of ``Agent``; they override the configuration.
 
     Raises:
-        UsageError: There is no such name.
+        UsageError: No persona or speaker has this name.
     """
     folders = program_folders()
     found = settings or read_settings(folders.config_file)

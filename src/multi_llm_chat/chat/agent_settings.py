@@ -1,4 +1,4 @@
-"""What an ``Agent`` takes: its keyword arguments, and the context of its instructions."""
+"""The keyword arguments of an ``Agent``, and the context of its instructions."""
 
 import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -21,17 +21,17 @@ Deps = TypeVar("Deps")
 
 
 class RunContext(Struct, Generic[Deps], frozen=True):
-    """What dynamic instructions are made from: the ``deps`` of the run, and the history it answers."""
+    """The argument of dynamic instructions: the ``deps`` of the run, and the history it answers."""
 
     deps: Deps
     history: tuple[Turn, ...]
 
 
-#: The system prompt, or a function that makes it for each run.
+#: The system prompt, or a function that returns it for each run.
 Instructions: TypeAlias = str | Callable[[RunContext[Any]], str | Awaitable[str]] | None
 
 
-#: Called with how many prompts are done, and of how many.
+#: Called with the number of finished prompts and the number of all.
 Progress: TypeAlias = Callable[[int, int], object]
 
 
@@ -45,23 +45,23 @@ class AgentSettings(TypedDict, total=False):
     deps: object
     """An object for tools (``ToolContext.deps``) and for dynamic instructions."""
     store: Store | str | PathLike[str] | None
-    """Where runs are recorded, so that ``resume`` can finish them: a ``Store`` or its place."""
+    """Where runs are recorded, so that ``resume`` can finish them: a ``Store`` or its path or address."""
     limits: LoopLimits | None
-    """How far a run may go."""
+    """The limits of a run."""
     approve: ApprovalCallback | None
-    """Asked before tools with the policy ``ask``."""
+    """Called before tools with the policy ``ask`` run."""
     elicit: ElicitationCallback | None
-    """Answers forms of MCP servers."""
+    """Called for the forms of MCP servers."""
     hooks: RunHooks | None
-    """Functions around model and tool calls."""
+    """Functions that are called before and after model requests and tool calls."""
     options: Options | Mapping[str, Any] | None
     """Settings of every request, in the vocabulary of ``Options``."""
     headers: Mapping[str, str] | None
     """Extra HTTP headers of every request."""
     api_key: str | None
-    """The key; the provider's environment variable otherwise."""
+    """The key; the provider's environment variable if not given."""
     base_url: str | None
-    """The address; the provider's own otherwise."""
+    """The address; the provider's own if not given."""
     output_retries: int
     """How often an answer that does not fit ``output`` is asked for again; 2 if not given."""
     offered_tools: bool | Sequence[str]
@@ -69,7 +69,7 @@ class AgentSettings(TypedDict, total=False):
     name: str
     """Its name as a tool of another agent; ``agent`` if not given."""
     description: str
-    """What it does, for such another agent."""
+    """Its description as a tool of another agent."""
 
 
 class VerdictSettings(AgentSettings, total=False):
@@ -79,7 +79,7 @@ class VerdictSettings(AgentSettings, total=False):
     """The speaker that writes a verdict about the answers of several; ``output`` is then a ``chat.council.Verdict``."""
 
 
-#: What other libraries call our arguments.
+#: The names of our arguments in other libraries.
 _OTHER_NAMES: Final = {
     "system_prompt": "instructions=…", "system": "instructions=…", "prompt": "instructions=…",
     "output_type": "output=…", "result_type": "output=…", "response_model": "output=…", "response_format": "output=…",
@@ -103,10 +103,10 @@ _TYPES: Final[dict[str, tuple[tuple[type, ...], str]]] = {
 
 
 def check_settings(settings: Mapping[str, object]) -> None:
-    """Refuse arguments that an ``Agent`` does not take, and those of a wrong type.
+    """Raise an error for unknown arguments of an ``Agent`` and for those of a wrong type.
 
     Raises:
-        UsageError: There is one; the text says what to write instead.
+        UsageError: An argument is unknown or of a wrong type; the text says what to write instead.
     """
     known = list(VerdictSettings.__annotations__)
     for name, value in settings.items():

@@ -1,10 +1,10 @@
-"""Approvals through the store: one process asks, a person in front of any process decides.
+"""Approvals through the store: one process asks, and a person may decide in any process.
 
 Rules:
-1. The question is a row in the store while the asker waits. Every page that shows the conversation shows it, and the
-   first decision counts.
-2. While the store cannot be reached, the asker keeps waiting.
-3. An asker that stops waiting withdraws its question.
+1. The question is a row in the store while the asking process waits. Every page of the conversation shows it, and the first decision
+   counts.
+2. While the store cannot be reached, the asking process keeps waiting.
+3. A process that stops waiting withdraws its question.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ from multi_llm_chat.store import Store
 from multi_llm_chat.store.questions import Question, ask, read_answer, withdraw
 from multi_llm_chat.tools.approval import Allow, ApprovalCallback, ApprovalRequest, Decision, Deny
 
-#: Seconds between two looks for a decision.
+#: Seconds between two reads of the decision.
 PACE: Final = 0.5
 
 
@@ -72,7 +72,7 @@ def read_request(question: Question) -> ApprovalRequest:
 
 
 def write_decision(decision: Decision) -> JsonObject:
-    """The decision as the store keeps it."""
+    """The decision in the form in which the store keeps it."""
     if isinstance(decision, Deny):
         return {"deny": decision.reason}
     edited = {} if decision.arguments is None else {"arguments": decision.arguments}

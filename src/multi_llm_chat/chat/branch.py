@@ -14,7 +14,7 @@ from multi_llm_chat.history.values import Text, Turn
 from multi_llm_chat.store import Placed
 from multi_llm_chat.store.transaction import OperationContext
 
-#: Marks the run, and its turns, in which a speaker weighs the others' answers.
+#: Marks the council's run and its turns, in which a speaker evaluates the others' answers.
 COUNCIL: Final = "council"
 
 
@@ -22,18 +22,18 @@ class Branch:
     """The turns of the shown branch."""
 
     def __init__(self) -> None:
-        #: Grows with every change.
+        #: Increases with every change.
         self.version = 0
         #: How many turns the conversation has on all branches, as far as this process knows.
         self.total = 0
-        #: Whether it holds all turns of the branch; if not, about how many tokens those before have.
+        #: Whether it holds all turns of the branch; if not, about how many tokens the missing ones have.
         self.is_whole = True
         self.tokens_before = 0
         self._placed: list[Placed] = []
 
     @property
     def last(self) -> str | None:
-        """The id of the turn that was added last."""
+        """The id of the last turn."""
         return self._placed[-1].turn.id if self._placed else None
 
     @property
@@ -53,13 +53,13 @@ class Branch:
         return other
 
     def take(self, placed: Iterable[Placed], total: int) -> None:
-        """Replace the turns by those of the store; ``total`` counts the turns of all branches."""
+        """Replace the turns by those of the store; ``total`` is the number of turns on all branches."""
         self.version += 1
         self._placed = list(placed)
         self.total = total
 
     def back_to(self, turn: str | None) -> None:
-        """Drop the turns after an earlier one: they stay on another branch."""
+        """Drop the turns after an earlier one; in the store, they stay on another branch."""
         self.version += 1
         kept = 0
         if turn is not None:
@@ -104,7 +104,7 @@ def typed(turn: Turn) -> str:
 
 # Titles.
 
-#: The marks of Markdown, and what stays of each. Names such as ``__init__.py`` and sums such as ``2 * 3`` have none.
+#: The marks of Markdown, and the text that remains of each. Names such as ``__init__.py`` and terms such as ``2 * 3`` have none.
 _MARKS: Final = (
     (re.compile(r"^[ \t]*(?:`{3,}|~{3,}).*$", re.MULTILINE), ""),
     (re.compile(r"^[ \t]*(?:#{1,6}|>+|[-*+]|\d{1,9}[.)])[ \t]+", re.MULTILINE), ""),
@@ -116,7 +116,7 @@ _OPEN_MARK: Final = re.compile(r"(?<!\S)(?:\*{1,3}|~~|`+)(?=\w)")
 
 
 def plain_title(text: str) -> str:
-    """The words of a title without the marks of Markdown, which earlier versions saved with it; marks alone stay."""
+    """A title without the Markdown marks that earlier versions saved; a title of marks only stays unchanged."""
     plain = text
     for mark, stays in _MARKS:
         plain = mark.sub(stays, plain)

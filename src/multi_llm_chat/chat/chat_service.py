@@ -60,13 +60,13 @@ class ChatService:
 
     Args:
         speakers: Providers, by the names under which they speak.
-        store: Where conversations are saved: a ``Store``, or its place; in memory if not given.
+        store: Where conversations are saved: a ``Store``, or its path or address; in memory if not given.
         tools: The tools that the models may use.
         settings: Groups, default speaker, system prompt, prices and the like.
         conversation: The id of the conversation to continue; a new one if not given.
         host: The ``RunHost`` of this process for the store; one of its own if not given.
         store_patience: Seconds for which an answer waits for a store that refuses writes; None waits for ever.
-        limits: How far each run may go; ``settings.tools.max_iterations`` if not given.
+        limits: The limits of each run; ``settings.tools.max_iterations`` if not given.
         hooks: Functions that are called around the runs' calls to models.
     """
 
@@ -127,12 +127,12 @@ class ChatService:
 
     @property
     def placed(self) -> list[Placed]:
-        """The same with each turn's parent and run."""
+        """The same turns, each with its parent and run."""
         return self._open.branch.placed
 
     @property
     def display_history(self) -> list[list[str | None]]:
-        """Pairs of the user's and the models' words, with the text of unfinished answers."""
+        """Pairs of the user's and the models' texts, including unfinished answers."""
         said = [(active.speaker, active.words) for active in self._runner.active.current]
         return display_turns(self.turns, said)
 
@@ -147,7 +147,7 @@ class ChatService:
         return self._planner.names(self._open.own)
 
     def known_speaker(self, name: str) -> str:
-        """The name of a speaker in its own spelling, whatever the case.
+        """The configured spelling of a speaker's name; upper and lower case do not matter.
 
         Raises:
             UsageError: There is no such speaker.
@@ -155,7 +155,7 @@ class ChatService:
         return self._planner.known(name)
 
     def addresses(self, text: str) -> tuple[str, ...]:
-        """The speakers that would answer this text."""
+        """The speakers that this text addresses."""
         return self._planner.address(text, self._open.own).speakers
 
     def mentions(self, text: str) -> tuple[str, ...]:
@@ -213,13 +213,13 @@ class ChatService:
 
         Args:
             text: The message; ``@name``, ``@all`` and ``@group`` anywhere in it address speakers.
-            media: Pictures and files that go with it.
-            to: The speakers that answer, whatever the text says.
-            council: The speaker that weighs the answers afterwards; True for the configured one, False for none.
+            media: Pictures and files of the message.
+            to: The speakers that answer; overrides the mentions in the text.
+            council: The speaker that evaluates the answers afterwards; True for the configured one, False for none.
             verdict: Whether that speaker writes a structured verdict (``chat.council``); a message to ``@council:NAME`` has one.
             schema: The JSON Schema that the answers must follow.
 
-        Reading the stream raises ``StoreError`` if the message cannot be saved: then no speaker was asked.
+        Reading the stream raises ``StoreError`` if the message cannot be saved; no request was sent then.
         """
 
         def decide() -> Round:
@@ -235,7 +235,7 @@ class ChatService:
 
         return self._stream(decide)
 
-    # The outbox: messages that wait for their turn.
+    # The outbox: messages that wait to be sent.
 
     def queue(
         self, text: str, *, media: Sequence[Media] = (), to: Sequence[str] | None = None
@@ -258,7 +258,7 @@ class ChatService:
         return message
 
     def outbox(self) -> tuple[QueuedMessage, ...]:
-        """The messages that wait, the next one first."""
+        """The waiting messages, the next one first."""
         return () if self._open.is_new else self.store.run(list_outbox, self.conversation)
 
     async def aoutbox(self) -> tuple[QueuedMessage, ...]:
@@ -304,14 +304,14 @@ class ChatService:
             raise UsageError("The conversation has no message yet: send this one instead")
         planned = self._planner.message(
             text, media, self._open.own, to
-        )  # what cannot be sent is refused now
+        )  # raises now if the message cannot be sent
         request: JsonObject = {"media": [write_part(part) for part in media]}
         if to is not None:
             request["to"] = list(to)
         return QueuedMessage(planned.turn.id or "", text, request)
 
     def edit(self, turn: str, text: str, *, media: Sequence[Media] | None = None) -> EventStream:
-        """Send another text in place of an earlier message, on another branch.
+        """Send another text instead of an earlier message, on another branch.
 
         Without a mention in the new text, the speakers that the old message addressed answer.
         """
@@ -366,7 +366,7 @@ class ChatService:
         return EventStream(lambda sink: self._runner.resume(sink, conversation), self.stop)
 
     def stop(self, speaker: str | None = None, *, everywhere: bool = False) -> None:
-        """Stop the answers of a speaker, or all; the text so far is kept. From any thread or task.
+        """Stop the answers of a speaker, or all; the text so far is kept. Any thread or task may call it.
 
         With ``everywhere`` it also stops runs that another process drives.
         """
@@ -375,7 +375,7 @@ class ChatService:
     # Other conversations and branches.
 
     def load(self) -> None:
-        """Read the conversation from the store, where another process may have continued it."""
+        """Read the conversation from the store again, because another process may have continued it."""
         self._open.take(self.store.run(read_shown, self.conversation, self._open.known))
 
     async def aload(self) -> None:
@@ -383,7 +383,7 @@ class ChatService:
         await self._runner.load()
 
     async def arefresh(self, least: int | None = None) -> bool:
-        """Read the shown branch again, also while runs are active; False if the branch changed in the meantime.
+        """Read the shown branch again, also while runs are active; return False if the branch changed in the meantime.
 
         Args:
             least: Read only the end of the branch, at least so many turns, unless all of it was read before. The next
@@ -406,7 +406,7 @@ class ChatService:
         return True
 
     def open(self, conversation: str | None = None) -> None:
-        """Switch to another conversation; to a new one if none is named."""
+        """Switch to another conversation; to a new one if no id is given."""
         self._leave_for(conversation)
         self.load()
 
@@ -416,7 +416,7 @@ class ChatService:
         await self.aload()
 
     def switch(self, turn: str) -> None:
-        """Show the branch that a turn is on, to its newest end."""
+        """Show the branch of a turn, up to its newest end."""
         self.stop()
         self.store.run(switch_to, self.conversation, turn)
         self._open.cuts = {}
@@ -444,7 +444,7 @@ class ChatService:
         await self.aload()
 
     def remove(self, turn: str) -> str:
-        """Take a message with its answers, or one answer, off the shown branch; the id of the turn to ``switch`` back to.
+        """Take a message with its answers, or one answer, off the shown branch; return the id of the turn to ``switch`` back to.
 
         Nothing is lost: the branch that was shown stays as it is.
         """
@@ -487,7 +487,7 @@ class ChatService:
     # Closing.
 
     def close(self) -> None:
-        """Stop all answers, close the speakers' connections and whatever this service has opened.
+        """Stop all answers, and close the speakers' connections and everything else that this service has opened.
 
         Raises:
             StoreError: The store accepted no writes for five seconds; the text says how many steps are not saved.

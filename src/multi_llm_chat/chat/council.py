@@ -1,8 +1,8 @@
-"""The verdict of a council: who of several speakers claims what, who agrees, who contradicts, and where.
+"""The verdict of a council: the claims of several speakers, who agrees with each, who contradicts it, and in which paragraphs.
 
 Rules:
 1. The members of a council answer at the same time, each in a run of its own with its tools and the files of the message. Then the
-   chair writes a verdict about their answers. A member that fails does not stop the others; the chair is given its name.
+   chair writes a verdict about their answers. A member that fails does not stop the others; the chair receives its name.
 2. The chair sees the question and the paragraphs of each answer under an id such as ``claude:2``. The schema of the verdict
    lists these ids and no others, so that every link of a valid verdict leads to a paragraph that exists.
 3. A verdict that breaks its schema is asked for again with the error, ``VERDICT_RETRIES`` times, on another branch.
@@ -29,7 +29,7 @@ VERDICT: Final = "verdict"
 #: The chair of the council that a message addresses, in its ``meta``.
 CHAIR: Final = "chair"
 VERDICT_RETRIES: Final = 2
-#: How a council is addressed: ``@council:NAME``.
+#: The form in which a message addresses a council: ``@council:NAME``.
 COUNCIL_PREFIX: Final = "council:"
 
 _PROMPT: Final = (
@@ -49,13 +49,13 @@ class Claim(Struct, frozen=True, rename={"text": "claim"}):
 
 
 class Verdict(Struct, frozen=True):
-    """What the chair of a council has found: the answer, and the claims behind it."""
+    """The result of a council: the chair's answer, and the claims behind it."""
 
     answer: str
     claims: tuple[Claim, ...] = ()
 
     def markdown(self) -> str:
-        """The verdict for people: the answer, and the claims as a table."""
+        """The verdict as Markdown: the answer, and the claims as a table."""
         if not self.claims:
             return self.answer
         rows = [
@@ -68,7 +68,7 @@ class Verdict(Struct, frozen=True):
 
 
 def split_paragraphs(text: str) -> list[str]:
-    """The paragraphs of an answer; a block of code is one."""
+    """The paragraphs of an answer; a block of code counts as one."""
     found: list[str] = []
     lines: list[str] = []
     is_code = False
@@ -95,7 +95,7 @@ def member_answers(turns: Sequence[Turn]) -> dict[str, list[str]]:
 
 
 def chair_history(turns: Sequence[Turn], complaint: str = "") -> tuple[Turn, ...]:
-    """What the chair is sent: the conversation up to the message, and the members' answers with their ids."""
+    """The history for the chair: the conversation up to the message, and the members' answers with their paragraph ids."""
     at = _message_at(turns)
     answers = member_answers(turns)
     texts = [_PROMPT]
@@ -139,7 +139,7 @@ def verdict_schema(answers: Mapping[str, Sequence[str]]) -> JsonObject:
 
 
 def check_verdict(turn: Turn, schema: JsonObject) -> str:
-    """What is wrong with the verdict of a turn; nothing if it is valid."""
+    """The error of an invalid verdict; empty if the turn's verdict is valid."""
     try:
         SchemaCheck(schema).read_answer(_words(turn))
     except OutputError as error:
@@ -165,13 +165,13 @@ def readable_turn(turn: Turn) -> Turn:
 
 
 class VerdictReader:
-    """Shows verdicts as Markdown in place of their JSON; a verdict then comes in one piece."""
+    """Replaces the JSON of verdicts by Markdown; a verdict is then emitted in one piece."""
 
     def __init__(self) -> None:
         self._runs: set[str] = set()
 
     def read(self, event: Event) -> list[Event]:
-        """The events that are shown for an event."""
+        """The events to show for an event."""
         if isinstance(event, RunStarted) and event.purpose == VERDICT:
             self._runs.add(event.run)
         if event.run not in self._runs:

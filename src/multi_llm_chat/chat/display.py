@@ -1,9 +1,9 @@
-"""A history as pairs of the user's and the models' words, for ``display_history``.
+"""A history as pairs of the user's and the models' texts, for ``display_history``.
 
 Rules:
-1. The pairs are derived from the history, live and after a reload alike; there is no second source of truth.
+1. The pairs are always derived from the history, live as well as after a reload; they are not stored.
 2. Calls are marked ``[Tool Call: name]``, results ``[Tool Result: name]`` with their text.
-3. Where several speak, each answer begins with its speaker's name.
+3. If there are several speakers, each answer begins with its speaker's name.
 4. A memo has no answer: its second half is None.
 """
 
@@ -22,7 +22,7 @@ from multi_llm_chat.history.values import (
     Turn,
 )
 
-#: Longer results are cut for display; the history has them whole.
+#: Longer results are cut for display; the history keeps them in full.
 LONGEST_RESULT = 500
 
 

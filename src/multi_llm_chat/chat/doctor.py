@@ -4,8 +4,8 @@ Rules:
 1. It changes nothing and shows no secret.
 2. Every check has its own finding, so that one failure never hides another.
 3. Each finding of a fault says what to do.
-4. A speaker whose settings its model does not take gets the rule and its source as advice: a trial request is rendered, not sent.
-5. With ``ask_providers`` it requests the model list of every provider with a key, all at once; that costs nothing.
+4. A speaker with settings that its model refuses gets the rule and its source as advice: a trial request is rendered, but not sent.
+5. With ``ask_providers`` it requests the model list of every provider with a key, all at once; these requests are free.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ from multi_llm_chat.tools.mcp.server_settings import read_servers
 
 State: TypeAlias = Literal["ok", "missing", "wrong"]
 
-#: Extras of the package, what they are for, and the module that shows whether they are installed.
+#: The extras of the package, their purpose, and the module that shows whether they are installed.
 _EXTRAS: Final = (
     ("local", "the embedded model", "xllamacpp"),
     ("mcp", "tools of MCP servers", "mcp"),
@@ -63,7 +63,7 @@ class Diagnosis(Struct, frozen=True):
 
     @property
     def is_well(self) -> bool:
-        """Whether nothing is wrong; what is missing may not be needed."""
+        """Whether there is no fault; missing parts do not count, since they may not be needed."""
         return all(finding.state != "wrong" for finding in self.findings)
 
 
@@ -142,7 +142,7 @@ def _speakers(settings: Settings) -> list[Finding]:
 
 
 def _trial(name: str, speaker: SpeakerSettings, providers: Iterable[str]) -> list[Finding]:
-    """What each provider makes of the speaker's settings, with the rule that asks for it."""
+    """The changes that each provider's rules make to the speaker's settings, with the rules."""
     findings: list[Finding] = []
     for provider in providers:
         if provider in {"local", "simulated"}:

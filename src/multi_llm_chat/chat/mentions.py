@@ -1,10 +1,10 @@
-"""Whom a message is addressed to.
+"""The mentions in a message: which speakers it addresses.
 
 Rules:
 1. A mention is ``@`` and a known name as a whole word, anywhere, in any case; an address such as
    ``me@gemini.com`` is not one.
-2. ``@all`` is everybody, a group's name its members; each speaker is addressed once, in the order named. Further speakers are
-   addressed by their own names only.
+2. ``@all`` addresses all speakers, a group's name its members; each speaker is addressed once, in the order named. Further speakers are
+   addressed only by their own names.
 3. The text sent to the models has no mentions; everything else in it stays as it was.
 """
 
@@ -17,7 +17,7 @@ ALL = "all"
 
 
 class Addressed(Struct, frozen=True):
-    """The speakers a text is addressed to, none for a memo, and the text without mentions."""
+    """The speakers that a text addresses (none for a memo), and the text without mentions."""
 
     speakers: tuple[str, ...]
     text: str
@@ -29,13 +29,13 @@ def read_mentions(
     groups: Mapping[str, Iterable[str]] | None = None,
     further: Iterable[str] = (),
 ) -> Addressed:
-    """Find whom the text is addressed to.
+    """Find the speakers that the text addresses.
 
     Args:
         text: What the user wrote.
-        speakers: The names of all who can answer.
+        speakers: The names of all speakers.
         groups: Names that stand for several speakers.
-        further: The names of those who are no part of ``@all``.
+        further: The names of the speakers that ``@all`` does not include.
     """
     everybody = list(speakers)
     members = {name.lower(): [name] for name in (*further, *everybody)}
@@ -54,7 +54,7 @@ def _pattern(names: Iterable[str]) -> re.Pattern[str]:
 
 def _without(text: str, names: Iterable[str]) -> str:
     mention = _pattern(names).pattern
-    # At the beginning a mention takes its comma or colon with it, elsewhere the space before it.
+    # A mention at the start is removed with its comma or colon, any other mention with the space before it.
     opening = re.compile(rf"\A(?:\s*{mention}[,:;]?)+\s*", re.IGNORECASE)
     inside = re.compile(rf"[ \t]?{mention}", re.IGNORECASE)
     return inside.sub("", opening.sub("", text)).strip()

@@ -2,7 +2,7 @@
 
 Rules:
 1. An answer that breaks its schema counts as failed: ``misfits`` says why, and the document has a ``schema_error``.
-2. A speaker that is asked again has its last answer counted; the document lists all of them.
+2. If a speaker is asked again, its last answer counts; the document lists all of them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -80,7 +80,7 @@ class Outcome:
         }  # fmt: skip
 
     def _misfit(self, run: str) -> OutputError | None:
-        """What is wrong with an answer that has to follow a schema."""
+        """Why an answer breaks its schema; None if it does not."""
         if self._check is None:
             return None
         try:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 class Message(Struct, frozen=True):
-    """The user's turn, the speakers that answer it, and the chair of the council that it addresses, if it does."""
+    """The user's turn, the speakers that answer it, and the chair of the council if it addresses one."""
 
     turn: Turn
     addressed: tuple[str, ...]
@@ -90,7 +90,7 @@ class Planner:
 
         Args:
             text: The text.
-            media: Pictures and files that go with it.
+            media: Pictures and files of the message.
             own: The conversation's settings.
             to: The speakers that answer; None takes those that the text mentions.
 
@@ -157,16 +157,16 @@ class Planner:
         return tuple(dict.fromkeys(found)), chair
 
     def has(self, name: str) -> bool:
-        """Whether there is a speaker of exactly this name."""
+        """Whether there is a speaker with exactly this name."""
         return name in self._speakers
 
     def known(self, name: str) -> str:
-        """The speaker's or council's name in its own spelling, whatever the case; ``UsageError`` if there is none."""
+        """The configured spelling of a speaker's or council's name, whatever its case; raises ``UsageError`` if there is none."""
         council = next((each for each in self.councils if each.lower() == name.lower()), None)
         return council or self._speakers.known(name)
 
     def council(self, wanted: str | bool | None, addressed: Sequence[str]) -> str | None:
-        """The speaker that weighs the answers: the wanted one, or the configured one if several answer; else None."""
+        """The speaker that evaluates the answers: the requested one, or the configured one if several answer; else None."""
         if wanted is False or (wanted is None and len(addressed) < 2):
             return None
         name = wanted if isinstance(wanted, str) else self._settings.council.speaker
@@ -179,7 +179,7 @@ class Planner:
         return self.known(name)
 
     def council_turn(self) -> Turn:
-        """The turn that asks a speaker to weigh the answers; it is not saved."""
+        """The turn that asks a speaker to evaluate the answers; it is not saved."""
         return Turn("user", (Text(self._settings.council.prompt),))
 
     def spec(
@@ -197,7 +197,7 @@ class Planner:
     ) -> RunSpec:
         """The run of a speaker: from this history, in a conversation with these settings of its ``own``."""
         speaker = self._speakers[name]
-        foreign: Any = own.get("foreign") or own.get("others")  # as it was called before
+        foreign: Any = own.get("foreign") or own.get("others")  # its former name
         return RunSpec(
             self._provider(speaker, own),
             history,

@@ -1,4 +1,4 @@
-"""Find what an interrupted run needs besides its journal: its speaker, its history, its tools.
+"""Find the speaker, the history and the tools of an interrupted run, which its journal does not hold.
 
 Rules:
 1. A run is resumed with the present settings: the speaker of that name, its key, the tools that exist now.
@@ -26,7 +26,7 @@ Scoped: TypeAlias = Callable[[ToolRunner, Taken], ToolRunner]
 
 
 def as_they_are(tools: ToolRunner, _taken: Taken) -> ToolRunner:
-    """The same tools for every conversation."""
+    """Return the tools unchanged, for every conversation."""
     return tools
 
 
@@ -41,7 +41,7 @@ class RunResolver:
         """The description of a run.
 
         Raises:
-            UsageError: No speaker has that name any more, or it has no key.
+            UsageError: The speaker does not exist any more, or has no key.
         """
         name = self._planner.known(taken.speaker)
         own, history = await store.arun(_before, taken.conversation, taken.base)

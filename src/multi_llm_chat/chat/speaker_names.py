@@ -1,9 +1,9 @@
 """The names of the speakers, found without loading any provider.
 
 Rules:
-1. Configured speakers come first; then every provider with a key, under its usual name. Without either, the embedded
-   model is the only speaker.
-2. The embedded model answers when it is named (``@local``), also where there are others; so do personas.
+1. Configured speakers come first, then every provider with a key, under its usual name. If there are neither, the embedded model is the
+   only speaker.
+2. If there are other speakers, the embedded model answers only when it is named (``@local``), as personas do.
 """
 
 from typing import Final
@@ -32,7 +32,7 @@ def speaker_settings(settings: Settings, keys: Keys) -> dict[str, SpeakerSetting
 def further_settings(
     settings: Settings, speakers: dict[str, SpeakerSettings]
 ) -> dict[str, SpeakerSettings]:
-    """The settings of the speakers that answer only when they are named."""
+    """The settings of the speakers that answer only if they are named."""
     further = {
         name: _persona(persona, speakers)
         for name, persona in settings.personas.items()
@@ -44,7 +44,7 @@ def further_settings(
 
 
 def _persona(persona: PersonaSettings, speakers: dict[str, SpeakerSettings]) -> SpeakerSettings:
-    """The settings of its speaker, changed by its own."""
+    """The settings of a persona: those of its speaker, overridden by its own."""
     known = {name.lower(): each for name, each in speakers.items()}
     base = known.get(persona.speaker.lower()) or SpeakerSettings(persona.speaker)
     return replace(

@@ -4,8 +4,8 @@ Rules:
 1. A speaker is a name, a provider that answers under that name, and its settings.
 2. Which speakers there are is decided in ``chat.speaker_names``.
 3. A provider is created when its speaker is first asked, so that a mistake in the configuration affects one speaker.
-4. ``further`` speakers answer when they are named, and are no part of ``@all``: they are not listed by iterating. A provider's
-   name that no speaker has becomes such a speaker when it is asked for with ``known``.
+4. ``further`` speakers answer only if they are named: ``@all`` and iteration do not include them. The name of a provider that is no speaker
+   yet becomes such a speaker when ``known`` looks it up.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -43,7 +43,7 @@ class Speakers(Mapping[str, Speaker]):
     Args:
         makers: Make the speakers that take part in every conversation.
         further: Make the speakers that answer only when they are named.
-        find: Finds a speaker for another name; None if there is none.
+        find: Finds a speaker with another name; returns None if there is none.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Speakers(Mapping[str, Speaker]):
         return self[self.known(name)]
 
     def known(self, name: str) -> str:
-        """The name in its own spelling, whatever the case.
+        """The configured spelling of a name; upper and lower case do not matter.
 
         Raises:
             UsageError: There is no such speaker.
@@ -101,7 +101,7 @@ class Speakers(Mapping[str, Speaker]):
         return found
 
     def _found(self, name: str) -> str | None:
-        """The name of a speaker that becomes known by being asked for."""
+        """Look up a name with ``find``, and add the speaker if there is one; return its name."""
         found = self._find(name)
         if found is None:
             return None
@@ -122,7 +122,7 @@ class Speakers(Mapping[str, Speaker]):
 def given_speakers(
     providers: Mapping[str, LLMProvider], personas: Mapping[str, PersonaSettings] | None = None
 ) -> Speakers:
-    """Speakers from providers that exist already, or from objects that have ``ask`` or ``call_api``; and their personas."""
+    """Make speakers of existing providers, or of objects with ``ask`` or ``call_api``; and their personas."""
     speakers: dict[str, Speaker] = {}
     for name, given in providers.items():
         provider = as_provider(given, name)
@@ -167,7 +167,7 @@ def speakers_from(
     given: Speakers | Mapping[str, Model] | Iterable[Model],
     personas: Mapping[str, PersonaSettings] | None = None,
 ) -> Speakers:
-    """Speakers from ``Speakers``, from models by the names under which they speak, or from a list of models.
+    """Make speakers of ``Speakers``, of models by speaker name, or of a list of models.
 
     A model is a provider, or a name such as ``"claude"`` or ``"claude:MODEL"``.
     """
@@ -183,13 +183,13 @@ def speakers_from(
 
 
 def configured_speakers(settings: Settings, keys: Keys) -> Speakers:
-    """The configured speakers, one for each provider with a key, and those that answer when they are named."""
+    """The configured speakers, one for each provider with a key, and those that answer only if they are named."""
 
     def maker(name: str, each: SpeakerSettings) -> Callable[[], Speaker]:
         return lambda: _make(name, each, settings, keys)
 
     def find(name: str) -> tuple[str, Callable[[], Speaker]] | None:
-        """A speaker for a provider without a key in sight: a local server, or one whose key is missing."""
+        """A speaker for a provider without a known key: a local server, or a provider whose key is missing."""
         if is_known(name):
             row = provider_row(name)
             own = SpeakerSettings(row.name)
@@ -237,7 +237,7 @@ def _member(
 
 
 def model_speakers(model: Models, settings: ProviderSettings) -> dict[str, LLMProvider]:
-    """The providers of an agent, by the names under which they speak."""
+    """The providers of an agent, by speaker name."""
     several = model.values() if isinstance(model, Mapping) else [model]
     members = [each for one in several for each in _members(one)]
     _check_settings(members, settings)
@@ -252,7 +252,7 @@ def _members(model: Model | Sequence[Model]) -> Sequence[Model]:
 
 
 def _check_settings(members: Sequence[Model], settings: ProviderSettings) -> None:
-    """A setting reaches every member or is refused; a key and an address go to one service only."""
+    """Refuse a setting that cannot apply to every member: a key and an address belong to one service only."""
     given = [name for name, value in settings.items() if value is not None]
     objects = [each for each in members if not isinstance(each, str)]
     if given and objects:

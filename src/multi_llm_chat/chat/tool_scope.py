@@ -1,4 +1,4 @@
-"""Views of the tools: those that one speaker is offered, and those of one user's conversation."""
+"""Views of the tools: those offered to one speaker, and those in the scope of one user's conversation."""
 
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -13,7 +13,7 @@ from multi_llm_chat.tools.tool_runner import ToolRunner, may_repeat, resume_poli
 
 
 class SomeTools:
-    """The tools whose names match one of the patterns; for this speaker the others do not exist."""
+    """The tools whose names match one of the patterns; the others do not exist for this speaker."""
 
     def __init__(self, tools: ToolRunner, patterns: Sequence[str]) -> None:
         self._tools = tools
@@ -25,7 +25,7 @@ class SomeTools:
         return [each for each in self._tools.definitions() if self._offers(each.name)]
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
-        """Run a call; one to a tool that is not offered is an error."""
+        """Run a call; a call of a tool that is not offered gets an error."""
         return await self._for(call).execute(call, conversation=conversation)
 
     def submit(self, call: ToolCall, *, conversation: str | None = None) -> "Future[ToolResult]":
@@ -55,7 +55,7 @@ def tools_for(tools: ToolRunner, wanted: bool | Sequence[str]) -> ToolRunner:
 
 
 class ScopedTools:
-    """The tools in the scope of one user's conversation: an approval there holds in no other."""
+    """The tools in the scope of one user's conversation: an approval holds only there."""
 
     def __init__(self, tools: ToolRunner, scope: str) -> None:
         self._tools = tools

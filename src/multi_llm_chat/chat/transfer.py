@@ -2,8 +2,8 @@
 
 Rules:
 1. Exporting, importing into an empty store and exporting again gives the same bytes.
-2. ``import_conversations`` is one transaction: it writes everything that it could read, or nothing. ``import_in_batches`` reads in a
-   thread and writes many short transactions, for servers with other users. Both report what they could not read.
+2. ``import_conversations`` is one transaction: it writes everything that it could read, or nothing. ``import_in_batches`` reads in a thread
+   and writes in many short transactions, for servers with other users. Both report the conversations that they could not read.
 3. A conversation whose id exists already gets a new id: an import changes no conversation.
 """
 
@@ -30,7 +30,7 @@ from multi_llm_chat.store.transaction import reading
 
 _PAGE = 200
 
-#: Turns that one transaction of an import writes: a few milliseconds, for which another user waits at most.
+#: Turns that one transaction of an import writes: a few milliseconds, the longest that another user waits.
 _BATCH = 20
 
 
@@ -48,7 +48,7 @@ def export_conversations(
     """Conversations as one file.
 
     Args:
-        transaction: Within which it happens.
+        transaction: The transaction.
         conversations: Their ids; all of the user's, archived ones too, if None.
         form: ``json`` holds everything and can be imported; ``markdown`` and ``text`` are for people.
     """
@@ -62,7 +62,7 @@ def import_conversations(
     """Import a file: our own, ChatGPT's or Claude's export, the first system's, or a list of messages.
 
     Args:
-        transaction: Within which it happens.
+        transaction: The transaction.
         data: The file, or several by their paths.
 
     Raises:
@@ -76,9 +76,9 @@ def import_conversations(
 async def import_in_batches(
     store: Store, data: bytes | Sequence[tuple[str, bytes]]
 ) -> ImportReport:
-    """Import a file while others work: read in a thread, written in many short transactions.
+    """Import a file without blocking other users: read it in a thread, write it in many short transactions.
 
-    A store that fails in between keeps what was written before; the report says so.
+    If the store fails in between, the conversations written before stay; the report says so.
 
     Raises:
         UsageError: The file does not contain conversations.
@@ -104,7 +104,7 @@ def _read(data: bytes | Sequence[tuple[str, bytes]]) -> Imported:
 
 
 async def _write_batch(store: Store, batch: Sequence[ConversationDocument]) -> list[str]:
-    """Write conversations in one transaction, or a long one in several: others wait for one of them at most."""
+    """Write conversations in one transaction, or a long one in several; others wait for at most one of them."""
     if len(batch) > 1 or len(batch[0].turns) <= _BATCH:
         return await store.arun(_write_together, batch)
     draft = await store.arun(begin_document, batch[0])
@@ -120,7 +120,7 @@ def _write_together(transaction: Transaction, batch: Sequence[ConversationDocume
 def _batches(
     conversations: Iterable[ConversationDocument],
 ) -> Iterator[list[ConversationDocument]]:
-    """The conversations in order, so many at a time that a batch has about ``_BATCH`` turns."""
+    """The conversations in order, in batches of about ``_BATCH`` turns."""
     batch: list[ConversationDocument] = []
     size = 0
     for each in conversations:

@@ -2,8 +2,8 @@
 
 Rules:
 1. Creating a workspace reads the settings and nothing else; each part is opened when it is first used.
-2. ``start_tools`` starts the MCP servers once. A server that cannot be started is no error: ``problems`` names unusable
-   configuration, ``servers.missing()`` the servers that did not start.
+2. ``start_tools`` starts the MCP servers once. A server that fails to start raises no error: ``problems`` names unusable configuration,
+   ``servers.missing()`` the servers that did not start.
 3. Closing the workspace closes everything it has opened.
 """
 
@@ -43,8 +43,8 @@ class Workspace:
         folders: The folders of configuration and data; the program's own if not given.
         keys: Finds the providers' keys.
         settings: Used instead of the configuration file.
-        place: Where conversations are saved, instead of the configured place.
-        approve: Asks the user before a tool runs that needs approval.
+        place: Path or address of the conversations, instead of the configured one.
+        approve: Called to ask the user before a tool that needs approval runs.
         lease: Seconds for which a run belongs to this process without a renewal.
 
     Raises:
@@ -69,7 +69,7 @@ class Workspace:
         self._lease = lease
         self._servers: Any = None
         self.problems: list[str] = []
-        #: Functions that ``close`` calls first, the last one first.
+        #: Functions that ``close`` calls before anything else, in reverse order.
         self.endings: list[Callable[[], None]] = []
 
     @cached_property
@@ -93,7 +93,7 @@ class Workspace:
 
     @cached_property
     def tools(self) -> ToolRegistry:
-        """The tools; those of MCP servers appear when their server has started."""
+        """The tools; those of an MCP server are added when it has started."""
         configured = self.settings.tools
         return ToolRegistry(
             timeout=configured.timeout,
@@ -103,7 +103,7 @@ class Workspace:
         )
 
     def chat(self, conversation: str | None = None) -> ChatService:
-        """A conversation: a new one, or the one of this id."""
+        """A conversation: a new one, or the one with this id."""
         return ChatService(
             self.speakers,
             store=self.store,
@@ -114,7 +114,7 @@ class Workspace:
         )
 
     def use_queue(self, address: str) -> RunQueue:
-        """Let workers drive new runs, through the queue at this address; the queue.
+        """Let workers drive new runs, through the queue at this address; return the queue.
 
         Raises:
             UsageError: The store is a file, or a package is missing.
@@ -122,7 +122,7 @@ class Workspace:
         if self.store.file is not None:
             raise UsageError("Workers need a database that all reach: --db postgresql://…")
         try:
-            # An extra that takes long to load: only programs with workers need it.
+            # An extra that takes long to import; only programs with workers need it.
             from multi_llm_chat.runs.dbos_queue import DbosQueue  # noqa: PLC0415
         except ImportError:
             raise UsageError(
@@ -139,9 +139,9 @@ class Workspace:
         on_found: Callable[[RunInfo], object] = lambda _info: None,
         scoped: Scoped = as_they_are,
     ) -> dict[str, RunStatus | None]:
-        """Resume all interrupted runs, with connections of their own; how each ended.
+        """Resume all interrupted runs, with separate connections; return how each ended.
 
-        Start the tools first. Where there is a queue, its workers resume the runs, and this method does nothing.
+        Start the tools first. If there is a queue, its workers resume the runs, and this method does nothing.
         """
         if self.host.queue is not None:
             return {}
@@ -158,9 +158,9 @@ class Workspace:
         *,
         on_found: Callable[[RunInfo], object] = lambda _info: None,
     ) -> threading.Thread:
-        """``aresume_runs`` in a thread, after ``after`` (for instance a wait for the tools) has returned.
+        """Run ``aresume_runs`` in a thread, after ``after`` (for instance a wait for the tools) has returned.
 
-        Closing the workspace ends it; the next start resumes the runs that it has not finished.
+        Closing the workspace stops it; the next start resumes the runs that it has not finished.
         """
         ready: list[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any]]] = []
         is_ending = threading.Event()
@@ -177,7 +177,7 @@ class Workspace:
             try:
                 asyncio.run(resume())
             except (asyncio.CancelledError, StoreError):
-                return  # the next start resumes the rest
+                return  # the next start resumes the other runs
 
         thread = threading.Thread(target=work, name="multi_llm_chat resume", daemon=True)
 
@@ -274,7 +274,7 @@ class Workspace:
         if not configured.servers or self._servers is not None:
             return None
         try:
-            # An extra that takes long to load: only programs with MCP servers need it.
+            # An extra that takes long to import; only programs with MCP servers need it.
             from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
         except ImportError:
             self.problems.append(

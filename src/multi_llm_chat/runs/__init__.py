@@ -1,1 +1,1 @@
-"""Runs: one speaker's answer each, recorded step by step, resumed by any process with its speaker and tools."""
+"""Runs: each is one speaker's answer, recorded step by step. Any process with the run's speaker and tools can resume it."""

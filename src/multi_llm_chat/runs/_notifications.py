@@ -1,8 +1,8 @@
 """Wake the followers of a run when it has new events: from Postgres, or from a commit in this process.
 
 Rules:
-1. One thread with one connection listens to Postgres for the whole process, while anyone follows. SQLite has no
-   notifications: followers poll for what other processes write.
+1. One thread with one connection listens to Postgres for the whole process, as long as there are followers. SQLite has no notifications:
+   followers poll for the rows of other processes.
 2. Followers in this process receive the rows of a commit from memory, after the commit, and do not read them again.
 3. A notification without rows means that there may be something to read. A follower that misses one reads the store
    after at most ``LONGEST`` seconds.
@@ -21,13 +21,13 @@ from multi_llm_chat.store import Store
 from multi_llm_chat.store.executor import NotificationListener
 from multi_llm_chat.store.journal import CHANNEL
 
-#: Seconds between two reads where nothing notifies.
+#: Seconds between two reads of a store without notifications.
 POLL: Final = 0.05
-#: Seconds after which a follower reads without a notification.
+#: Seconds after which a follower reads the store without a notification.
 LONGEST: Final = 0.5
-#: How many events wait for a slow follower; beyond that it reads them from the store.
+#: How many events are queued for a slow follower; beyond that it reads them from the store.
 _MOST: Final = 1_000
-#: After how many silent waits without a follower the connection is closed.
+#: After how many waits without a notification and without a follower the connection is closed.
 _IDLE_WAITS: Final = 4
 
 
@@ -94,7 +94,7 @@ class Notifications:
         return Subscription(self, run_id)
 
     def add(self, subscription: Subscription) -> None:
-        """Notify this subscription."""
+        """Register a subscription."""
         with self._lock:
             self._subscriptions.setdefault(subscription.run_id, set()).add(subscription)
             if self._thread is None and not self._is_silent:
@@ -104,7 +104,7 @@ class Notifications:
                 self._thread.start()
 
     def remove(self, subscription: Subscription) -> None:
-        """Stop notifying this subscription."""
+        """Unregister a subscription."""
         with self._lock:
             others = self._subscriptions.get(subscription.run_id, set())
             others.discard(subscription)
@@ -112,7 +112,7 @@ class Notifications:
                 self._subscriptions.pop(subscription.run_id, None)
 
     def notify(self, written: Mapping[str, NumberedRows]) -> None:
-        """Wake the followers of these runs, with the rows where they are known; from any thread."""
+        """Wake the followers of these runs, with the rows if they are known; any thread may call it."""
         waking: dict[asyncio.AbstractEventLoop, list[tuple[Subscription, NumberedRows]]]
         waking = defaultdict(list)
         with self._lock:

@@ -21,7 +21,7 @@ from multi_llm_chat.store import RecordedCall, Transaction, calls, reading
 from multi_llm_chat.store.turn_rows import read_part_row
 from multi_llm_chat.store.turns import turns_of_run
 
-#: What the model reads in place of a result that is unknown.
+#: What the model reads instead of an unknown result.
 UNKNOWN: Final = (
     "[outcome unknown: the program was interrupted while this tool was running. It may have done its work or not. "
     "Find out before you call it again, or tell the user.]"
@@ -31,10 +31,11 @@ _OVER: Final = frozenset({"done", "unknown"})
 
 
 class Replay(Struct, frozen=True):
-    """What the journal of a run holds.
+    """The content of a run's journal.
 
-    ``outcomes`` are sent to the loop in order. ``results``, ``interrupted`` and ``edits`` (the arguments that a person
-    gave a call) go by the numbers of calls, ``turns`` by their ids. ``next_model`` is the number of the next request to the model, ``asks_model`` whether the run makes one.
+    ``outcomes`` are sent to the loop in order. ``results``, ``interrupted`` and ``edits`` (arguments that a person changed) are keyed by
+    the numbers of calls, ``turns`` by their ids. ``next_model`` is the number of the next request to the model; ``asks_model`` says whether
+    the run sends one.
     """
 
     outcomes: tuple[Outcome, ...] = ()
@@ -98,7 +99,7 @@ def _ran(rounds: Sequence[RecordedCall]) -> ToolsRan:
 
 
 def _edit(call: RecordedCall) -> JsonObject | None:
-    """The arguments that a person gave the call; the journal keeps them with its result, or in its place."""
+    """The arguments that a person gave the call; the journal keeps them with its result, or instead of it."""
     return as_object((as_object(call.result) or {}).get("arguments"))
 
 

@@ -69,7 +69,7 @@ class AgenticLoopResult(Struct, frozen=True):
 
 def chunk_of(event: Event) -> JsonObject | None:
     """The event as a plain dict ``{"type": …}``; None for events that have no such form."""
-    if type(event) is TextDelta:  # no ``match``: it asks thrice about each delta of a call
+    if type(event) is TextDelta:  # no ``match``: it would test each delta of a call three times
         return {"type": "text", "content": event.text}
     if type(event) is ToolCallEnd:
         return {"type": "tool_call", "content": write_call(event.call)}
@@ -77,7 +77,7 @@ def chunk_of(event: Event) -> JsonObject | None:
 
 
 class _Run:
-    """What both kinds of run share: the driver, and the events it emitted. It is the driver's sink."""
+    """The common base of both kinds of run: holds the driver and the events it emitted, and is the driver's sink."""
 
     def __init__(
         self,
@@ -154,7 +154,7 @@ class _Run:
         self._driver.cancel()
 
     def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
-        """Send the model something else than the tool returned; while paused after tools."""
+        """Replace a tool's result before the model gets it; only while the run is paused after tools."""
         return self._driver.modify_tool_result(tool_call_id, content)
 
     def put(self, events: Sequence[Event]) -> None:
@@ -181,12 +181,12 @@ class AgentRun(_Run):
         return self._events
 
     async def finish(self) -> AgenticLoopResult:
-        """Run to the end in the caller's task; instead of reading the events."""
+        """Run to the end in the caller's task, as an alternative to reading the events."""
         await self._driver.drive()
         return self.result
 
     async def aclose(self) -> None:
-        """Leave the run: a running request and running tools are cancelled."""
+        """Stop reading the run; it cancels a running request and running tools."""
         await self._events.aclose()
 
     def pause(self) -> None:
@@ -198,7 +198,7 @@ class AgentRun(_Run):
         self._driver.resume()
 
     async def reexecute_tool(self, tool_call_id: str) -> ToolResult:
-        """Run a tool again and take its new result; while paused after tools."""
+        """Run a tool again and use its new result; only while the run is paused after tools."""
         return await self._driver.reexecute_tool(tool_call_id)
 
 
@@ -210,7 +210,7 @@ class SyncAgentRun(_Run):
         return self._events
 
     def close(self) -> None:
-        """Leave the run: a running request and running tools are cancelled."""
+        """Stop reading the run; it cancels a running request and running tools."""
         self._events.close()
 
     def cancel(self) -> None:
@@ -226,7 +226,7 @@ class SyncAgentRun(_Run):
         self._soon(self._driver.resume)
 
     def reexecute_tool(self, tool_call_id: str) -> ToolResult:
-        """Run a tool again and take its new result; while paused after tools."""
+        """Run a tool again and use its new result; only while the run is paused after tools."""
         return wait_for(self._driver.reexecute_tool(tool_call_id))
 
     @staticmethod

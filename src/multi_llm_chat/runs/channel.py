@@ -1,8 +1,8 @@
 """Events on their way from a run to one reader.
 
 Rules:
-1. ``put`` never waits: a slow reader does not slow the run down. With ``in_step`` the run waits in ``ready`` until the
-   reader has taken every event, so that a reader that cancels does so before the next step.
+1. ``put`` never waits: a slow reader does not slow the run down. With ``in_step`` the run waits in ``ready`` until the reader has taken
+   every event, so that the reader can cancel before the next step.
 2. Events arrive and are read in batches; no event costs a task switch of its own.
 3. Deltas that arrived together may be merged: a reader gets the same text in fewer events.
 4. A ``Channel`` belongs to one event loop, that of its run and its reader. ``event_stream`` carries events to threads
@@ -90,7 +90,7 @@ def merge_deltas(events: Iterable[Event]) -> list[Event]:
 
 
 def _merged(same: Sequence[Event]) -> Event:
-    """One delta in place of deltas of one text."""
+    """One delta with the text of several."""
     first = same[0]
     if isinstance(first, ToolCallDelta):
         pieces = [each.arguments for each in same if isinstance(each, ToolCallDelta)]
@@ -100,7 +100,7 @@ def _merged(same: Sequence[Event]) -> Event:
 
 
 def _kind_of_delta(event: Event) -> type[Event] | int | None:
-    """What deltas of one text have in common; None for an event that is no delta."""
+    """The key that deltas of one text share; None for an event that is not a delta."""
     if isinstance(event, TextDelta | ThinkingDelta):
         return type(event)
     return event.index if isinstance(event, ToolCallDelta) else None

@@ -1,13 +1,13 @@
 """The queue of runs for workers on many machines: a thin use of DBOS on Postgres.
 
 Rules:
-1. A workflow is permission to drive runs: it takes one from the store after the other until none waits. Which run is next,
-   the store and ``FairShares`` decide, not the order of the queue. Our journal records the steps, DBOS does not.
+1. A workflow is permission to drive runs: it takes one run after the other from the store until none waits. The store and ``FairShares``
+   decide which run is next, not the order of the queue. Our journal records the steps, not DBOS.
 2. A workflow's id is the id and epoch of the run for which it was queued: queueing them twice queues one workflow.
 3. DBOS has a database of its own. Nothing in it is needed once the queue is empty.
 4. While the queue's database cannot be reached, a run stays in the store. Nothing waits for the queue: the watcher of
    orphaned runs queues it later.
-5. A worker that is asked to end takes no more runs, finishes those it drives if there is time, and releases the rest.
+5. A worker that is told to stop takes no more runs, finishes those it drives if there is time, and releases the rest.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class DbosQueue:
                 system_database_pool_size=CLIENT_CONNECTIONS,
                 retry_connection_errors=False,
             )
-        except Exception:  # noqa: BLE001 the library's own words may hold the address, and with it a password
+        except Exception:  # noqa: BLE001 the library's error text may contain the address, and with it a password
             failure: StoreError | None = _unreachable()
         else:
             failure = None
@@ -66,14 +66,14 @@ class DbosQueue:
             StoreError: The queue's database cannot be reached.
         """
         for _ in range(2):  # after a restart of the database, connections of the pool are closed
-            with contextlib.suppress(Exception):  # the library's own words may hold the address
+            with contextlib.suppress(Exception):  # the library's error text may contain the address
                 self._enqueue(run_id, epoch, minute)
                 return
         raise _unreachable()
 
     def _enqueue(self, run_id: str, epoch: int, minute: int) -> None:
         if minute and self._listed(run_id, epoch, status="ENQUEUED"):
-            return  # it only waits for its turn
+            return  # it is only queued
         self._client.enqueue(
             {
                 "workflow_name": WORKFLOW,
@@ -85,7 +85,7 @@ class DbosQueue:
         )
 
     def _listed(self, run_id: str, epoch: int, **conditions: Any) -> list[str]:
-        """What the queue has of a run in one epoch."""
+        """The queue's entries for a run in one epoch."""
         name = f"{run_id}@{epoch}"
         found = self._client.list_workflows(
             workflow_id_prefix=name, load_input=False, load_output=False, **conditions
@@ -140,7 +140,7 @@ class Worker:
 
     @property
     def busy(self) -> int:
-        """How many runs it drives."""
+        """How many runs the worker drives."""
         return len(self._tasks)
 
     async def run(self, stop: asyncio.Event, *, drain: float = 30.0) -> None:
@@ -218,7 +218,7 @@ class Worker:
                 await asyncio.sleep(PATIENCE)
 
     async def _take(self) -> Taken | None:
-        """Take the run that is next; None if no run waits."""
+        """Take the next run; None if no run waits."""
         host = self._host
         async with self._taking:
             # Another worker may take the same run first: then choose again.

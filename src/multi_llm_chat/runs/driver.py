@@ -11,8 +11,8 @@ Rules:
 4. Nothing runs that is not recorded: the journal commits the start of a call before the tool runs. While the store
    refuses writes, no tool starts and no turn is emitted as saved. A watched run (one with ``store_patience``) then
    fails after that many seconds; a worker's run keeps waiting.
-5. The limit of time ends a run like ``cancel`` does, also while the model speaks or a tool runs; its stop reason is ``time``.
-6. The driver hands writes that the store has not accepted when the run ends to the ``RunHost``, which keeps trying.
+5. The time limit ends a run like ``cancel``, also while the model streams or a tool runs; the stop reason is ``time``.
+6. At the end of the run, the driver passes writes that the store has not accepted to the ``RunHost``, which retries them.
 """
 
 import asyncio
@@ -74,24 +74,24 @@ if TYPE_CHECKING:
     from multi_llm_chat.runs.journal import Journal
     from multi_llm_chat.runs.spec import RunSpec
 
-#: Seconds between two tries of a refused write: the first pause, and the longest.
+#: Seconds between two retries of a refused write: the first pause, and the longest.
 _PAUSES: Final = (0.05, 1.0)
-#: Seconds for which a cancelled run tries to record its end, before it leaves that to the host.
+#: Seconds for which a cancelled run tries to record its end before the host takes over.
 _LAST_TRY: Final = 1.0
 
 T = TypeVar("T")
 
 
 class _CancelledByUserError(Exception):
-    """The run was cancelled through ``cancel``, not its task."""
+    """``cancel`` was called; the task itself was not cancelled."""
 
 
 class RunDriver:
     """Drives one run.
 
     Args:
-        spec: What the run is.
-        sink: Where its events go.
+        spec: The description of the run.
+        sink: Receives its events.
         journal: Records the run; a run without one cannot be resumed.
         gate: The provider's rate limit; None if it has none.
         step: Whether to pause after each round of tools.
@@ -130,7 +130,8 @@ class RunDriver:
         self._task: asyncio.Task[Any] | None = None
         self._waiting: asyncio.Task[Any] | None = None
         self._words: list[str] = []
-        self._count: Callable[[], Usage] = Usage  # what was counted of the reply that arrives
+        # The usage reported so far for the reply that arrives.
+        self._count: Callable[[], Usage] = Usage
         self._offered: Sequence[ToolDefinition] | None = None
         self._has_streamed = False
         self._calls: dict[str, ToolCall] = {}
@@ -140,7 +141,7 @@ class RunDriver:
     # Controls.
 
     def cancel(self) -> None:
-        """Stop the run; it ends with the stop reason ``cancelled``."""
+        """Stop the run. It ends with the stop reason ``cancelled``."""
         if self._cancelled:
             return
         self._cancelled = True
@@ -149,7 +150,7 @@ class RunDriver:
             self._waiting.cancel()
 
     def lose(self) -> None:
-        """Another process owns the run: stop at once and write nothing more."""
+        """Stop at once and write nothing more, because another process owns the run."""
         self._is_lost = True
         self.cancel()
 
@@ -162,14 +163,14 @@ class RunDriver:
         self._open.set()
 
     def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
-        """Replace a tool's result before the model gets it; while paused after tools."""
+        """Replace a tool's result before the model gets it; only while the run is paused after tools."""
         self._waiting_call(tool_call_id)
         edited = msgspec.structs.replace(self._results[tool_call_id], content=content)
         self._results[tool_call_id] = edited
         return edited
 
     async def reexecute_tool(self, tool_call_id: str) -> ToolResult:
-        """Run a tool again and take its new result; while paused after tools."""
+        """Run a tool again and use its new result; only while the run is paused after tools."""
         call = self._waiting_call(tool_call_id)
         result = await self.spec.tools.execute(call, conversation=self.spec.conversation)
         self._results[tool_call_id] = result
@@ -259,7 +260,7 @@ class RunDriver:
         return effect
 
     def _advance(self, outcome: Outcome) -> Effect | None:
-        """Send the loop an outcome; its next effect, or None when the run is over."""
+        """Send the loop an outcome; return its next effect, or None if the run is over."""
         effect: Effect | None = None
         try:
             effect = self._loop.send(outcome)
@@ -272,7 +273,7 @@ class RunDriver:
             is_models = turn.role != "tool"
             usage = outcome.usage if is_models and not isinstance(outcome, ToolsRan) else None
             if usage == Usage() and not whole:
-                usage = None  # nothing was counted, which is not the same as none
+                usage = None  # unknown usage, which is not the same as zero
             self._finished.append(TurnFinished(turn, usage, whole or not is_models))
         return effect
 
@@ -292,13 +293,13 @@ class RunDriver:
             calls = effect.calls
         turn, writes = journal.finish_turn(event, calls)
         if not writes:
-            return  # the journal has it from before
+            return  # an earlier attempt recorded it
         if self._gate is not None:
             writes += self._gate.answered(event.usage)
         try:
             is_saved = await self._commit(writes)
         except StoreError as error:
-            if not isinstance(error, RunLost):  # what was said is shown, though it is not saved
+            if not isinstance(error, RunLost):  # show the text, although it is not saved
                 self._put([replace(event, turn=turn, is_saved=False)])
             raise
         self._put([replace(event, turn=turn, is_saved=is_saved)])
@@ -326,7 +327,7 @@ class RunDriver:
     # Recording and emitting.
 
     async def _commit(self, writes: Sequence[Write]) -> bool:
-        """Commit writes; wait while the store refuses, unless the run is cancelled. Whether they are committed."""
+        """Commit writes; wait while the store refuses, unless the run is cancelled. Return whether they are committed."""
         journal = self._journal
         if journal is None or not (writes or journal.pending):
             return True
@@ -338,7 +339,7 @@ class RunDriver:
         return True
 
     async def _write_pending(self, journal: "Journal") -> None:
-        """Make the pending writes; wait while the store refuses. The wait is not recorded: it would stand behind later events."""
+        """Make the pending writes; wait while the store refuses. The wait is not recorded: its event would follow later ones."""
         began, pause, shown = time.monotonic(), _PAUSES[0], ""
         while True:
             try:
@@ -358,7 +359,7 @@ class RunDriver:
             pause = min(2 * pause, _PAUSES[1])
 
     async def _commit_at_last(self, journal: "Journal") -> bool:
-        """The last try of a cancelled run; whether it was committed. If not, the host keeps trying."""
+        """Try the commit of a cancelled run a last time; return whether it succeeded. If not, the host retries it."""
         if self._is_lost:
             raise RunLost(self.spec.run)
         trying = asyncio.ensure_future(journal.commit())
@@ -419,7 +420,7 @@ class RunDriver:
             try:
                 reply = await self._stream(effect)
             except ProviderError as error:
-                if isinstance(error, UsageError):  # a missing key: nothing was asked
+                if isinstance(error, UsageError):  # such as a missing key: nothing was sent
                     raise
                 if self._has_streamed or not self.fitting.refused(error):
                     partial = error.partial if isinstance(error.partial, Turn) else None
@@ -430,7 +431,7 @@ class RunDriver:
             return ModelAnswered(reply.turn, reply.finish.reason, reply.usage, self.elapsed)
 
     async def _compress(self) -> None:
-        """Emit how the request was shortened; first ask for a summary of what is left out, if one is configured."""
+        """Emit how the request was shortened; before that, request a summary of the part left out, if one is configured."""
         fitting = self.fitting
         request = fitting.summary_request
         if request is not None and fitting.summariser is not None:
@@ -504,7 +505,7 @@ class RunDriver:
             await self._emit([event])
 
     def _cancelled_outcome(self) -> Cancelled:
-        """The outcome of a cancelled effect: the text so far, and the results there are."""
+        """The outcome of a cancelled effect: the text and the results so far."""
         words, speaker = "".join(self._words), self.spec.provider.speaker
         partial = Turn(speaker, (Text(words),)) if words.strip() else None
         return Cancelled(partial, tuple(self._results.values()), self.elapsed, usage=self._count())
@@ -532,7 +533,7 @@ class RunDriver:
         return ToolsRan(tuple(self._results.values()), self.elapsed)
 
     async def _together(self, calls: Sequence[ToolCall]) -> None:
-        """Run all calls at once; emit each result when it is there."""
+        """Run all calls at once; emit each result as it arrives."""
         if self._cancelled:
             raise _CancelledByUserError
         began, news = time.monotonic(), asyncio.Event()
@@ -586,7 +587,7 @@ class RunDriver:
     async def _observe_approval(
         self, call: ToolCall, request: ApprovalRequest, decision: Decision | None
     ) -> None:
-        """Emit that a person is asked about a call, and what was decided; changed arguments are committed first."""
+        """Emit the approval request for a call, and the decision about it; changed arguments are committed first."""
         event, journal = approval_event(request, decision), self._journal
         writes = [] if journal is None else journal.edit(call, event)
         await self._commit_decision(writes)

@@ -4,8 +4,8 @@ Rules:
 1. With ``async for`` the producer runs as a task of the reader's loop. With ``for`` it runs in the process's background
    loop (``tools.background_loop``), and batches of events cross to the reader's thread through a queue.
 2. Both readers get the same events, and then the error that the producer raised, if any.
-3. A reader that leaves early calls ``stop``, or cancels the producer if there is no ``stop``, and waits until the
-   producer has ended.
+3. If the reader leaves early, the stream calls ``stop``, or cancels the producer if there is no ``stop``, and waits until the producer has
+   ended.
 """
 
 import asyncio
@@ -54,7 +54,7 @@ class EventStream:
                     yield event
 
     async def batches(self) -> AsyncGenerator[list[Event]]:
-        """The events in the batches in which they arrive; instead of iterating over the stream itself."""
+        """The events in batches, as they arrive; an alternative to iterating over the stream itself."""
         channel = Channel(in_step=self._in_step)
         task = asyncio.ensure_future(self._produce(channel))
         task.add_done_callback(lambda _: channel.close())
@@ -68,7 +68,7 @@ class EventStream:
                 channel.close()
                 await asyncio.wait({task})
             if not task.cancelled():
-                task.exception()  # retrieved: a reader that leaves early does not want it
+                task.exception()  # retrieve the exception, so that asyncio does not log it if the reader left early
 
     def _read_in_thread(self) -> Generator[Event]:
         not_in_portal()
@@ -117,12 +117,12 @@ class _Bridge:
             self._taken.clear()
 
     def taken(self) -> None:
-        """The reader has taken a batch."""
+        """Note that the reader has taken a batch."""
         if self.in_step:
             self._wake()
 
     def leave(self) -> None:
-        """The reader has left: the producer waits no more."""
+        """Note that the reader has left: the producer no longer waits for it."""
         self._has_left = True
         self._wake()
 
@@ -134,7 +134,7 @@ class _Bridge:
                 self._loop.call_soon_threadsafe(self._task.cancel)
 
     def finish(self, _future: object) -> None:
-        """No more events follow."""
+        """Tell the reader that no more events follow."""
         self.batches.put(None)
 
     def _wake(self) -> None:

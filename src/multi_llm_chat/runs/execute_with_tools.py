@@ -22,9 +22,9 @@ class RunSettings(TypedDict, total=False):
     options: Options | None
     """Settings of every request."""
     conversation: str | None
-    """The name under which tools are allowed and requests are cached."""
+    """The scope in which approvals hold and requests are cached."""
     compression: Compression | None
-    """What is left out when a request would exceed the model's window."""
+    """How requests are kept inside the model's context window."""
     policy: RepairPolicy | None
     """How the history is repaired."""
 
@@ -61,7 +61,7 @@ async def execute_with_tools_stream(
         tools: A ``ToolRegistry`` or another ``ToolRunner``, or a list of functions.
         system_prompt: Sent before the history.
         max_iterations: How often the model may ask for tools; 10 if not given.
-        timeout: Seconds after which the run ends with what was said, also while the model speaks or a tool runs.
+        timeout: Seconds after which the run ends with the text so far, also while the model streams or a tool runs.
         limits: All limits at once.
         settings: The further arguments of ``AgentRun``.
     """
@@ -95,7 +95,7 @@ async def execute_with_tools(
     """Run a model with tools to its answer; the arguments are those of ``execute_with_tools_stream``.
 
     Raises:
-        ProviderError: The run failed; ``error.result`` has what it did before.
+        ProviderError: The run failed; ``error.result`` is its result up to the failure.
     """
     run = AgentRun(
         provider,

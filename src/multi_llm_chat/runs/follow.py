@@ -2,14 +2,14 @@
 
 Rules:
 1. Events arrive in the order of their numbers, without a gap and none twice, from any number on.
-2. Following ends with the run, and the last event is ``RunFinished`` or ``RunFailed``, also where the run's own events
-   were pruned: its turns stay in the store.
-3. A follower polls the store. ``Notifications`` shortens the wait: it passes on rows that this process commits, and
-   Postgres' own notifications.
-4. After ``_LOOKS`` silent reads a follower checks that a process drives the run, and raises ``StoreError`` if none
-   does. Where workers serve a queue it keeps waiting: they take the run.
-5. While the store cannot be read, a follower waits and says so once with ``RunWaiting``, which has no number of its
-   own. After ``patience`` seconds it raises the ``StoreError``.
+2. The events end with the run. The last one is ``RunFinished`` or ``RunFailed``, also if the run's own events were pruned; its turns stay
+   in the store.
+3. A follower polls the store. ``Notifications`` shortens the wait: it passes on the rows that this process commits, and the notifications
+   of Postgres.
+4. After ``_LOOKS`` reads without new events a follower checks that a process drives the run, and raises ``StoreError`` if none does. If
+   workers serve a queue, it keeps waiting: a worker will take the run.
+5. While the store cannot be read, a follower waits, and emits one ``RunWaiting``, which has no number of its own. After ``patience``
+   seconds it raises the ``StoreError``.
 """
 
 import asyncio
@@ -38,10 +38,10 @@ from multi_llm_chat.store.transaction import read_json
 
 Numbered: TypeAlias = tuple[int, Event]
 
-#: How many silent reads lie between two checks that the run still has a living owner.
+#: How many reads without new events lie between two checks that the owner of the run is alive.
 _LOOKS: Final = 20
 
-#: Seconds between two tries to read from a store that cannot be read.
+#: Seconds between two retries of a read.
 _PAUSE: Final = 0.5
 
 _ENDED_EARLY: Final = ErrorRecord("RunLost", "The run was ended before its answer was complete.")
@@ -136,7 +136,7 @@ class _Following:
         return self.info
 
     def marked(self, event: Event) -> Event:
-        """The event with its run, and its speaker if that was read."""
+        """The event with its run, and its speaker if ``begin`` has read it."""
         speaker = event.speaker if self.info is None else self.info.speaker
         return replace(event, run=self.run_id, speaker=speaker)
 
@@ -145,17 +145,15 @@ class _Following:
         events = [(number, read_row(read_json(payload))) for number, payload in read.events]
         known = [(number, event) for number, event in events if event is not None]
         if read.events and not known:
-            self.after = read.events[-1][
-                0
-            ]  # rows of a newer version: nothing that this one can show
+            self.after = read.events[-1][0]  # rows of a newer version, which this one cannot read
         return [(number, self.marked(event)) for number, event in known]
 
     def has_ended(self, read: RunEvents) -> bool:
-        """Whether the run ended without an event that says so: its events were pruned, or an operator ended it."""
+        """Whether the run ended without a final event: its events were pruned, or an operator ended it."""
         return read.status != "running" and not read.events
 
     def ending(self, info: RunInfo) -> Event:
-        """The end of a run whose own last event is not in the store."""
+        """The final event of a run whose own one is not in the store."""
         event: Event = RunFinished("answered")
         if info.status == "cancelled":
             event = RunFinished("cancelled")

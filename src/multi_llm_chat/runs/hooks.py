@@ -1,9 +1,9 @@
-"""Functions of the caller around the calls of a run: to models and to tools.
+"""Functions of the caller that a run calls before and after its requests and tool calls.
 
 Rules:
 1. A hook may be a plain function or ``async``. A plain one must not block.
-2. What a hook raises ends the run.
-3. A call that ``before_tool`` changed is the call that is checked, approved and run.
+2. An exception of a hook ends the run.
+3. If ``before_tool`` changes a call, the changed call is checked, approved and run.
 """
 
 import inspect
@@ -20,9 +20,9 @@ from multi_llm_chat.request import ModelRequest
 class RunHooks(Struct, frozen=True):
     """Functions that a run calls.
 
-    ``before_model`` receives each ``ModelRequest`` and may return another one; ``after_model`` receives each ``Reply``.
-    ``before_tool`` receives each call and may return another one, or a ``ToolResult`` in its place; ``after_tool`` receives
-    the call and its result and may return another result.
+    ``before_model`` receives each ``ModelRequest`` and may return another one; ``after_model`` receives each ``Reply``. ``before_tool``
+    receives each call and may return another one, or a ``ToolResult`` instead of running it; ``after_tool`` receives the call and its
+    result and may return another result.
     """
 
     before_model: Callable[[ModelRequest], Any] | None = None
@@ -31,7 +31,7 @@ class RunHooks(Struct, frozen=True):
     after_tool: Callable[[ToolCall, ToolResult], Any] | None = None
 
     async def prepare_request(self, request: ModelRequest) -> ModelRequest:
-        """The request that is sent."""
+        """The request to send."""
         changed = await _call(self.before_model, request)
         return changed if isinstance(changed, ModelRequest) else request
 
@@ -40,7 +40,7 @@ class RunHooks(Struct, frozen=True):
         await _call(self.after_model, reply)
 
     async def prepare_call(self, call: ToolCall) -> ToolCall | ToolResult:
-        """The call that runs, or the result in its place."""
+        """The call to run, or a result instead of running it."""
         changed = await _call(self.before_tool, call)
         return changed if isinstance(changed, ToolCall | ToolResult) else call
 

@@ -3,15 +3,15 @@
 Rules:
 1. Calls are numbered in the order in which the loop makes them; a turn's id is the run's id and its call's number.
    A process that resumes the run counts the same.
-2. What the journal has already is not written again. A resumed run emits its recorded turns again to its local reader;
-   followers, which have them by number, do not get them twice.
-3. A call is recorded before it is made: the first request to the model with the run itself, tools with the turn that
-   calls them, each further request with the tools' turn that leads to it.
+2. The journal does not write a recorded step again. A resumed run emits its recorded turns again to its local reader, but not to followers,
+   which have them by number.
+3. A call is recorded before it starts: the first request to the model together with the run itself, tools with the turn that calls them,
+   each further request with the tools' turn before it.
 4. A tool that was interrupted runs again, gets the result "outcome unknown", or waits for a person's decision: its
    ``resume`` policy says which. It keeps the arguments that a person gave it.
 5. Methods return ``Write`` values; ``commit`` makes them, in order, one transaction each. A write that the store
    refuses stays in ``pending``.
-6. A journal is used by one task of one event loop; a lock keeps concurrent commits in order.
+6. One task of one event loop uses a journal; a lock keeps concurrent commits in order.
 """
 
 import asyncio
@@ -71,12 +71,12 @@ class Journal:
     """The journal of one run.
 
     Args:
-        spec: What the run is.
+        spec: The description of the run.
         store: The store of the run's user.
         host: The host of this process.
         fence: The right to write for the run; epoch 1, for a run that starts here, if not given.
         sequence: The number of the run's next event.
-        replay: What earlier attempts recorded.
+        replay: The records of earlier attempts.
     """
 
     def __init__(
@@ -106,13 +106,13 @@ class Journal:
         self._next = 0
         self._model_call = self._number()
         self._next_tool = self._next
-        #: The numbers of this round's calls, by identity: a model may give two calls one id.
+        #: The numbers of this round's calls, by object identity: a model may give two calls the same id.
         self._numbers: dict[int, int] = {}
         self._started = -1
         self._took: dict[str, float] = {}
         self._doubtful: set[int] = set()
         self._given_up: set[int] = set()
-        #: The arguments that a person gave calls: by the calls' numbers, and those of this round by the calls' ids.
+        #: The arguments that a person gave calls: by the calls' numbers, and in ``_edited`` those of this round by the calls' ids.
         self._edits = dict(replay.edits)
         self._edited: dict[str, JsonObject] = {}
         self._after = spec.base
@@ -122,7 +122,7 @@ class Journal:
         self._began = time.monotonic() - before
 
     def bind(self, *, stop: Callable[[], None], lose: Callable[[], None]) -> None:
-        """Let the host's thread call these in the running loop: on a requested stop, and when the run is lost."""
+        """Set the functions that the host's thread calls in the running loop: after a stop request, and when the lease is lost."""
         self.lease.on_stop = in_loop(stop)
         self.lease.on_lost = in_loop(lose)
 
@@ -144,18 +144,18 @@ class Journal:
                 first.landed()
 
     def leave_unsaved(self) -> None:
-        """Hand writes that the store has not accepted to the host, which keeps trying."""
+        """Pass writes that the store has not accepted to the host, which retries them."""
         self.host.keep_trying(self.store, list(self.pending))
         self.pending.clear()
 
     def close(self) -> None:
-        """The run is over, or another process owns it."""
+        """Release the lease: the run is over, or another process owns it."""
         self.lease.release()
 
     # The steps of a run.
 
     def start(self) -> Write:
-        """The run starts here. The write may share a transaction with the message that the run answers."""
+        """The write that starts the run. It may share a transaction with the message that the run answers."""
         spec, host = self.spec, self.host
         self.lease.append([RunStarted(spec.model, spec.purpose)])
         arguments = (
@@ -165,7 +165,7 @@ class Journal:
         return Write(start_run, arguments, self.lease.hold)
 
     def resume(self) -> tuple[Event, list[Write]]:
-        """The run continues here: the event that says so, and the writes that come first."""
+        """Resume the run: return the event for it, and the writes that come before other steps."""
         event: Event = RunStarted(self.spec.model, self.spec.purpose)
         if self._is_resumed:
             event = RunResumed(self.fence.epoch)
@@ -177,7 +177,7 @@ class Journal:
         return event, [Write(begin_calls, (self.fence, [start]))]
 
     def append(self, events: Sequence[Event]) -> None:
-        """Note events that need no transaction of their own; ``Finish`` and ``HistoryCompressed`` end a batch."""
+        """Add events that need no transaction of their own; ``Finish`` and ``HistoryCompressed`` end a batch."""
         match events[-1]:
             case Finish() as finish:
                 self._finish = finish.reason
@@ -190,7 +190,7 @@ class Journal:
     def finish_turn(
         self, event: TurnFinished, calls: Sequence[ToolCall] = ()
     ) -> tuple[Turn, list[Write]]:
-        """A turn is complete: the turn as it is stored, and its write, which also records the start of ``calls``."""
+        """Finish a turn: return the turn as it is stored, and its write, which also records the start of ``calls``."""
         event, estimated = _with_estimate(event)
         turn = self._kept_turn(event, {"estimated": True} if estimated else {})
         is_models = turn.role != "tool"
@@ -219,7 +219,7 @@ class Journal:
         return [Write(begin_calls, (self.fence, list(starts)))] if starts else []
 
     def finish_tool(self, event: ToolFinished) -> list[Write]:
-        """A tool has its result."""
+        """The write that records a tool's result."""
         number = self._numbers[id(event.call)]
         if number in self.replay.results:
             return []
@@ -234,7 +234,7 @@ class Journal:
         return [self._with_rows(record_outcome, (self.fence, outcome, rows), rows)]
 
     def finish(self, reason: StopReason, error: ErrorRecord | None) -> tuple[Event, Write]:
-        """The run is over: the event that says so, and its write."""
+        """Finish the run: return its last event, and its write."""
         cost: Decimal | None = None if self.cost is None else self.cost.total
         status: RunStatus = "cancelled" if reason == "cancelled" else "done"
         event: Event = RunFinished(reason, self.usage, cost, self.seconds)
@@ -243,7 +243,7 @@ class Journal:
         rows = self.lease.bind(event)
         return event, self._with_rows(record_end, (self.fence, status, error, rows), rows)
 
-    # What the journal knows.
+    # The state of the run.
 
     @property
     def seconds(self) -> float:
@@ -255,7 +255,7 @@ class Journal:
         return self._numbers[id(call)] in self.replay.results
 
     def key(self, call: ToolCall) -> str:
-        """The idempotency key of a call: the same at every attempt."""
+        """The idempotency key of a call, the same in every attempt."""
         return f"{self.spec.run}:{self._numbers[id(call)]}"
 
     def answer(self, call: ToolCall) -> ToolResult | None:
@@ -268,12 +268,12 @@ class Journal:
         return found
 
     def edited(self, call: ToolCall) -> ToolCall | None:
-        """The call with the arguments that a person gave it; None if it has those that the model wrote."""
+        """The call with the arguments that a person gave it; None if nobody changed them."""
         arguments = self._edits.get(self._numbers[id(call)])
         return None if arguments is None else replace(call, arguments=arguments, raw_arguments=None)
 
     def edit(self, call: ToolCall, event: Event) -> list[Write]:
-        """A person decided about a call: the write that comes before it runs with other arguments; none if it does not."""
+        """Note a person's decision about a call: return the write that must precede the call if its arguments were changed."""
         number, arguments = self._numbers[id(call)], None
         if isinstance(event, ApprovalDecided) and event.call.tool_call_id == call.tool_call_id:
             arguments = event.arguments
@@ -288,7 +288,7 @@ class Journal:
         return self._numbers[id(call)] in self._doubtful
 
     def decide(self, call: ToolCall, *, again: bool) -> list[Write]:
-        """Run a doubtful call again, or give it up."""
+        """Note the decision whether a doubtful call runs again."""
         number = self._numbers[id(call)]
         self._doubtful.discard(number)
         if again:
@@ -333,7 +333,7 @@ class Journal:
         if event.turn.role == "tool" and self._edited:
             meta["arguments"], self._edited = self._edited, {}
         suffix = "" if event.turn.role != "tool" else ".tools"
-        # A partial turn has an id of its own, so that the whole turn of a later attempt does not clash with it.
+        # A partial turn has an id of its own, which differs from that of the complete turn of a later attempt.
         self._is_half = self._is_half or not event.is_whole
         half = f".half{self.fence.epoch}" if self._is_half else ""
         identifier = f"{self.spec.run}.{self._model_call}{suffix}{half}"
@@ -389,7 +389,7 @@ class Journal:
 
 
 def _with_estimate(event: TurnFinished) -> tuple[TurnFinished, bool]:
-    """The turn with an estimate of its output, if it ended before its provider counted that; whether it has one.
+    """The turn, with an estimate of its output tokens if it ended before the provider reported them; and whether it has one.
 
     Claude counts the input at the start of a reply (``message_start``) and the output at its end (``message_delta``: types of
     the anthropic SDK, 2026-11). Gemini counts both with every chunk, OpenAI Chat nothing before the end.

@@ -2,13 +2,13 @@
 
 Rules:
 1. The thread of a ``RunHost`` writes the new events of all its runs in one transaction, every 50 ms.
-2. An event gets its number once, when it first goes into a transaction, and stays here until that transaction is
-   committed. A transaction that records a turn also writes the events before it.
+2. An event gets its number when it first goes into a transaction, and stays in memory until that transaction is committed. A transaction
+   that records a turn also writes the events before it.
 3. The thread renews leases long before they end. When another process has taken a run, it calls ``on_lost`` and writes
    nothing more for that run; when a stop was requested in the store, it calls ``on_stop``.
 4. The thread retries the writes that a driver could not make before it ended (``unsaved``); ``close`` waits for them.
-5. A process with many runs works in frames: each run reads what has arrived of its reply once in a frame, and the thread
-   writes once in a frame. Runs with the same slot read together. The first words of a reply do not wait.
+5. A process with many runs works in frames: once per frame, each run reads the part of its reply that has arrived, and the thread writes.
+   Runs with the same slot read together. The first text of a reply does not wait.
 6. The thread lives as long as there are runs or unsaved writes.
 """
 
@@ -32,27 +32,27 @@ from multi_llm_chat.store.transaction import write_json
 
 #: Seconds between two writes of events.
 FLUSH: Final = 0.05
-#: Seconds between two renewals: a run without events learns within this time that it must stop. A process with many runs renews
-#: less often, so that it renews no more than so many leases a second, but three times within the length of a lease.
+#: Seconds between two renewals; a run without events learns within this time of a stop request. A process with many runs renews less often,
+#: to keep below a number of renewals per second, but three times within the length of a lease.
 RENEWAL: Final = 2.0
 RENEWALS_A_SECOND: Final = 100
-#: How many runs this process drives without frames; above, each run reads its reply once in a frame, which is the longer
-#: the more runs there are, so that the process makes no more than so many steps a second.
+#: How many runs this process drives without frames. Above, each run reads its reply once per frame; the frame grows with the number of
+#: runs, to keep the process below a number of steps per second.
 UNFRAMED_RUNS: Final = 100
 STEPS_A_SECOND: Final = 1_000
 LONGEST_FRAME: Final = 0.5
-#: Runs read at multiples of so many seconds: those that read at the same moment share the wake-ups of their process.
+#: Runs read at multiples of this many seconds: those that read at the same moment share the wake-ups of their process.
 FRAME_END: Final = 0.05
 #: Seconds for which a run belongs to this process without a renewal.
 LEASE: Final = 15.0
-#: Seconds between two tries of unsaved writes.
+#: Seconds between two retries of unsaved writes.
 RETRY: Final = 0.5
-#: Seconds that ``close`` spends on unsaved writes.
+#: Seconds for which ``close`` retries unsaved writes.
 CLOSING: Final = 5.0
 
 
 class RunQueue(Protocol):
-    """Where runs wait for a worker."""
+    """A queue of runs that wait for a worker."""
 
     def enqueue(self, run_id: str, epoch: int = 0, *, minute: int = 0) -> None:
         """Let a worker take a run from the store."""
@@ -74,7 +74,7 @@ class Lease:
         self._host = host
         self._slot = next(host.slots)
         self._next = sequence
-        #: Events without a number; the loop of the run appends, the thread that numbers them takes them.
+        #: Events without a number; the run's event loop appends them, and the thread that numbers them removes them.
         self._open: deque[Event] = deque()
         self._numbered: dict[int, str] = {}
 
@@ -93,12 +93,12 @@ class Lease:
         return frame_pause(self._host.frame(), self._slot, time.monotonic())
 
     def append(self, events: Sequence[Event]) -> None:
-        """Take events that are written within the next moments; deltas that follow each other become one event."""
-        # Without the lock: the thread holds it while it numbers the events of all runs.
+        """Add events for the next write; successive deltas are merged to one event."""
+        # Not under the lock: the thread holds it while it numbers the events of all runs.
         self._open.extend(events)
 
     def bind(self, event: Event) -> NumberedRows:
-        """The uncommitted rows, followed by an event that becomes true with the commit of these rows."""
+        """The uncommitted rows and one more event, whose transaction commits them all."""
         with self._host.lock:
             before = self.numbered()
             number = self._next
@@ -106,7 +106,7 @@ class Lease:
         return (*before, (number, write_json(write_row(event))))
 
     def landed(self, rows: NumberedRows) -> None:
-        """These rows are committed: forget them and pass them to followers in this process."""
+        """Remove rows that were committed, and pass them to followers in this process."""
         self.forget(rows)
         self._host.notifications.notify({self.fence.run_id: rows})
 
@@ -119,7 +119,7 @@ class Lease:
         return tuple(self._numbered.items())
 
     def forget(self, rows: NumberedRows) -> None:
-        """Drop rows that are committed."""
+        """Remove rows that are committed."""
         with self._host.lock:
             for number, _ in rows:
                 self._numbered.pop(number, None)
@@ -154,7 +154,7 @@ class RunHost:
         self.store = store
         self.queue = queue
         self.notifications = Notifications(store)
-        #: Gives each lease a place in the frames.
+        #: Numbers the leases, to spread them over the frames.
         self.slots = count()
         self.lock = threading.Lock()
         self._changed = threading.Condition(self.lock)
@@ -177,7 +177,7 @@ class RunHost:
 
     @property
     def unsaved(self) -> int:
-        """How many writes of ended runs the store has not accepted yet."""
+        """The number of writes of ended runs that the store has not accepted yet."""
         with self.lock:
             return sum(len(writes) for _, writes in self._unsaved)
 
@@ -196,17 +196,17 @@ class RunHost:
         self._woken.set()
 
     def keep_trying(self, store: Store, writes: Sequence[Write]) -> None:
-        """Make these writes, in their order, as soon as the store accepts them."""
+        """Retry these writes, in order, until the store accepts them."""
         if writes:
             with self.lock:
                 self._unsaved.append((store, list(writes)))
                 self._start()
 
     def close(self, seconds: float = CLOSING) -> int:
-        """Wait until the runs have ended and the thread has made all writes, for so long; how many are still unsaved.
+        """Wait, at most for this time, until the runs have ended and the thread has made all writes; return how many are unsaved.
 
-        The caller has stopped the runs: what one of them cannot write is known when it has ended. It does not try
-        itself: a database that cannot be reached would detain it for longer.
+        The caller has stopped the runs before. A run that ends passes its unsaved writes on; this method makes no writes itself, because an
+        unreachable database could block it for longer.
         """
         with self._changed:
             self._changed.wait_for(lambda: not self._leases and not self._unsaved, seconds)
@@ -254,7 +254,7 @@ class RunHost:
         try:
             lost, stopped = self.store.run(append_events, batches)
         except StoreError:
-            return  # the events stay here; the next write includes them
+            return  # the events stay in memory; the next write includes them
         written = {
             batch.fence.run_id: batch.numbered
             for batch in batches
@@ -292,7 +292,7 @@ class RunHost:
 
     @staticmethod
     def _write_all(store: Store, writes: list[Write]) -> bool:
-        """Make writes in their order; whether the entry is done."""
+        """Make writes in order; return whether the entry is done."""
         try:
             while writes:
                 store.run(writes[0].operation, *writes[0].arguments)
@@ -323,7 +323,7 @@ class RunHost:
 
 
 def frame_seconds(runs: int) -> float:
-    """Seconds between two reads of a reply where a process drives so many runs; 0 if they are few."""
+    """Seconds between two reads of a reply in a process with this many runs; 0 if they are few."""
     return 0.0 if runs <= UNFRAMED_RUNS else min(LONGEST_FRAME, runs / STEPS_A_SECOND)
 
 
@@ -352,10 +352,10 @@ def counts() -> Mapping[str, float]:
 
 
 def report_unsaved(count: int) -> None:
-    """Report writes that ``close`` gave up.
+    """Report writes that were still unsaved when ``close`` ended.
 
     Raises:
-        StoreError: There are some.
+        StoreError: There are unsaved writes.
     """
     if count:
         raise StoreError(

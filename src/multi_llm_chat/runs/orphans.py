@@ -1,8 +1,8 @@
-"""Find runs that no process drives, queue them for workers, and choose the run that a worker drives next.
+"""Find orphaned runs (which no process drives), queue them for workers, and choose the run that a worker drives next.
 
 Rules:
-1. Each look reads the present state of the store, so that the next look finds what one look missed.
-2. One process at a time looks (a Postgres advisory lock); if it ends, another takes its place.
+1. Each scan reads the current state of the store, so that the next scan finds runs that one scan missed.
+2. One process at a time scans (a Postgres advisory lock); if it ends, another one takes over.
 3. Queueing a run twice does no harm: only one worker can take it. A run is queued once for each epoch, and once more
    for each minute in which no worker drives it, in case the queue has lost it or a worker ended before it began the run.
 4. Users get equal shares of the workers: the next run is one of the user with the fewest driven runs; among equals, of
@@ -24,11 +24,11 @@ from multi_llm_chat.store.runs import WaitingRun, orphans, sign_of_life
 GRACE_MS: Final = 10_000
 #: Milliseconds for which the events of a run that has ended are kept for followers.
 KEPT_MS: Final = 600_000
-#: Seconds between two looks.
+#: Seconds between two scans.
 PACE: Final = 1.0
-#: How many looks lie between two prunings of old events.
+#: How many scans lie between two prunings of old events.
 _PRUNING: Final = 60
-#: How many users a worker remembers having served.
+#: How many recently served users a worker remembers.
 _MOST_USERS: Final = 10_000
 
 _LOGGER = logging.getLogger(__name__)
@@ -59,7 +59,7 @@ class FairShares:
 
 
 def queue_orphans(store: Store, queue: RunQueue, *, grace_ms: int = GRACE_MS) -> int:
-    """Queue every run that no process drives; how many there were."""
+    """Queue every run that no process drives; return how many there were."""
     found = store.run(orphans, grace_ms)
     for info in found:
         queue.enqueue(info.id, info.epoch, minute=_minute(info))
@@ -67,7 +67,7 @@ def queue_orphans(store: Store, queue: RunQueue, *, grace_ms: int = GRACE_MS) ->
 
 
 def _minute(info: RunInfo) -> int:
-    """For how many minutes nobody has driven a run; 0 if it was not queued in this epoch."""
+    """For how many minutes no process has driven a run; 0 if it was not queued in this epoch."""
     if info.lease_left_ms is not None:
         return max(0, -info.lease_left_ms) // 60_000
     since_start = time.time_ns() // 1_000_000 - info.began_ms

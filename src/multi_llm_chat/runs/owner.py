@@ -4,8 +4,8 @@ Rules:
 1. A process is its machine, its number and the time at which it started. The machine is the boot id of its kernel and its PID
    namespace: two containers may have the same host name and the same process numbers, and neither sees the other's processes.
 2. A process with the same number that started at another time is another process: the owner has ended.
-3. Where the system has no boot id (not Linux) the machine is its host name and network address, and a start time is not compared.
-4. Of a process of another machine nothing is known: its lease decides.
+3. On a system without a boot id (not Linux) the machine is its host name and network address, and start times are not compared.
+4. Whether a process of another machine is alive cannot be seen: its lease decides.
 """
 
 import os
@@ -27,7 +27,7 @@ def process_name(process: int) -> str:
 
 @lru_cache(maxsize=1)
 def machine_name() -> str:
-    """The name of what has one set of process numbers: a booted kernel and a PID namespace."""
+    """The name of one set of process numbers: a booted kernel and a PID namespace."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         namespace = os.readlink("/proc/self/ns/pid").strip("pid:[]")
@@ -45,14 +45,14 @@ def is_dead(owner: str) -> bool:
     process = int(number)
     if process == os.getpid() and start == _own_start(
         process
-    ):  # asked once a second for every open page
+    ):  # called once a second for every open page
         return False
     return not _is_alive(process) or _is_another(process, start)
 
 
 @lru_cache(maxsize=1)
 def _own_start(process: int) -> str:
-    """When this process started, in ticks; it is asked by its number, since a forked child has another one."""
+    """When this process started, in ticks; cached by process number, since a forked child has another one."""
     return str(_start_of(process) or 0)
 
 
@@ -62,7 +62,7 @@ def is_alive_here(owner: str) -> bool:
 
 
 def _is_another(process: int, start: str) -> bool:
-    """Whether the process with this number did not start at this time."""
+    """Whether the process with this number started at another time."""
     known = _start_of(process)
     return known is not None and start.isdigit() and int(start) not in {0, known}
 
@@ -75,12 +75,12 @@ def _is_alive(process: int) -> bool:
     except PermissionError:
         return True
     fields = _status(process)
-    # A process that has ended and is not reaped; in containers without an init none ever is.
+    # A process that has ended and is not reaped; containers without an init process never reap any.
     return fields is None or fields[0] not in {"Z", "X"}
 
 
 def _start_of(process: int) -> int | None:
-    """When the process started, in ticks after the start of the machine; None if that is not known."""
+    """When the process started, in ticks after the start of the machine; None if unknown."""
     fields = _status(process)
     return int(fields[19]) if fields is not None else None
 

@@ -1,15 +1,15 @@
-"""What is checked before each request: the rate limit of its provider, and the budgets of its user; and the waits between attempts.
+"""Checks before each request: the rate limit of its provider and the budgets of its user. Also the events of waits for a retry.
 
-Rules of rate limits, which all processes share that use the same key and the same store:
+Rules of rate limits, which are shared by all processes with the same key and the same store:
 1. A run whose provider has a limit asks the gate before each request, whichever process drives it.
-2. While the store cannot be reached, a worker waits; a watched run makes its request without being counted.
+2. While the store cannot be reached, a worker waits; a watched run sends its request uncounted.
 
 Rules of budgets, in money and in tokens, for a run, a conversation, a user and a day:
-1. A budget is checked before each request, with an estimate of what its input will cost: a request that would exceed it is not
-   sent, and the run fails with ``LimitReached`` (reason ``budget``). What was said before stays.
-2. What was spent is in the store, so that all processes of a user share the budget. A day begins at midnight, UTC.
-3. What has no known price counts as tokens, not as money. While the store cannot be read, nothing is refused.
-4. Input that the run's last request had is estimated at the price of cached tokens.
+1. A budget is checked before each request, with an estimate of what its input will cost: a request that would exceed it is not sent, and
+   the run fails with ``LimitReached`` (reason ``budget``). Earlier turns stay.
+2. The store holds the spending, so that all processes of a user share the budget. A day begins at midnight, UTC.
+3. Usage without a known price counts as tokens, not as money. While the store cannot be read, no request is refused.
+4. Input that was in the run's last request is estimated at the price of cached tokens.
 """
 
 import time
@@ -45,12 +45,12 @@ if TYPE_CHECKING:
 _LATER_MS: Final = 1_000
 
 
-#: Seconds of the shortest wait for another attempt that readers are shown.
+#: Shorter waits for a retry, in seconds, are not shown to readers.
 SHORTEST_WAIT: Final = 1.0
 
 
 def retry_waits(failure: ProviderError, seconds: float, provider: str) -> list[Event]:
-    """The event of a wait before another attempt; none if the wait is too short to be noticed."""
+    """The event of a wait before a retry; none if the wait is too short to be noticed."""
     if seconds < SHORTEST_WAIT:
         return []
     name, cause = failure.provider or provider, failure.status or "no connection"
@@ -77,7 +77,7 @@ class RateGate:
         self._charged = 0
 
     async def admit(self, effect: CallModel) -> float:
-        """The seconds to wait before asking again; 0 if the request may be made now."""
+        """The seconds to wait before the next call of ``admit``; 0 if the request may be sent now."""
         self._charged = self._counter.turns(effect.history)
         try:
             return await self._store.arun(admit, self._key, self._limit, self._charged) / 1000
@@ -85,7 +85,7 @@ class RateGate:
             return self._patience if error.reason in TRANSIENT else 0.0
 
     def answered(self, usage: Usage | None) -> list[Write]:
-        """Correct the estimated tokens by those that the provider counted."""
+        """Replace the estimated tokens by those that the provider reported."""
         if usage is None or usage == Usage():
             return []
         took = usage.input_tokens + usage.output_tokens
@@ -140,7 +140,7 @@ class RunBudget:
         self._spent = Spent()
 
     def answered(self, usage: Usage) -> None:
-        """Count what a reply has cost; a journal counts it itself."""
+        """Add the cost of a reply; in a run with a journal, the journal counts it."""
         if self._journal is None and self._budget.run is not None:
             tokens = usage.input_tokens + usage.output_tokens
             cost = self._cost(usage)
@@ -153,7 +153,8 @@ class RunBudget:
             return None
         tokens = fitting.estimate
         cost = Decimal(0)
-        if any(getattr(budget, scope) is not None for scope in _SCOPES):  # prices take time to load
+        # Loading prices takes time.
+        if any(getattr(budget, scope) is not None for scope in _SCOPES):
             cost = self._cost(Usage(tokens, cache_read_tokens=min(fitting.known, tokens)))
         spent = {"run": self._spent} if self._journal is None else await _read(self._journal)
         for scope, words in _SCOPES.items():
@@ -183,7 +184,7 @@ class RunBudget:
 
 
 async def _read(journal: "Journal") -> dict[str, Spent]:
-    """What was spent, by scope; that of the run is known here."""
+    """The spending by scope; the run's own is known in memory."""
     cost = journal.cost.total if journal.cost is not None else Decimal(0)
     used = journal.usage.input_tokens + journal.usage.output_tokens
     run = {"run": Spent(cost, used)}

@@ -1,9 +1,8 @@
-"""What a run writes to the store: each operation here is one transaction.
+"""The writes of a run to the store: each operation in this module is one transaction.
 
 Rules:
 1. Every operation is idempotent, and raises ``RunLost`` without writing once another process owns the run.
-2. The end of a call, the turn it made, its cost, the start of the calls that follow and the events before it are one
-   transaction.
+2. One transaction holds the end of a call, its turn, its cost, the start of the following calls and the events before it.
 3. A turn goes to the end of the shown branch, as long as that branch holds the message it answers. Otherwise a resumed
    run appends it behind its own last turn, on a branch of its own.
 """
@@ -38,9 +37,9 @@ from multi_llm_chat.store.turns import follows
 #: Events of one run as rows: their numbers and their JSON.
 NumberedRows: TypeAlias = tuple[tuple[int, str], ...]
 
-#: Reasons of store failures that may pass: the write is retried.
+#: Reasons of transient store failures: the write is retried.
 TRANSIENT: Final = frozenset({"full", "unreachable", "busy", "read-only"})
-#: Seconds for which a watched run, or its follower, waits for a store that cannot be used.
+#: Seconds for which a watched run, or its follower, waits for an unavailable store.
 STORE_PATIENCE: Final = 60.0
 
 
@@ -65,7 +64,7 @@ class CallOutcome(Struct, frozen=True):
 
 
 class Place(Struct, frozen=True):
-    """Where the next turn of a run goes: behind ``after``, the run's last turn, or else the turn it answers."""
+    """Where the next turn of a run goes: after the turn ``after``, which is the run's last turn, or else the turn it answers."""
 
     conversation: str
     after: str | None
@@ -129,8 +128,9 @@ def record_turn(
     rows: NumberedRows,
     sent: SentRow | None = None,
 ) -> None:
-    """Record a finished turn, the call that made it and what it sent, and the calls that follow from it."""
-    begin_calls(transaction, fence, starts)  # first: it checks that this process owns the run
+    """Record a finished turn, the call that made it and what that call sent, and the calls that the turn requests."""
+    # First, because it checks that this process owns the run.
+    begin_calls(transaction, fence, starts)
     _append(transaction, fence, place, turn)
     if spending is not None:
         record_spending(transaction, place.conversation, spending)
@@ -166,7 +166,7 @@ def _append(transaction: Transaction, fence: Fence, place: Place, turn: Turn) ->
 
 
 def error_record(error: MultiLLMChatError) -> ErrorRecord:
-    """The error as the store keeps it."""
+    """The error in the form in which the store keeps it."""
     kind = type(error).__name__
     if not isinstance(error, ProviderError):
         return ErrorRecord(kind, str(error))
@@ -174,7 +174,7 @@ def error_record(error: MultiLLMChatError) -> ErrorRecord:
 
 
 def given_up(error: StoreError) -> StoreError:
-    """The error of a run whose patience with the store is over."""
+    """The error of a run that has waited too long for the store."""
     return StoreError(
         f"{error} The run waited for the store and gave up before any further tool started. Free space or bring the "
         "database back and ask again, or run without saving: --no-store.",

@@ -1,15 +1,15 @@
 """Resume runs whose process has ended.
 
 Rules:
-1. Any process may call ``drive_run`` for any run at any time: the process that takes the run drives it, the others
-   get None.
+1. Any process may call ``drive_run`` for any run at any time: the process that takes the run drives it, in the others the call returns
+   None.
 2. The result depends on the journal and on what ``resolve`` finds: no process keeps state for another.
 3. A run that was taken ``MOST_ATTEMPTS`` times without any progress fails. A run that cannot be resumed fails with an
    error that says why.
 4. Of several processes with the same SQLite file, one resumes interrupted runs: it holds the lock on ``FILE.runner``,
    which the operating system releases however the process ends.
-5. A run is free when its lease has run out, or when its owner was a process of this machine that has ended. A run that
-   waits, for instance for a person, does not delay the others.
+5. A run is free if its lease has run out, or if its owner was a process of this machine that has ended. A run that waits, for instance for
+   a person, does not delay the others.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ Resolve: TypeAlias = Callable[[Taken, Store], Awaitable[RunSpec]]
 
 
 class _Discard:
-    """A sink for runs that are followed through the store alone."""
+    """A sink for runs that are only followed through the store."""
 
     in_step = False
 
@@ -79,18 +79,18 @@ async def drive_run(
     store_patience: float | None = None,
     on_driver: Callable[[RunDriver], object] = lambda _driver: None,
 ) -> RunStatus | None:
-    """Take a run and drive it to its end; how it ended, or None if another process owns it.
+    """Take a run and drive it to its end; return how it ended, or None if another process owns it.
 
     Args:
         host: The host of this process.
         run_id: The run.
         resolve: Finds its provider, history and tools.
         dead: An owner that is known to have ended: its lease does not count.
-        sink: Where its events go besides the journal.
+        sink: Receives its events, in addition to the journal.
         store_patience: Seconds to wait for a store that refuses writes; None waits without limit.
         on_driver: Gets the driver before it starts.
 
-    When it is cancelled, it releases the run for another process to resume.
+    If this call is cancelled, it releases the run, so that another process can resume it.
     """
     taken = await host.store.arun(take_run, run_id, host.owner, host.lease_ms, dead=dead)
     if taken is None:
@@ -173,7 +173,7 @@ class RunnerLock:
         self._descriptor: int | None = None
 
     def take(self) -> bool:
-        """Take the lock; whether this process has it."""
+        """Take the lock; return whether this process has it."""
         if self._descriptor is not None:
             return True
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -219,14 +219,14 @@ async def resume_runs(
     on_driver: Callable[[RunDriver], object] = lambda _driver: None,
     wait: float | None = None,
 ) -> dict[str, RunStatus | None]:
-    """Resume every interrupted run, until every run has an owner or an end; how each resumed run ended.
+    """Resume interrupted runs until every run has an owner or has ended; return how each resumed run ended.
 
     Args:
         host: The host of this process.
         resolve: Finds a run's provider, history and tools.
         wanted: Which runs to resume.
         on_found: Gets each run that is resumed.
-        sink: Where events go besides the journal.
+        sink: Receives the events, in addition to the journal.
         store_patience: Seconds to wait for a store that refuses writes; None waits without limit.
         on_driver: Gets each driver before it starts.
         wait: Seconds to wait for the leases of owners on other machines; None waits until they end.
@@ -280,7 +280,7 @@ async def resume_runs(
 async def _some(
     driving: Iterable["asyncio.Task[RunStatus | None]"], seconds: float
 ) -> "set[asyncio.Task[RunStatus | None]]":
-    """The tasks that have ended: as soon as one has, or after this many seconds."""
+    """The tasks that have ended; returns as soon as one has, or after this many seconds."""
     tasks = set(driving)
     if not tasks:
         await asyncio.sleep(seconds)

@@ -24,11 +24,11 @@ VERSION: Final = 1
 
 
 class RunSpec(Struct, frozen=True):
-    """One answer to give.
+    """The description of one run.
 
-    ``base`` is the id of the turn it answers, ``meta`` goes into the ``meta`` of its turns, ``schema`` is the JSON
-    Schema of the answer, ``rates`` are the limits of providers by name, ``hooks`` are called around model calls, ``transcripts`` are what the models of
-    the conversation were sent, ``budget`` is what may be spent. A run without a journal has no id in ``run``.
+    ``base`` is the id of the turn it answers, ``meta`` goes into the ``meta`` of its turns, ``schema`` is the JSON Schema of the answer,
+    ``rates`` are the rate limits of providers by name, ``hooks`` are called around model calls, ``transcripts`` record what the models of
+    the conversation were sent, ``budget`` limits the spending. A run without a journal has no id in ``run``.
     """
 
     provider: LLMProvider
@@ -58,7 +58,7 @@ class RunSpec(Struct, frozen=True):
 
     @property
     def purpose(self) -> str:
-        """What the run is for, where it is no answer to a message: ``verdict``."""
+        """The purpose of a run that is not an ordinary answer: ``verdict``."""
         return "verdict" if self.meta.get("verdict") else ""
 
     @property
@@ -69,7 +69,7 @@ class RunSpec(Struct, frozen=True):
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """The names by which the run is observed."""
+        """The names of the run in telemetry."""
         return {
             "run": self.run,
             "conversation": self.conversation or "",
@@ -79,12 +79,12 @@ class RunSpec(Struct, frozen=True):
         }
 
     def recorded(self) -> JsonObject:
-        """What the store keeps; a resolver finds the rest in the conversation and the workspace."""
+        """The part that the store keeps; a resolver finds the rest in the conversation and the workspace."""
         return recorded_spec(self.meta, self.schema)
 
 
 def recorded_spec(meta: JsonObject, schema: JsonObject | None) -> JsonObject:
-    """What the store keeps of a run's description."""
+    """The part of a run's description that the store keeps."""
     kept: JsonObject = {"version": VERSION}
     if meta:
         kept["meta"] = meta

@@ -1,16 +1,16 @@
 """The transcripts of conversations: what each model was sent, so that its next request begins with it (SPEC 2.9).
 
 Rules:
-1. A transcript belongs to a conversation, a provider, a model and a speaker. The newest few are kept: those of other branches,
-   and the one before a request whose last turn is not saved.
-2. The one to continue is the newest whose last turn the history has, at its place or behind it.
-3. Memory is bounded: by the number of targets, and by the bytes of their messages. What is not found costs a request that is written
-   from nothing, nothing else.
-4. In the store a transcript is a series of rows. Each has what its request added, so that a long conversation is not written again
-   and again; it is saved in the transaction that saves the answer. A digest stands for each turn.
-5. What the store has is read once, before the first request of a process in a conversation that the model spoke in. A store that
-   cannot be read, and rows that cannot be understood, are passed over.
-6. Any thread may call.
+1. A transcript belongs to a conversation, a provider, a model and a speaker (its target). Each target keeps a few, the newest: those of
+   other branches, and the one before a request whose last turn is not saved.
+2. A request continues the newest transcript whose last turn the history has, at the same position or later.
+3. Memory is bounded by the number of targets and by the bytes of their messages. If no transcript is found, the request is written anew;
+   there is no other cost.
+4. In the store a transcript is a series of rows. Each row has what its request added, so that a long conversation is not written again with
+   each request; it is saved in the transaction that saves the answer. Turns are stored as digests.
+5. The rows are read once, before a process's first request in a conversation in which the model has spoken. A store that cannot be read,
+   and unreadable rows, are ignored.
+6. Any thread may call the methods.
 """
 
 import threading
@@ -39,9 +39,9 @@ from multi_llm_chat.store.transaction import read_json, write_json
 _MOST_TARGETS: Final = 256
 _MOST_BRANCHES: Final = 4
 _MOST_BYTES: Final = 64_000_000
-#: The version of the rows; rows of another one are passed over.
+#: The version of the rows; rows of another version are ignored.
 _VERSION: Final = 1
-#: Fields that a row has only where they changed, and those of which it has what was added.
+#: Fields that a row has only if they changed, and fields of which it has only the additions.
 _CHANGING: Final = (
     "system_prompt",
     "instructions",
@@ -58,7 +58,7 @@ _Key: TypeAlias = tuple[str | None, str]
 
 
 class SentRecorder(Protocol):
-    """What saves transcripts: the ``Journal`` of a run."""
+    """Saves transcripts; the ``Journal`` of a run does."""
 
     store: Store
     sent: SentRow | None
@@ -73,7 +73,7 @@ class SentSeries(Struct):
 
 
 class Transcripts:
-    """What the models of this process were sent."""
+    """The transcripts of all models in this process."""
 
     def __init__(self, most_bytes: int = _MOST_BYTES) -> None:
         self._kept: OrderedDict[_Key, list[SentSeries]] = OrderedDict()
@@ -89,7 +89,7 @@ class Transcripts:
         turns: Sequence[Turn],
         journal: "SentRecorder | None" = None,
     ) -> Transcript | None:
-        """The transcript that a request with these turns continues; from the journal's store where none is in memory."""
+        """The transcript that a request with these turns continues; read from the journal's store if none is in memory."""
         key = _key(conversation, provider)
         with self._lock:
             found = [each.transcript for each in self._kept.get(key, ())]
@@ -117,7 +117,7 @@ class Transcripts:
         reply: Reply,
         journal: "SentRecorder | None" = None,
     ) -> None:
-        """Remember what was sent for a reply; the journal saves it with the answer."""
+        """Keep the transcript of a reply; the journal saves it with the answer."""
         transcript = reply.transcript
         if transcript is None:
             return
@@ -130,7 +130,7 @@ class Transcripts:
             if before is None or any(
                 each.name == before.name and each.number > before.number for each in known
             ):
-                before = None  # a series of its own
+                before = None  # it starts a new series
             series = SentSeries(
                 transcript, uuid4().hex if before is None else before.name,
                 0 if before is None else before.number + 1,
@@ -171,7 +171,7 @@ def _may_continue(transcript: Transcript, turns: Sequence[Turn]) -> bool:
 
 
 def _is_continued(before: Transcript, after: Transcript) -> bool:
-    """Whether the later transcript has the messages of the earlier one: the very same bytes."""
+    """Whether the later transcript begins with the messages of the earlier one, as the same byte objects."""
     last = after.kept - 1
     return 0 <= last < len(before.messages) and before.messages[last] is after.messages[last]
 
@@ -185,15 +185,15 @@ class _Row(Struct, array_like=True):
     version: int
     kept: int
     messages: list[bytes]
-    #: How many digests stay, and one of sixteen bytes for each turn behind them, joined.
+    #: How many digests of the previous row stay, and the digests (16 bytes each) of the turns after them, joined.
     known: int
     digests: bytes
-    #: As the store writes any value: names and ids of a history may hold what is no valid text.
+    #: In the encoding of the store's JSON columns, because names and ids of a history may not be valid text.
     fields: str
 
 
 def write_row(before: Transcript | None, after: Transcript) -> bytes:
-    """What a row has to say, behind the one of the transcript before it."""
+    """The content of the row that follows the row of the previous transcript."""
     fields: JsonObject = {
         "target": after.target,
         "stable": after.stable,
@@ -221,7 +221,7 @@ def write_row(before: Transcript | None, after: Transcript) -> bytes:
 
 
 def _count_same(before: Sequence[Turn], after: Sequence[Turn]) -> int:
-    """How many turns both begin with; turns of other models may have come between."""
+    """How many turns both begin with; turns of other models may have been inserted."""
     pairs = zip(before, after, strict=False)
     shorter = min(len(before), len(after))
     return next(
@@ -230,7 +230,7 @@ def _count_same(before: Sequence[Turn], after: Sequence[Turn]) -> int:
 
 
 def read_series(rows: Sequence[SentRow]) -> list[SentSeries]:
-    """The transcripts that the rows make, the newest first."""
+    """The transcripts that the rows encode, the newest first."""
     found: dict[str, SentSeries] = {}
     for row in rows:
         before = found.pop(row.series, None)

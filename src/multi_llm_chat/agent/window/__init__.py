@@ -1,6 +1,6 @@
 """Make a conversation fit a model's window, without input or output.
 
-``fit`` is all that most callers need; the parts are here for callers that decide themselves.
+Most callers need only ``fit``; the other functions are its parts.
 """
 
 from multi_llm_chat.agent.window._compression import compress

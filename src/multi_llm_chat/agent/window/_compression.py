@@ -1,19 +1,18 @@
-"""Leave out of a history what does not fit: the oldest first, as whole exchanges.
+"""Shorten a history to a token budget: the oldest exchanges first, each as a whole.
 
 Rules:
-1. The history is not changed: what comes out is a view of it and a note that says what is missing.
-2. The stages: old exchanges lose tools and thinking, then everything but the user's words, then go
-   altogether; each stage goes from the oldest to the newest, and a stage begins when the one before is through.
-3. The newest exchange survives. Only if it does not fit by itself, its longest tool results are cut, with a mark;
-   if that is not enough either, it is left so, and the note says it.
-4. No call without its result, no result without its call, no changed thinking; the order stays.
-5. When something must go, enough goes to reach 70 % of the budget: the next requests begin with the same
-   words, and providers' caches keep working. A cut only moves forward.
-6. The same input gives the same output; compressing a view again under the same budget changes nothing.
-7. An exchange is what was asked, with everything that answers it: a user's turn begins one; what stands
-   before the first one is an exchange too. A call and its result are in one exchange, wherever they stand:
-   exchanges that a pair connects are one (``repair`` knows which result answers which call). Exchanges cover
-   the history without gaps, in order. Time is linear.
+1. The history is not changed: the result is a view of it, and a note that says what is missing.
+2. The stages: old exchanges lose tools and thinking, then everything except the user's text, then are left out. Each stage works from the
+   oldest to the newest exchange, and starts when the previous stage is complete.
+3. The newest exchange is always kept. Only if it does not fit by itself, its longest tool results are cut, with a mark. If it still does
+   not fit, it is sent anyway, and the note says so.
+4. A call keeps its result and a result its call; thinking is never changed; the order stays.
+5. A cut removes enough to reach 70 % of the budget. So the next requests begin with the same text, and providers' caches keep working. A
+   cut only moves forward.
+6. The same input gives the same output; compressing a view again with the same budget changes nothing.
+7. An exchange is a user's turn with everything that answers it; the turns before the first user's turn are an exchange, too. A call and its
+   result are in one exchange: exchanges that such a pair connects are merged (``repair`` decides which result answers which call).
+   Exchanges cover the history in order, without gaps. The algorithm takes linear time.
 """
 
 from collections.abc import Sequence
@@ -62,7 +61,7 @@ def exchanges(turns: Sequence[Turn]) -> list[Span]:
 
 
 def _ties(turns: Sequence[Turn]) -> list[bool]:
-    """For each turn, whether a pair reaches over its beginning."""
+    """For each turn, whether a call and its result lie on different sides of its start."""
     steps = [0] * (len(turns) + 2)
     for passage in pair(sort_turns(turns, []), []):
         for answer in passage.answers:
@@ -80,13 +79,13 @@ def _ties(turns: Sequence[Turn]) -> list[bool]:
 
 # Compression.
 
-#: How much of the budget is used after a cut.
+#: The share of the budget that is used after a cut.
 _TARGET: Final = 0.7
-#: Room for the turn that says what is missing.
+#: Tokens reserved for the turn that says what is missing.
 _NOTE_ROOM: Final = 160
 #: Most tokens of a summary.
 _SUMMARY_ROOM: Final = 1_500
-#: Characters that long results of the newest exchange are cut to, the first that is enough.
+#: Limits in characters for long results of the newest exchange; the first limit that suffices is used.
 _RESULT_LIMITS: Final = (65_536, 32_768, 16_384, 8_192, 4_096, 2_048, 1_024)
 
 _STAGES: Final = (Level.TALK, Level.WORDS, Level.GONE)
@@ -112,13 +111,13 @@ def compress(
     Args:
         turns: The history; not changed.
         budget: How many tokens the turns may have.
-        counter: Who counts them.
-        cut: Where an earlier compression of the same history had come to; it is not taken back.
+        counter: Counts tokens.
+        cut: The cut of an earlier compression of the same history; it is never moved back.
         summarise: Leave exchanges out whole, with room for a summary of them.
-        reason: Why this is done.
+        reason: Why the history is compressed, for the note.
 
     Returns:
-        The turns to send, and the note; no note where nothing is left out and all fits.
+        The turns to send, and the note; no note if nothing is left out and everything fits.
     """
     before = counter.turns(turns)
     if cut == WHOLE and before <= budget:
@@ -141,7 +140,7 @@ def compress(
 
 
 class _SentExchange(Struct, frozen=True):
-    """An exchange as it is sent: each turn in its place, None where it is left out."""
+    """An exchange as it is sent: each turn at its index, None if it is left out."""
 
     span: Span
     level: Level
@@ -149,7 +148,7 @@ class _SentExchange(Struct, frozen=True):
 
 
 class _View:
-    """A history under a cut."""
+    """The part of a history that remains after a cut."""
 
     def __init__(
         self, turns: Sequence[Turn], counter: Counter, cut: Cut, spans: list[Span] | None = None
@@ -167,7 +166,7 @@ class _View:
         return self.turns[self.spans[-1].start :] if self.spans else ()
 
     def level(self, span: Span) -> Level:
-        """How much of an exchange the cut sends."""
+        """How much of an exchange remains after the cut."""
         for level in reversed(_STAGES):
             if span.stop <= getattr(self.cut, _FIELDS[level]):
                 return level
@@ -178,12 +177,12 @@ class _View:
         return self.sent("window")[1]
 
     def sent(self, reason: Reason) -> tuple[tuple[Turn, ...], int, CompressionNote | None]:
-        """What is sent, its tokens, and the note where something is left out."""
+        """The turns to send, their tokens, and the note if something is left out."""
         note = self.note(reason)
         kept = [turn for exchange in self._exchanges for turn in exchange.turns if turn is not None]
         changed = note.left_out or note.shortened
         if changed:
-            # Behind the system's turns: providers want those first.
+            # After the system turns, which providers want first.
             at = next(
                 (place for place, turn in enumerate(kept) if turn.role != "system"), len(kept)
             )
@@ -244,7 +243,7 @@ class _View:
 
 
 def _choose(view: _View, budget: int, summarise: bool) -> Cut:
-    """How far the cut must move for the view to have at most ``budget`` tokens."""
+    """Move the cut until the view has at most ``budget`` tokens."""
     counter, cut, turns = view.counter, view.cut, view.turns
     target = int(budget * _TARGET)
     room = _NOTE_ROOM + (summary_room(budget) if summarise else counter.text(cut.summary or ""))
@@ -274,7 +273,7 @@ def _cost(turns: Sequence[Turn], level: Level, counter: Counter) -> int:
 
 
 def _cut_newest(view: _View, cut: Cut, room: int) -> Cut:
-    """Limit the results of the newest exchange, so that it has ``room`` tokens or as few as may be."""
+    """Limit the results of the newest exchange, so that it has at most ``room`` tokens, or as few as possible."""
     limits = [limit for limit in _RESULT_LIMITS if cut.results is None or limit < cut.results]
     for limit in limits:
         cut = msgspec.structs.replace(cut, results=limit)

@@ -28,19 +28,19 @@ def fit(
     summarise: bool = False,
     reason: Reason = "window",
 ) -> tuple[tuple[Turn, ...], CompressionNote | None]:
-    """The turns to send, and what they leave out; all turns and no note where everything fits.
+    """The turns to send, and what they leave out; all turns and no note if everything fits.
 
     Args:
         history: The conversation; not changed.
         window: The model's window, from ``window_of`` or in tokens.
         system_prompt: Sent with it.
         tools: Definitions that are offered with it.
-        options: Settings of the request; ``max_tokens`` is kept free for the answer.
-        counter: Who counts; keep one for a conversation, it remembers turns. An estimate otherwise.
+        options: Settings of the request; ``max_tokens`` stays free for the answer.
+        counter: Counts tokens; use one for a whole conversation, since it caches counts of turns. An estimate if not given.
         cut: The ``cut`` of the note of an earlier request, so that what was left out stays so.
         factor: What counts are multiplied with; 1 for a tokenizer, the buffer factor for an estimate.
-        limit: Most tokens of the whole request, where that is less than the window allows.
-        summarise: Leave out whole exchanges and room for a summary; the caller writes it into the cut.
+        limit: Most tokens of the whole request, if that is less than the window allows.
+        summarise: Leave out whole exchanges and reserve room for a summary; the caller writes the summary into the cut.
         reason: Why a cut is made, for the note.
     """
     turns = read_history(history)

@@ -1,12 +1,12 @@
-"""An exchange in fewer words: shortened by rule, or summarised by a model.
+"""Shorten an exchange by rule, or prepare its summary by a model.
 
 Rules:
-1. Calls and results go together, with the thinking that led to them; nothing that stays is changed.
+1. Calls are removed together with their results and the thinking before them; parts that remain are not changed.
 2. System turns, and notes about what was left out, always stay.
-3. A user's words go last, an answer's before them, tools and thinking first.
+3. Tools and thinking are removed first, then answers, then the user's text.
 4. A tool result may be cut in the middle, with a mark, never below its limit; cutting again changes nothing.
-5. The summariser reads a transcript: words whole, tools in short, cut in the middle where it is too long.
-6. What it writes is limited, so that there is room for it; an empty summary is none.
+5. The summariser reads a transcript: texts in full, tools in short; the middle is cut if it is too long.
+6. The summary is limited to the room reserved for it; an empty summary counts as none.
 """
 
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ from multi_llm_chat.history.values import (
 from multi_llm_chat.history.writer import write_part
 from multi_llm_chat.metering.token_count import Counter
 
-# Fewer words.
+# Shortening by rule.
 
 _MARK: Final = "\n[… {missing:,} characters left out to fit the context window …]\n"
 
@@ -47,7 +47,7 @@ class Level(IntEnum):
 
 
 def shorten(turns: Sequence[Turn], level: Level) -> list[Turn | None]:
-    """The turns of an exchange at a level, each in its place; None for what is left out."""
+    """The turns of an exchange at a level, each at its index; None for a turn that is left out."""
     if level is Level.WHOLE:
         return list(turns)
     answers = _final_answers(turns) if level is Level.TALK else frozenset[int]()
@@ -67,7 +67,7 @@ def _shortened(turn: Turn, level: Level, is_answer: bool) -> Turn | None:
 
 
 def _final_answers(turns: Sequence[Turn]) -> frozenset[int]:
-    """Where each speaker says something for the last time."""
+    """The index of each speaker's last turn with text."""
     last: dict[str, int] = {}
     for at, turn in enumerate(turns):
         if turn.role not in RESERVED_ROLES and any(map(_says, turn.parts)):
@@ -150,7 +150,7 @@ _TOOL_CHARACTERS: Final = 1_000
 def summary_request(
     turns: Sequence[Turn], earlier: str | None, budget: int, counter: Counter
 ) -> str:
-    """What the summariser is asked to read, in at most ``budget`` tokens."""
+    """The text that the summariser reads, in at most ``budget`` tokens."""
     lines = [f"summary of what came before: {earlier}"] if earlier else []
     lines += [f"{turn.role}: {words}" for turn in turns if (words := _words(turn))]
     return f"<transcript>\n{limited(chr(10).join(lines), budget, counter)}\n</transcript>\n\nSummarise the transcript."
@@ -160,7 +160,7 @@ def limited(text: str, budget: int, counter: Counter) -> str:
     """The text with its middle left out, so that it has at most ``budget`` tokens."""
     tokens = counter.text(text)
     while tokens > budget and text:
-        # Tokens are not spread evenly: aim a little lower each time.
+        # Tokens are not evenly distributed over the text: aim a little lower each time.
         text = cut_text(text, min(len(text) - 1, len(text) * budget * 9 // (tokens * 10)))
         tokens = counter.text(text)
     return text

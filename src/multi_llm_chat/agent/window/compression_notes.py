@@ -1,4 +1,4 @@
-"""What was left out of a request, as a value to show, to keep, and to undo."""
+"""What was left out of a request, as a value to show and to store."""
 
 from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
@@ -6,10 +6,10 @@ from typing import Any, Final, Literal, TypeAlias
 from multi_llm_chat.events import CompressionNote, Cut
 from multi_llm_chat.history.values import Text, Turn
 
-#: ``window``: it would not have fitted. ``refused``: the provider said that it did not.
+#: ``window``: the request would exceed the window. ``refused``: the provider refused it as too long.
 Reason: TypeAlias = Literal["window", "refused"]
 
-#: Marks the turn that stands in the place of what is not sent.
+#: Marks the turn that replaces the turns left out.
 NOTE_META: Final = "compression_note"
 _LONGEST_TIME: Final = 40
 
@@ -19,10 +19,9 @@ WHOLE: Final = Cut()
 
 
 def note_turn(note: CompressionNote) -> Turn:
-    """The turn that says to the model what it does not see.
+    """The turn that tells the model what is left out.
 
-    It is the user's and not the system's: a summary repeats what tools and others said, and
-    must not gain weight by it.
+    Its role is ``user`` and not ``system``: a summary repeats text of tools and other speakers, which must not get more authority.
     """
     what = note.describe("summarised below" if note.summary else "not shown here")
     words = f"[Note: this conversation is longer than what fits. {what[:1].upper()}{what[1:]}.]"
@@ -32,12 +31,12 @@ def note_turn(note: CompressionNote) -> Turn:
 
 
 def is_note(turn: Turn) -> bool:
-    """Whether the turn stands in the place of others."""
+    """Whether the turn is such a note."""
     return turn.meta.get(NOTE_META) is True
 
 
 def times(turns: Sequence[Turn]) -> tuple[str, str]:
-    """The first and the last time of the turns; empty where they have none."""
+    """The first and the last time of the turns; empty if they have none."""
     known = [_time(turn.created_at) for turn in turns if turn.created_at is not None]
     return (known[0], known[-1]) if known else ("", "")
 

@@ -1,13 +1,12 @@
-"""Keep the requests of one run inside the model's window.
+"""Keep the requests of one run inside the model's context window.
 
 Rules:
-1. ``agent.window`` decides what goes; this module keeps the state of one run: how far it was cut, and what
-   the provider reported about its counting.
-2. The history that the run was given, and what it adds, are not changed: only requests are.
+1. ``agent.window`` decides what is left out; this module keeps the state of one run: its cut, and the ratio between the provider's counts
+   and ours.
+2. The run's history and the turns that it adds are not changed, only its requests.
 3. A cut stays for the whole run. Every cut is reported with a ``HistoryCompressed``.
-4. Until the provider has counted a request, estimates are raised to be safe; from then on its own count
-   is the measure.
-5. A summary that fails is no failure of the run: what it was to cover is left out, and the note says why.
+4. Until the provider has reported the tokens of a request, estimates are raised to be safe; from then on they are scaled by its count.
+5. If a summary fails, the run continues: the exchanges are left out without a summary, and the note says why.
 """
 
 from collections.abc import Mapping, Sequence
@@ -32,21 +31,21 @@ from multi_llm_chat.request import ModelRequest, Options, ToolDefinition
 if TYPE_CHECKING:
     from multi_llm_chat.agent.provider import LLMProvider
 
-#: A refused request was too long; how much of it the next may have.
+#: The share of a request refused as too long that the next one may have.
 _HARDER: Final = 0.85
-#: On top of what the provider counted: the next request is not made of the same words.
+#: Added to the provider's ratio, because the next request has other text.
 _SLACK: Final = 1.05
-#: Counts further off than this are not believed.
+#: Ratios outside this range are ignored.
 _BELIEVABLE: Final = (0.5, 4.0)
 
 
 class Compression(Struct, frozen=True):
     """How a run keeps its requests inside the model's window.
 
-    ``window`` is the model's window where the table does not know better, ``windows`` those of several models
-    by name or pattern. ``summarise_with`` writes a summary of what is left out; without it, it is dropped.
-    ``cut`` is that of an earlier note, so that a conversation's next run continues with the cut of the last one.
-    ``counter`` counts and remembers turns; one for each conversation saves time.
+    ``window`` replaces the table's window for the model, ``windows`` those of several models by name or pattern. ``summarise_with`` writes
+    a summary of the exchanges left out; without it, they are dropped. ``cut`` comes from an earlier note, so that a conversation's next run
+    continues with the cut of the last one. ``counter`` counts tokens and caches the counts of turns; one counter for each conversation
+    saves time.
     """
 
     window: Window | int | None = None
@@ -65,7 +64,7 @@ def provider_window(
 
 
 class Fitting:
-    """The requests of one run: each is fitted, asked, and learnt from."""
+    """The requests of one run: fits each to the window and learns from the provider's token counts."""
 
     def __init__(
         self, provider: "LLMProvider", compression: Compression | None, system_prompt: str | None
@@ -75,7 +74,7 @@ class Fitting:
         given = Window(chosen.window) if isinstance(chosen.window, int) else chosen.window
         self._window = given or provider_window(provider, chosen.windows)
         self._counter = chosen.counter or Counter()
-        #: Loading a tokenizer takes time: only where an estimate is not enough.
+        #: Loading a tokenizer takes time, so it is used only if an estimate is not enough.
         self._exact_model = provider.model if chosen.counter is None else None
         self.summariser = chosen.summarise_with
         self.summary_request: ModelRequest | None = None
@@ -98,7 +97,7 @@ class Fitting:
     def begin(
         self, turns: tuple[Turn, ...], tools: Sequence[ToolDefinition], options: Options
     ) -> None:
-        """Fit a request; ``summary_request`` is then what the summariser is asked, if anything is."""
+        """Fit a request; afterwards ``summary_request`` is the request for a summary, or None."""
         self._turns, self._tools, self._options = turns, tools, options
         self._reason = "window"
         self._choose_counter()
@@ -106,16 +105,16 @@ class Fitting:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """What is sent."""
+        """The turns to send."""
         return self._sent
 
     @property
     def estimate(self) -> int:
-        """The tokens of the request, as far as they can be known before the provider counts them."""
+        """An estimate of the request's tokens, before the provider counts them."""
         return int(self._count() * self._scale())
 
     def summarised(self, reply: Reply) -> None:
-        """Take the summary; an empty one is none."""
+        """Use the summary; an empty one counts as none."""
         assert self._note is not None
         room = int(self._note.budget / self._scale()) - self._overhead()
         words = limited(reply.text.strip(), summary_room(room), self._counter)
@@ -130,7 +129,7 @@ class Fitting:
         self._drop(f"{type(error).__name__}: {error}"[:200])
 
     def news(self) -> HistoryCompressed | None:
-        """The event that announces a cut, if this request needed a new one; once."""
+        """The event for a new cut, if this request needed one; returned once."""
         note, self._counted = self._note, self._count()
         if note is None:
             return None
@@ -142,7 +141,7 @@ class Fitting:
         return HistoryCompressed(note)
 
     def answered(self, usage: Usage) -> None:
-        """Learn from how the provider counted what was sent."""
+        """Adjust the estimates to the tokens that the provider reported."""
         self.known = usage.input_tokens
         if usage.input_tokens <= 0 or self._counted <= 0:
             return
@@ -152,7 +151,7 @@ class Fitting:
             self._factor = factor * _SLACK
 
     def refused(self, error: MultiLLMChatError) -> bool:
-        """Fit a request again that was refused as too long; whether it could be made shorter. Once for each."""
+        """Fit a request again after a refusal as too long, once for each request; return whether it became shorter."""
         if (
             self._compression is None
             or self._reason == "refused"
@@ -161,7 +160,7 @@ class Fitting:
             return False
         self._reason = "refused"
         self._ceiling = int(self._counted * _HARDER)
-        self._exact_model = None  # the ceiling is in this counter's measure
+        self._exact_model = None  # the ceiling was counted with this counter
         self._fit()
         return self._count() < self._counted
 
@@ -184,7 +183,7 @@ class Fitting:
             self.summary_request = self._summary_request(self._note)
 
     def _fits_whole(self) -> bool:
-        """Whether nothing is left out, now or before: as a rule, and then there is nothing to decide."""
+        """Whether nothing is left out now and nothing was before, the usual case."""
         if self._cut != WHOLE or self._ceiling is not None:
             return False
         tokens = self._counter.turns(self._turns) + self._overhead()
@@ -207,7 +206,7 @@ class Fitting:
         )
 
     def _drop(self, trouble: str) -> None:
-        """Compress by dropping, from where the last summary was."""
+        """Leave exchanges out without a new summary, starting at the last cut."""
         self._apply(self._cut, summarise=False)
         if self._note is not None:
             self._note = msgspec.structs.replace(self._note, trouble=trouble)
