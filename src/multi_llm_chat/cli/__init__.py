@@ -1,1 +1,1 @@
-"""The command line; each command is loaded when it is called."""
+"""The command line; the module of each command is imported when the command is used."""

@@ -2,12 +2,12 @@
 
 Rules:
 1. The answer goes to standard output, everything else to standard error.
-2. What is piped in is part of the question, behind the words of the command line.
-3. With ``--json`` there is one object in the end, with ``--jsonl`` an object for each event; both are whole
-   whatever happens.
-4. A tool that needs approval is asked about at the terminal, if there is one; else it does not run.
-5. Whatever ends the program early, what has arrived is kept.
-6. An answer that breaks ``--schema`` is sent back with the error, twice; then it goes to standard error and the exit code is not 0.
+2. Piped input is part of the question, after the words of the command line.
+3. ``--json`` prints one object at the end, ``--jsonl`` an object for each event; the output is always complete JSON, also after an error.
+4. A tool that needs approval is asked about at the terminal; without a terminal it does not run.
+5. If the program ends early, the text that has arrived is kept.
+6. An answer that breaks ``--schema`` is sent back with the error, at most twice; after that it is printed on standard error and the exit
+   code is not 0.
 """
 
 import json
@@ -99,7 +99,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
     if not text.strip() and not attached.media:
         raise UsageError('There is no question. Try: mlc "Why is the sky blue?"')
     schema = _schema(options["schema"])
-    read_options(read_settings(options["option"]))  # before a key is missed
+    read_options(read_settings(options["option"]))  # before the error about a missing key
     approval = _Approval(yes=options["yes"], asks=not piped and sys.stdin.isatty())
     with open_workspace(place, approval) as workspace:
         service = workspace.chat(_conversation(workspace, options))
@@ -135,7 +135,7 @@ def ask(words: tuple[str, ...], db: str | None, **options: Any) -> None:
 
 
 class _Stopper:
-    """Stops the answers, and remembers that it did."""
+    """Stops the answers, and notes that it did."""
 
     def __init__(self, service: ChatService) -> None:
         self.stopped = False
@@ -153,7 +153,7 @@ def _conversation(workspace: Workspace, options: dict[str, Any]) -> str | None:
 
 
 def _addressed(service: ChatService, text: str, to: tuple[str, ...]) -> tuple[str, ...]:
-    """Who is asked: those named, those mentioned, or the first: a question is always answered."""
+    """The speakers to ask: those named, those mentioned, or else the first one, so that a question is always answered."""
     return to or service.addresses(text) or service.names[:1]
 
 
@@ -196,9 +196,9 @@ def _fitting(
     *,
     every: bool,
 ) -> Iterator[Event]:
-    """The events of the answers that fit the schema, each when it is whole; the others are asked for again.
+    """The events of the answers that fit the schema, each when it is complete; the others are requested again.
 
-    With ``every`` all events, of wrong answers too.
+    With ``every``, all events, also those of invalid answers.
     """
     for tries_left in range(_SCHEMA_RETRIES, -1, -1):
         runs: dict[str, list[Event]] = {}
@@ -230,7 +230,7 @@ def _code(outcome: Outcome, approval: "_Approval", *, interrupted: bool) -> int:
 
 
 class _Approval:
-    """Decides about tools that need approval, and remembers whether one was denied."""
+    """Decides about tools that need approval, and notes whether one was denied."""
 
     def __init__(self, *, yes: bool, asks: bool) -> None:
         self.denied = False

@@ -1,8 +1,8 @@
-"""Files that go with a message, and files of conversations.
+"""Attachments of a message, and files of conversations.
 
 Rules:
-1. Pictures, sounds and PDFs go as they are; text goes as text under the file's name.
-2. What is neither is refused before anything is sent.
+1. Pictures, sounds and PDFs are sent unchanged; text is sent as text under the file's name.
+2. Other files are refused before anything is sent.
 """
 
 import base64
@@ -32,7 +32,7 @@ def attach(paths: tuple[str, ...]) -> Attached:
     """Read the files.
 
     Raises:
-        UsageError: One cannot be read, is too large, or is of a kind that no model takes.
+        UsageError: A file cannot be read, is too large, or is of a kind that no model accepts.
     """
     texts: list[str] = []
     media: list[Media] = []
@@ -58,13 +58,13 @@ def attach(paths: tuple[str, ...]) -> Attached:
 # Files of conversations.
 
 _FILES: Final = (".json", ".zip")
-#: Bytes of all files together, and how many files.
+#: The most bytes of all files together, and the most files.
 _MOST_BYTES: Final = 2**30
 _MOST_FILES: Final = 100_000
 
 
 def read_files_at(path: Path) -> Iterable[tuple[str, bytes]]:
-    """The files at a path, each with its place below it."""
+    """The files at a path, each with its relative path."""
     try:
         if str(path) == "-":
             yield "", sys.stdin.buffer.read()

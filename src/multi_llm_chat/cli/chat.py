@@ -1,8 +1,8 @@
 """``mlc chat``: a conversation with one or more models in the terminal.
 
 Rules:
-1. The prompt is there before anything heavy is loaded; the rest comes while the first message is typed.
-2. Without a terminal the lines come from standard input, and the answers are text.
+1. The prompt appears before large modules are imported; a thread imports them while the first message is typed.
+2. Without a terminal the lines are read from standard input, and the answers are plain text.
 """
 
 import sys
@@ -72,7 +72,7 @@ def chat(**options: Any) -> None:
 
 
 class _Loading:
-    """The conversation, while it is being made ready in another thread."""
+    """The conversation, which another thread prepares."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         self._options = options
@@ -80,13 +80,13 @@ class _Loading:
         self._thread: Thread | None = None
 
     def start(self) -> None:
-        """Begin; again does nothing."""
+        """Start the preparation; a second call does nothing."""
         if self._thread is None:
             self._thread = Thread(target=self._load, daemon=True)
             self._thread.start()
 
     def wait(self) -> "ChatRepl":
-        """The conversation, or the error that it met."""
+        """Wait for the conversation; raise the error of its preparation, if there is one."""
         self.start()
         return self._ready.result()
 
@@ -97,7 +97,7 @@ class _Loading:
         return self._ready.result() if done else None
 
     def close(self) -> None:
-        """End it, if it has begun."""
+        """Close the conversation, if its preparation has started."""
         if self._thread is not None:
             self._thread.join()
         if self.talk is not None:

@@ -139,7 +139,7 @@ def doctor(online: bool, as_json: bool) -> None:
     """Show what is configured, what is missing and what works; exits with 1 if something is wrong."""
     checks: Any = import_module(
         "multi_llm_chat.chat.doctor"
-    )  # loads all of the chat, which the other commands do not need
+    )  # imports the whole chat package, which the other commands do not need
     found = asyncio.run(checks.diagnose(ask_providers=online))
     if as_json:
         print_json(write_value(found.findings))

@@ -1,11 +1,11 @@
-"""``mlc import``: conversations of other programs, and what the first system had set.
+"""``mlc import``: conversations of other programs, and the settings of the first system.
 
 Rules:
-1. A folder is read with everything below it: its ``.json`` and ``.zip`` files. Without any path it is the first system's
-   own folder: ``CHAT_HISTORY_DIR``, or where that system kept its files.
+1. A folder is read recursively, its ``.json`` and ``.zip`` files. Without a path, the first system's own folder is read:
+   ``CHAT_HISTORY_DIR``, or that system's default.
 2. All files are imported in one transaction; a file that holds no conversations is reported.
-3. A ``.env`` in an imported folder or the one above it is read, and what it sets is offered: keys for our store of keys, models for
-   ``config.toml``. Nothing is taken over unless the user agrees (``--take-env``, or an answer at the terminal). Keys are not shown.
+3. A ``.env`` in an imported folder or the one above it is read, and its settings are offered: keys for our store of keys, models for
+   ``config.toml``. They are imported only if the user agrees (``--take-env``, or an answer at the terminal). Keys are not shown.
 """
 
 import os
@@ -73,7 +73,7 @@ def _first_systems_folder() -> Path:
     return found
 
 
-# What the first system had set.
+# The settings of the first system.
 
 
 def _env_files(paths: Iterable[Path]) -> list[Path]:
@@ -102,7 +102,7 @@ def _offer(file: Path, take: bool | None) -> None:
 
 
 def _settings(file: Path) -> dict[str, str]:
-    """The keys and models that a file sets, without the examples' placeholders."""
+    """The keys and models that a file sets, without placeholders of example files."""
     from dotenv import dotenv_values  # noqa: PLC0415  few have such a file
 
     known = {name for row in ROWS.values() for name in row.key_variables} | set(_MODELS)
@@ -115,7 +115,7 @@ def _settings(file: Path) -> dict[str, str]:
 
 
 def _take_models(models: Mapping[str, str]) -> None:
-    """Add speakers with these models to the configuration, where there are none of that name."""
+    """Add speakers with these models to the configuration, unless it has speakers of these names."""
     path = program_folders().config_file
     text = path.read_text(encoding="utf-8") if path.exists() else ""
     settings = parse_settings(text, str(path))

@@ -1,7 +1,7 @@
 """``mlc local``, and the embedded model for users without a key.
 
-``mlc chat`` imports this module before its prompt is shown, so it takes the names of
-``multi_llm_chat.local`` from the package when a function runs: each name loads its module.
+``mlc chat`` imports this module before its prompt is shown. So functions look names up in ``multi_llm_chat.local`` when they run, because
+each name imports its module.
 """
 
 import sys
@@ -77,15 +77,15 @@ _COMMAND: Final = "mlc local install"
 def prepare_embedded(
     names: Sequence[str], *, has_keys: bool = False, is_agreed: bool = False
 ) -> None:
-    """Where the embedded model is to answer: install it if the user agrees, and say in one line what it is.
+    """If the embedded model will answer, install it if the user agrees, and describe it in one line.
 
     Args:
-        names: Who is to answer.
-        has_keys: Whether others could answer.
-        is_agreed: Whether the user has asked for the download already.
+        names: The speakers that will answer.
+        has_keys: Whether other speakers could answer.
+        is_agreed: Whether the user has agreed to the download already.
 
     Raises:
-        ClickException: It is not installed, and the user does not agree or cannot be asked.
+        ClickException: The model is not installed, and the user does not agree, or there is no terminal to ask.
     """
     if EMBEDDED not in names:
         return

@@ -1,7 +1,7 @@
-"""``multi-llm-chat`` (short: ``mlc``): the commands, each in a module that is loaded when it is used.
+"""``multi-llm-chat`` (short: ``mlc``): the commands, each in a module that is imported when the command is used.
 
 Rules:
-1. Without anything a conversation starts; with words that are no command, they are asked: ``mlc "hello"``.
+1. Without arguments a conversation starts; words that are not a command are sent as a question: ``mlc "hello"``.
 2. Exit codes: 0 done, 1 failed, 2 used wrongly, 3 some speakers failed, 4 a tool was denied, 130 interrupted.
 3. Errors of this package are one sentence on standard error; a closed pipe is no error.
 4. The list of commands and the help of every command are translated.
@@ -18,7 +18,7 @@ from click.shell_completion import get_completion_class
 from multi_llm_chat.cli.messages import nearest, prepare_streams, terminal_language, tr
 from multi_llm_chat.errors import MultiLLMChatError, UsageError
 
-#: Where each command lives, and what the list of commands says about it.
+#: The module of each command, and its text in the list of commands.
 _COMMANDS: Final = {
     "ask": ("ask:ask", "Ask once and print the answer."),
     "chat": ("chat:chat", "Talk to models in one conversation."),
@@ -102,7 +102,7 @@ class LazyGroup(click.Group):
             formatter.write_dl([(name, tr(text)) for name, (_, text) in sorted(_COMMANDS.items())])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Take words that are no command as a question."""
+        """Treat words that are not a command as a question."""
         if args and args[0] not in _COMMANDS and args[0] not in _OWN_OPTIONS:
             _refuse_misspelt(args)
             args = ["ask", *args]
@@ -121,13 +121,13 @@ class LazyGroup(click.Group):
         except KeyboardInterrupt:
             sys.exit(_INTERRUPTED)
         except BrokenPipeError:
-            # The reader has closed the pipe. What Python would still write at exit goes nowhere.
+            # The reader has closed the pipe. Discard what Python would still write at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(_PIPE_CLOSED)
 
 
 def _refuse_misspelt(args: list[str]) -> None:
-    """One word that nearly is a command, or a slash command, is more likely a mistake than a question."""
+    """Raise an error for a single word that is nearly a command, or a slash command: it is more likely a mistake than a question."""
     word = args[0]
     if len(args) > 1 or " " in word or word.startswith("-"):
         return

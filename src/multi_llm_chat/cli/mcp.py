@@ -2,7 +2,7 @@
 
 Rules:
 1. The file is the shared ``mcpServers`` JSON; keys of other programs in it are kept.
-2. It is replaced as a whole. A file that cannot be read is not overwritten.
+2. The file is replaced atomically. A file that cannot be read is not overwritten.
 """
 
 import json
@@ -150,7 +150,7 @@ def _entry(command: tuple[str, ...], env: tuple[str, ...], header: tuple[str, ..
 
 
 def _content() -> tuple[JsonObject, JsonObject]:
-    """The file, and the part of it where the servers are."""
+    """The content of the file, and its part with the servers."""
     path = program_folders().servers_file
     try:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
@@ -170,12 +170,12 @@ def _write(content: JsonObject) -> None:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     draft.write_text(json.dumps(content, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    draft.chmod(0o600)  # there may be secrets in it
+    draft.chmod(0o600)  # the file may contain secrets
     draft.replace(path)
 
 
 class _Anything(dict[str, str]):
-    """An environment in which every variable is set: what is checked is the form."""
+    """An environment in which every variable is set, to check only the form of an entry."""
 
     def get(self, key: str, default: Any = None) -> Any:
         del default

@@ -1,8 +1,8 @@
 """Messages on standard error, JSON on standard output, piped input, and text that is safe to print.
 
 Rules for outputs:
-1. A terminal that cannot show a character (cp1252, ASCII) gets a plain one in its place, never an error.
-2. JSON is whole on every output: what the encoding has not is escaped.
+1. A character that the terminal cannot show (cp1252, ASCII) is replaced by a plain one; it never causes an error.
+2. JSON is complete on every output: characters outside of its encoding are escaped.
 
 Rules of the language:
 1. ``MLC_LANGUAGE`` decides, else the first of ``LC_ALL``, ``LC_MESSAGES`` and ``LANG`` that is set; English otherwise.
@@ -11,10 +11,10 @@ Rules of the language:
 4. Answers for programs (``--json``, exit codes, names of commands) have no language.
 
 Rules for text of models, tools and servers:
-1. No character that is left moves the cursor, rings, colours or titles anything: of the control characters
-   only the line feed and the tab remain, the others are shown as pictures.
-2. Characters that reverse the direction of others are removed: they can make words look like others.
-3. Each character is judged alone, so it does not matter how a text was cut into pieces.
+1. Sanitized text cannot move the cursor, ring the bell, or change colours or the title: of the control characters only line feed and tab
+   remain, the others are replaced by their control pictures.
+2. Characters that reverse the direction of text are removed: they can make text look like other text.
+3. Each character is checked separately, so it does not matter how a text was split into pieces.
 """
 
 import codecs
@@ -30,7 +30,7 @@ from typing import Any, Final, cast
 
 import click
 
-#: What stands for our own signs where they cannot be shown; each is as wide as the sign.
+#: Replacements for our own signs on outputs that cannot show them; each is as wide as the sign.
 _PLAIN_SIGNS: Final = {
     **dict.fromkeys("…", "."), **dict.fromkeys("·–—─━", "-"), **dict.fromkeys("✗×", "x"), **dict.fromkeys("✓", "v"),
     **dict.fromkeys("✻◆●⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "*"), **dict.fromkeys("❯→›", ">"), **dict.fromkeys("○", "o"), **dict.fromkeys("│┃", "|"),
@@ -41,7 +41,7 @@ _ASCII: Final = "plain_ascii"
 
 
 def prepare_streams() -> None:
-    """Let standard output and error show what they can, and standard input take what comes."""
+    """Set the error handlers of the standard streams: outputs replace characters that they cannot show, and the input accepts any bytes."""
     codecs.register_error(_PLAIN, _plain_signs)
     codecs.register(_plain_ascii)
     for stream in (sys.stdout, sys.stderr):
@@ -58,7 +58,7 @@ def _reconfigure(stream: object, errors: str) -> None:
 
 
 def _plain_ascii(name: str) -> codecs.CodecInfo | None:
-    """ASCII under another name: click writes UTF-8 where an output calls itself ASCII."""
+    """ASCII under another name, because click writes UTF-8 to an output named ASCII."""
     if name != _ASCII:
         return None
     found = codecs.lookup("ascii")
@@ -90,14 +90,14 @@ def print_json(value: Any, *, indent: int | None = 2) -> None:
 
 
 def printable_json(text: str) -> str:
-    """The JSON text, with escapes for what standard output cannot show."""
+    """The JSON text, with escapes for characters that standard output cannot show."""
     if _is_unicode(sys.stdout):
         return text
     return re.sub(r"[^\x00-\x7f]", lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def print_message(text: str) -> None:
-    """Print a message on standard error: it is no part of the answer."""
+    """Print a message on standard error, since it is not part of the answer."""
     click.echo(text, err=True)
 
 
@@ -135,23 +135,23 @@ _PICTURES: Final[dict[int, str | None]] = {
 
 
 def sanitize(text: str) -> str:
-    """The text without anything a terminal would interpret."""
+    """The text without characters that a terminal would interpret."""
     return text.translate(_PICTURES)
 
 
 def one_line(text: str) -> str:
-    """The sanitized text in one line: every run of white space is one space."""
+    """The sanitized text in one line, with every sequence of white space as one space."""
     return " ".join(sanitize(text).split())
 
 
 def nearest(word: str, names: Iterable[str], edits: int = 2) -> str | None:
-    """The name that is at most this many edits from the word, and fewer than the word has letters; None if none is."""
+    """The name that is at most this many edits from the word, and fewer than the word has letters; None if there is none."""
     found = min(((_distance(word.lower(), name.lower()), name) for name in names), default=(99, ""))
     return found[1] if found[0] <= min(edits, len(word) - 1) else None
 
 
 def _distance(one: str, other: str) -> int:
-    """How many letters to insert, to leave out, to change or to swap with the next one make one word the other."""
+    """The edit distance of two words: insertions, deletions, substitutions and swaps of neighbouring letters."""
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
@@ -172,7 +172,7 @@ _CATALOGUES: Final = Path(__file__).parent / "catalogues"
 
 
 def terminal_language(environment: Mapping[str, str] = os.environ) -> str:
-    """The language that the environment asks for."""
+    """The language that the environment sets."""
     chosen = next((environment[name] for name in _VARIABLES if environment.get(name)), "")
     code = re.match(r"[A-Za-z]+", chosen)
     language = code[0].lower() if code else ""

@@ -1,4 +1,4 @@
-"""``mlc models`` and ``mlc speakers``: who can be asked."""
+"""``mlc models`` and ``mlc speakers``: lists of models and speakers."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""``mlc repair``: the promise of the package for any file of messages."""
+"""``mlc repair``: turn any file of messages into a request that a provider accepts."""
 
 import json
 import sys
@@ -94,7 +94,7 @@ def _plain_body(messages: list[Any], provider: str, model: str | None) -> JsonOb
 
 
 def _taken_apart(document: object) -> tuple[list[Any], dict[str, Any]]:
-    """The messages of a list or of a whole body, and what of the body can be carried over."""
+    """The messages of a list or of a whole request body, and the parts of the body that can be kept."""
     messages, body = as_list(document), as_object(document) or {}
     if messages is not None:
         return messages, {}
@@ -122,7 +122,7 @@ def _settings(body: JsonObject) -> dict[str, Any]:
 
 
 def _format_of(messages: list[Any]) -> str:
-    """The format that the messages show; ours where nothing else does."""
+    """The format of the messages; ours if there is no sign of another."""
     for value in messages:
         message = as_object(value)
         if message is None:
@@ -141,7 +141,7 @@ _BLOCK_KEYS = {"tool_use_id", "input", "signature", "data", "text"}
 
 
 def _is_anthropic(_message: JsonObject, parts: list[JsonObject]) -> bool:
-    """Anthropic's blocks; ours share two type names with them, but not the keys."""
+    """Whether it is a block of Anthropic's; ours share two type names with those, but not the keys."""
     return any(part.get("type") in _BLOCKS and _BLOCK_KEYS & part.keys() for part in parts)
 
 
@@ -150,7 +150,7 @@ def _is_chat(message: JsonObject, parts: list[JsonObject]) -> bool:
     return called or any(part.get("type") in ("image_url", "input_audio") for part in parts)
 
 
-#: What gives a format away, in the order in which the signs are to be trusted.
+#: The signs of each format, the most reliable first.
 _SIGNS: dict[str, Callable[[JsonObject, list[JsonObject]], bool]] = {
     "gemini": lambda message, _parts: "parts" in message,
     "openai-responses": lambda message, _parts: message.get("type") in _ITEMS,

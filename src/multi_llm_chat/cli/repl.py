@@ -1,14 +1,14 @@
-"""A conversation at the terminal: lines in, answers shown.
+"""A conversation at the terminal: reads lines, sends messages, shows answers.
 
 Rules:
-1. A line that begins with ``/`` and a known word is a command, ``exit`` or ``quit`` alone leaves; everything else is a message.
-2. Ctrl-C stops the answers and keeps what has arrived; a second one leaves. No message of the user is ever lost.
-3. Tools start while the first message is typed; no model is asked before they are ready. Ctrl-C while a
-   server is slow gives the message back to the prompt.
-4. A question about a tool that comes while no answer is shown (of an answer that runs on after an interruption) is
-   announced, and asked when the user sends the next line; an empty one will do.
-5. Leaving decides nothing: the question is asked again at the next start.
-6. A message that cannot be saved or sent is put back at the prompt, with its files.
+1. A line that begins with ``/`` and a known word is a command; a line with only ``exit`` or ``quit`` leaves; everything else is a message.
+2. Ctrl-C stops the answers and keeps the text that has arrived; a second one leaves. No message of the user is ever lost.
+3. Tools start while the first message is typed; no request is sent before they are ready. Ctrl-C during the wait for a slow server returns
+   the message to the prompt.
+4. If a tool question arrives while no answer is shown (from an answer that continues after an interruption), it is announced, and asked
+   when the user sends the next line, which may be empty.
+5. Leaving does not answer an open question: it is asked again at the next start.
+6. A message that cannot be saved or sent is returned to the prompt, with its files.
 """
 
 import sys
@@ -50,7 +50,7 @@ from multi_llm_chat.tools.mcp.server_messages import Elicitation, ElicitationAns
 
 
 class DeferredApprovals:
-    """The questions that wait for the user; ``approve`` is called in other threads."""
+    """The questions that wait for the user; other threads call ``approve``."""
 
     def __init__(self, announce: Callable[[str], None] = print_message) -> None:
         self._announce = announce
@@ -60,7 +60,7 @@ class DeferredApprovals:
         return not self._waiting.empty()
 
     def approve(self, request: ApprovalRequest) -> Decision:
-        """Wait until the user can be asked."""
+        """Queue a question, and wait in the calling thread for the user's answer."""
         decided: Future[Decision] = Future()
         self._waiting.put((request, decided))
         self._announce(
@@ -72,7 +72,7 @@ class DeferredApprovals:
         return decided.result()
 
     def ask(self, approve: Callable[[ApprovalRequest], Decision]) -> None:
-        """Ask what waits, one after the other."""
+        """Ask the queued questions, one after the other."""
         while True:
             try:
                 request, decided = self._waiting.get_nowait()
@@ -81,7 +81,7 @@ class DeferredApprovals:
             decided.set_result(approve(request))
 
 
-#: Words that leave, as in the first system.
+#: Words that leave the conversation, as in the first system.
 _LEAVING = frozenset({"exit", "quit"})
 
 #: The commands that need the tools; the others do not wait for slow servers.
@@ -89,7 +89,7 @@ _USING_TOOLS = frozenset({"tools", "mcp", "retry", "continue", "edit"})
 
 
 class ChatOptions(Struct, frozen=True):
-    """What the command line asks for."""
+    """The options of the command line."""
 
     continued: bool = False
     conversation: str | None = None
@@ -108,7 +108,7 @@ def _report_interrupted(info: RunInfo) -> None:
 
 
 class ChatRepl:
-    """One conversation: takes lines, sends messages, shows answers."""
+    """One conversation: handles lines, sends messages, shows answers."""
 
     def __init__(self, options: ChatOptions) -> None:
         self._options = options
@@ -138,7 +138,7 @@ class ChatRepl:
         return self
 
     def __exit__(self, *_: object) -> None:
-        while not self._started.wait(0.1):  # leaving does not wait for slow servers
+        while not self._started.wait(0.1):  # do not wait for slow servers when leaving
             if self.workspace.servers is not None:
                 self.workspace.servers.stop_sync()
         self.workspace.close()
@@ -151,7 +151,7 @@ class ChatRepl:
         return asking.approve(request)
 
     def elicit(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask what a server wants to know."""
+        """Ask the user a server's question."""
         if self._questions is None or not sys.stdin.isatty():
             return ElicitationAnswer("cancel")
         return self._questions.elicit(question)
@@ -205,7 +205,7 @@ class ChatRepl:
         return True
 
     def vocabulary(self) -> Vocabulary:
-        """What can be completed."""
+        """The names for completion."""
         service = self.session.service
         return Vocabulary(
             {
@@ -252,7 +252,7 @@ class ChatRepl:
                 )
             print_message(text)
             return None
-        self._is_saved = False  # until the event says so
+        self._is_saved = False  # until the event arrives
         return self.session.say(line.strip())
 
     def _follow(self, stream: EventStream) -> None:

@@ -1,6 +1,6 @@
-"""Options of ``mlc ask`` and ``mlc chat`` that become settings of the conversation: who answers, with which model and how.
+"""Options of ``mlc ask`` and ``mlc chat`` that become settings of the conversation: speakers, models and request options.
 
-``mlc chat`` imports this module before its prompt is shown: nothing heavy is imported here.
+``mlc chat`` imports this module before its prompt is shown, so it must not import large modules.
 """
 
 import json
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-#: The prefix of options that are sent to the provider as they are.
+#: The prefix of options that are sent to the provider unchanged.
 _EXTRA = "extra."
 
 
@@ -75,10 +75,10 @@ def configure_requests(service: "ChatService", options: Mapping[str, Any]) -> tu
 
 
 def read_settings(given: tuple[str, ...]) -> dict[str, Any]:
-    """Settings from ``KEY=VALUE``: the value is JSON, or else a text.
+    """Read settings from ``KEY=VALUE``; a value that is not JSON counts as text.
 
     Raises:
-        UsageError: One is no pair.
+        UsageError: An item is not of the form ``KEY=VALUE``.
     """
     found: dict[str, Any] = {}
     extra: dict[str, Any] = {}
@@ -98,7 +98,7 @@ def read_settings(given: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _speaker(service: "ChatService", given: str) -> tuple[str, str]:
-    """The speaker and the model of ``SPEAKER[:MODEL]``; a name may itself have a colon."""
+    """The speaker and the model of ``SPEAKER[:MODEL]``; a speaker's name may contain a colon."""
     given = given.removeprefix("@")
     try:
         return service.known_speaker(given), ""

@@ -1,4 +1,4 @@
-"""``mlc runs``: the answers that are being given, and those that were interrupted."""
+"""``mlc runs``: running and interrupted answers."""
 
 import asyncio
 import sys
@@ -148,7 +148,7 @@ def _cost_line(workspace: Workspace, info: RunInfo, model: str, total: Total) ->
 
 
 def _approve(request: ApprovalRequest) -> Decision:
-    terminal: Any = import_module("multi_llm_chat.cli.terminal")  # a heavy part of its own
+    terminal: Any = import_module("multi_llm_chat.cli.terminal")  # a large package
     with terminal.open_board() as board:
         return terminal.TerminalQuestions(board).approve(request)
 
@@ -163,10 +163,10 @@ async def _drive(workspace: Workspace, info: RunInfo) -> object:
 
 
 def find_run(store: Store, words: str) -> RunInfo:
-    """The one run whose id is or begins with the words.
+    """The run with this id or beginning of an id.
 
     Raises:
-        UsageError: None is, or several are.
+        UsageError: No run matches, or several do.
     """
     found = [
         info for info in store.run(list_runs, None, limit=100_000) if info.id.startswith(words)

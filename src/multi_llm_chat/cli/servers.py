@@ -61,7 +61,7 @@ def serve(**options: Any) -> None:
     users is needed.
     """
     try:
-        serving: Any = import_module("multi_llm_chat.web.server")  # a heavy part of its own
+        serving: Any = import_module("multi_llm_chat.web.server")  # a large package
         access: Any = import_module("multi_llm_chat.web.access")
     except ImportError as error:
         raise click.ClickException(
@@ -112,7 +112,7 @@ def _serve(serving: Any, access: Any, options: dict[str, Any]) -> None:
     click.echo(f"Open {link}\nCtrl-C ends the server.")
     if options["opens"] and sys.stdout.isatty() and proxy is None:
         click.launch(link)
-    with contextlib.suppress(KeyboardInterrupt):  # how it is meant to end
+    with contextlib.suppress(KeyboardInterrupt):  # the normal way to stop the server
         serving.make_server(hub, door, address).run(sockets=[listening])
 
 
@@ -127,7 +127,7 @@ def _listen(host: str, port: int) -> socket.socket:
 
 
 def _prepare_embedded(workspace: Workspace, *, is_agreed: bool) -> None:
-    """On a fresh machine without keys the embedded model answers; a server without it starts all the same."""
+    """On a new machine without keys, prepare the embedded model; the server also starts without it."""
     names = tuple(workspace.speakers)
     try:
         if names == (EMBEDDED,):
@@ -159,7 +159,7 @@ def worker(
     """
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(message)s")
     try:
-        module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a heavy part of its own
+        module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a large package
     except ImportError:
         raise UsageError(
             "Workers need more packages: pip install 'multi_llm_chat[scale]'"
@@ -180,7 +180,8 @@ async def _work(workspace: Workspace, made: Any, drain: float, health: int | Non
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     startup = asyncio.ensure_future(astart_tools(workspace))
-    stopping = asyncio.ensure_future(stop.wait())  # also while a server takes a minute to start
+    # Works also while an MCP server takes a minute to start.
+    stopping = asyncio.ensure_future(stop.wait())
     await asyncio.wait({startup, stopping}, return_when=asyncio.FIRST_COMPLETED)
     stopping.cancel()
     if not startup.done():
@@ -213,7 +214,7 @@ def migrate(engine: str | None, db: str | None) -> None:
     print_message("The conversations are up to date.")
     if engine is not None:
         try:
-            module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a heavy part of its own
+            module: Any = import_module("multi_llm_chat.runs.dbos_queue")  # a large package
         except ImportError:
             raise UsageError(
                 "Workers need more packages: pip install 'multi_llm_chat[scale]'"

@@ -2,8 +2,8 @@
 
 Rules:
 1. A command reports what it did on standard error, or returns the stream of an answer.
-2. They do what the commands of the shell do, with the same code behind.
-3. Every command is a row of ``COMMANDS``; its help is there.
+2. Slash commands use the same code as the commands of the shell.
+3. Every command is a row of ``COMMANDS``, which also holds its help.
 """
 
 import base64
@@ -33,11 +33,11 @@ from multi_llm_chat.runs.event_stream import EventStream
 
 
 class LeaveChat(Exception):
-    """The user wants to leave."""
+    """Raised to leave the conversation."""
 
 
 class Session:
-    """What commands work on."""
+    """The state that commands work on."""
 
     def __init__(self, workspace: Workspace, service: ChatService) -> None:
         self.workspace = workspace
@@ -48,7 +48,7 @@ class Session:
         self._unsent: tuple[str | None, list[str]] = (None, [])
 
     def say(self, text: str) -> EventStream:
-        """Say something, with what was attached; or, after ``/edit``, in place of the last message."""
+        """Send a message with the attachments; after ``/edit``, instead of the last message."""
         self._unsent = (self._edited, list(self.attached))
         files = attach(tuple(self.attached))
         words = "\n\n".join(filter(None, [text, files.text]))
@@ -59,33 +59,33 @@ class Session:
         return self.service.process_message(words, media=files.media)
 
     def edit(self, turn: str, text: str) -> None:
-        """Let the next message replace an earlier one, whose words are the draft."""
+        """Let the next message replace an earlier one, whose text becomes the draft."""
         self._edited, self._draft = turn, text
 
     def take_back(self, text: str) -> None:
-        """Let a message that was refused be sent again: its words, its files and what it was to replace."""
+        """Restore a refused message, so that it can be sent again: its text, its files, and the message that it was to replace."""
         self._draft = text
         self._edited, self.attached = self._unsent[0], list(self._unsent[1])
 
     def restore_draft(self, text: str) -> None:
-        """Let the next message begin with words that were not sent."""
+        """Set the draft of the next message to text that was not sent."""
         self._draft = text
 
     def take_draft(self) -> str:
-        """What the next message begins with."""
+        """Return and clear the draft of the next message."""
         draft, self._draft = self._draft, ""
         return draft
 
 
 class Command(Struct, frozen=True):
-    """What a command is called with, what it does, and how."""
+    """A command: its arguments, its help, and its function."""
 
     usage: str
     run: Callable[[Session, str], EventStream | None]
 
 
 def run_command(session: Session, name: str, rest: str) -> EventStream | None:
-    """Run a command; what it returns is an answer to follow."""
+    """Run a command; return the stream of an answer, if it starts one."""
     return COMMANDS[name].run(session, rest)
 
 
@@ -159,7 +159,7 @@ def _new(session: Session, _words: str) -> None:
 
 
 def _reset(session: Session, _words: str) -> None:
-    """A new conversation with the system prompt of this one, as the first system's ``/reset``."""
+    """Start a new conversation with the system prompt of this one, like the first system's ``/reset``."""
     prompt = session.service.own_settings.get("system_prompt")
     session.service.open()
     if prompt:
@@ -261,7 +261,7 @@ def _copy(session: Session, rest: str) -> None:
     if not sys.stdout.isatty():
         click.echo(words)
         return
-    # The terminal itself has the clipboard, also on another machine (OSC 52).
+    # The terminal sets the clipboard (OSC 52), also if this program runs on another machine.
     coded = base64.b64encode(words.encode()).decode()
     click.echo(f"\x1b]52;c;{coded}\x07", nl=False)
     other = tr("Answer {number} is in the clipboard, if the terminal allows it.", number=number)
@@ -305,14 +305,14 @@ def _attach(session: Session, rest: str) -> None:
     paths = _paths(rest)
     if not paths:
         raise UsageError("Name a file: /attach PATH")
-    attach(paths)  # what cannot be sent is reported now
+    attach(paths)  # reports an error now if it cannot be sent
     session.attached += paths
     for path in paths:
         print_message(tr("{file} goes with the next message.", file=path))
 
 
 def _paths(rest: str) -> tuple[str, ...]:
-    """The files that are named: one, whatever is in its name, or several in quotes or with escaped spaces, as a shell reads them."""
+    """The named files: one with any characters in its name, or several, quoted or with escaped spaces as in a shell."""
     if not rest or Path(rest).expanduser().exists():
         return (rest,) if rest else ()
     try:
@@ -320,7 +320,7 @@ def _paths(rest: str) -> tuple[str, ...]:
         words = shlex.split(rest, posix=True) if os.sep == "/" else _quoted(rest)
     except ValueError:
         return (rest,)
-    # A path with spaces and no quotes is one path, unless its words are files.
+    # An unquoted text with spaces is one path, unless each of its words is a file.
     found = tuple(words)
     is_list = len(found) == 1 or all(Path(each).expanduser().exists() for each in found)
     return found if is_list or any(quote in rest for quote in "'\"\\") else (rest,)

@@ -1,10 +1,10 @@
-"""What most commands begin with: the user's workspace, a conversation named on the command line, and the MCP servers.
+"""Shared parts of most commands: the user's workspace, a conversation named on the command line, and the MCP servers.
 
 Rules of the start of servers:
-1. A command waits until every server has started or failed. After two seconds a line names those it waits for;
-   Ctrl-C leaves, or in a conversation returns to the prompt.
-2. A server that did not start is named, with the reason, before anything is asked.
-3. Both go to standard error: what a script reads on standard output stays the same.
+1. A command waits until every server has started or failed. After two seconds a line names the servers it waits for; Ctrl-C leaves, or in a
+   conversation returns to the prompt.
+2. A server that did not start is named, with the reason, before any request is sent.
+3. Both go to standard error, so standard output stays the same for scripts.
 """
 
 from collections.abc import Callable, Generator
@@ -44,7 +44,7 @@ def memory_option(command: _Command) -> _Command:
 def store_place(
     db: str | None, *, no_store: bool, continues: str | bool | None = None
 ) -> str | None:
-    """Where the conversation is stored; None is the place of the settings.
+    """Where the conversation is stored; None for the configured place.
 
     Raises:
         UsageError: The options contradict each other.
@@ -62,16 +62,16 @@ def store_place(
 def open_workspace(
     db: str | None = None, approve: ApprovalCallback | None = None, *, lease: float = LEASE
 ) -> Generator[Workspace]:
-    """The user's speakers, tools and conversations, closed in the end."""
+    """Open the user's speakers, tools and conversations; close them at the end of the block."""
     with Workspace(place=db, approve=approve, lease=lease) as workspace:
         yield workspace
 
 
 def find_conversation(store: Store, words: str) -> Summary:
-    """The one conversation that is meant by an id, the beginning of one, or a title.
+    """Find the conversation by its id, the beginning of the id, or its title.
 
     Raises:
-        UsageError: None is, or several are.
+        UsageError: No conversation matches, or several do.
     """
     match store.run(find, words):
         case ():
@@ -95,7 +95,7 @@ def last_conversation(store: Store) -> Summary:
     return listed[0]
 
 
-# The start of the MCP servers, as a user of the terminal sees it.
+# The messages about the start of the MCP servers.
 
 _NOTICE_AFTER: Final = 2.0
 #: Seconds between two checks of a start in another thread.
@@ -135,7 +135,7 @@ def print_waiting(servers: tuple[str, ...]) -> None:
 
 
 def print_missing(workspace: Workspace) -> None:
-    """Name what is missing, once."""
+    """Name the missing servers, once."""
     for problem in [*workspace.problems, *missing_servers(workspace)]:
         print_message(one_line(problem))
     workspace.problems.clear()

@@ -1,1 +1,1 @@
-"""The names of the earlier systems: handlers, assemblers and functions that their import paths re-export."""
+"""The interfaces of the earlier systems: handlers, assemblers and functions that their import paths re-export."""

@@ -1,20 +1,17 @@
-"""Tool calls from a provider's stream that the application itself reads, as plain dictionaries.
+"""Assemble tool calls, as plain dictionaries, from a provider's stream that the application reads itself.
 
 Rules:
-1. A call is given out once, as soon as it is known to be complete, in the order of completion; OpenAI's in the order of
-   their index.
-2. ``error`` and ``raw_arguments`` are there only where the arguments could not be read: such a
-   call must not be run.
-3. What is given in may be a mapping or an object with attributes, such as the official SDKs'; Gemini's in camel
-   or snake case, and the function call itself may be given in place of its part.
-4. OpenAI: a call is given out when another has begun and its own arguments are whole, else by
-   ``finalize``: so interleaved calls are never cut short.
-5. Gemini: a call is given out as soon as its arguments are known, or when another begins, else by
-   ``finalize``. A call without arguments is a call.
-6. Anthropic: all events may be given; only those about ``tool_use`` blocks and the end matter. A call is given
-   out as soon as its arguments are whole; one without arguments when something else follows, for only that
-   shows that it was not cut off.
-7. All quirks are those of our own decoders, which do the work.
+1. A call is returned once, as soon as it is known to be complete, in the order of completion; OpenAI's in the order of their index.
+2. ``error`` and ``raw_arguments`` are present only if the arguments could not be parsed: such a call must not be run.
+3. Input may be mappings or objects with attributes, such as those of the official SDKs; Gemini's in camel or snake case, and as the part or
+   as its function call alone.
+4. OpenAI: a call is returned when another has begun and its own arguments are complete, else by ``finalize``, so that interleaved calls are
+   never truncated.
+5. Gemini: a call is returned as soon as its arguments are known, or when another begins, else by ``finalize``. A call may have no
+   arguments.
+6. Anthropic: all events may be passed; only those about ``tool_use`` blocks and the end matter. A call is returned as soon as its arguments
+   are complete; a call without arguments when another event follows, because only that shows that it was not cut off.
+7. Our own decoders do the work, so deviations of providers are handled as there.
 """
 
 import logging
@@ -37,18 +34,18 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class FinishedCalls:
-    """The calls that were completed and not yet given out."""
+    """The calls that are complete and not yet returned."""
 
     def __init__(self) -> None:
         self._calls: deque[dict[str, Any]] = deque()
 
     def take(self, events: Iterable[Event]) -> dict[str, Any] | None:
-        """Note the calls that the events complete; give out the oldest one, if there is any."""
+        """Add the calls that the events complete; return the oldest waiting one, if there is any."""
         self._note(events)
         return self._calls.popleft() if self._calls else None
 
     def take_all(self, events: Iterable[Event]) -> list[dict[str, Any]]:
-        """Note the calls that the events complete; give out all."""
+        """Add the calls that the events complete; return all waiting ones."""
         self._note(events)
         calls = list(self._calls)
         self._calls.clear()
@@ -61,7 +58,7 @@ class FinishedCalls:
 
 
 def as_dict(call: ToolCall) -> dict[str, Any]:
-    """Write a call as ``{name, arguments, tool_call_id}``, and what is wrong with it."""
+    """Write a call as ``{name, arguments, tool_call_id}``, with its error if it has one."""
     written: dict[str, Any] = {
         "name": call.name,
         "arguments": call.arguments,
@@ -74,7 +71,7 @@ def as_dict(call: ToolCall) -> dict[str, Any]:
 
 
 class OpenAIToolCallAssembler:
-    """Puts streamed tool calls together."""
+    """Assembles streamed tool calls."""
 
     def __init__(self, context: DecodeContext | None = None) -> None:
         self._calls = CallAssembly(context or DecodeContext())
@@ -102,7 +99,7 @@ class OpenAIToolCallAssembler:
         return waiting.pop(0)
 
     def finalize(self) -> list[dict[str, Any]]:
-        """Close all calls; give out those that were not given out before, in the order of their index."""
+        """Close all calls; return those not returned before, in the order of their index."""
         self._note(self._calls.close_all())
         rest = [call for index in sorted(self._complete) for call in self._complete[index]]
         self._complete.clear()
@@ -114,7 +111,7 @@ class OpenAIToolCallAssembler:
             yield {"type": "tool_call", "content": call}
 
     def reset(self) -> None:
-        """Forget everything, for another reply."""
+        """Reset the state, for another reply."""
         self.__init__()
 
     def _note(self, events: Iterable[Event]) -> None:
@@ -140,7 +137,7 @@ def parse_openai_tool_call(tool_call: object) -> dict[str, Any]:
 
 
 class GeminiToolCallAssembler:
-    """Puts function calls together whose name and arguments come apart."""
+    """Assembles function calls whose name and arguments arrive separately."""
 
     def __init__(self, context: DecodeContext | None = None) -> None:
         self._assembly = Assembly(context or DecodeContext())
@@ -158,12 +155,12 @@ class GeminiToolCallAssembler:
         return self._finished.take(add_function_call(self._assembly, GEMINI_CALLS.fit(call)))
 
     def finalize(self) -> list[dict[str, Any]]:
-        """Close all calls; give out those that were not given out before."""
+        """Close all calls; return those not returned before."""
         return self._finished.take_all(self._assembly.calls.close_all())
 
 
 def _function_call(part: object) -> object:
-    for name in ("function_call", "functionCall"):  # an object has the first, also a mock
+    for name in ("function_call", "functionCall"):  # objects, including mocks, have the first
         found = _field(part, name)
         if found is not None:
             return found
@@ -178,7 +175,7 @@ def _field(value: object, name: str) -> object:
 
 
 class AnthropicToolCallAssembler:
-    """Puts ``tool_use`` blocks together."""
+    """Assembles ``tool_use`` blocks."""
 
     def __init__(self, context: DecodeContext | None = None) -> None:
         self._decoder = AnthropicDecoder(context or DecodeContext())
@@ -193,5 +190,5 @@ class AnthropicToolCallAssembler:
         return self._finished.take(self._decoder.read_frame(FRAMES.fit(event)))
 
     def finalize(self) -> list[dict[str, Any]]:
-        """Close all calls; give out those that were not given out before."""
+        """Close all calls; return those not returned before."""
         return self._finished.take_all(self._decoder.close_calls())

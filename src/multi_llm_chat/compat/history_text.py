@@ -1,4 +1,4 @@
-"""A history as plain text, and simple questions about it: the first seed system's functions."""
+"""Functions of the first seed system: a history as plain text, and simple queries of it."""
 
 import logging
 from collections.abc import Iterable, Sequence
@@ -17,7 +17,7 @@ def normalize_history_turns(turns: Iterable[Any]) -> list[JsonObject]:
     """Every turn in its strict form, aligned with the input by index.
 
     A turn that is not a dict becomes a placeholder with ``unreadable`` set, with a warning in the log that names its index;
-    it can be stored and is never sent.
+    the placeholder can be stored, but is never sent.
     """
     read = read_history(turns)
     for index, turn in enumerate(read):
@@ -31,7 +31,7 @@ def normalize_history_turns(turns: Iterable[Any]) -> list[JsonObject]:
 def validate_history_entry(entry: object) -> JsonObject:
     """The entry in its strict form; ``UsageError`` (a ``ValueError``) says what is wrong with it.
 
-    Strict as the first system's: content must be there, and a tool's turn holds results, each with the id of its call.
+    As strict as the first system: content is required, and a tool's turn holds results, each with the id of its call.
     """
     fields = as_object(entry)
     if fields is None:
@@ -48,7 +48,7 @@ def validate_history_entry(entry: object) -> JsonObject:
 def _check_results(parts: Sequence[Part], items: list[Any] | None) -> None:
     if not parts:
         raise UsageError("A tool's turn needs a result: its content is empty")
-    if items is None:  # a text alone: the form of the oldest files
+    if items is None:  # only a text: the form of the oldest files
         return
     for position, item in enumerate(items):
         kind = (as_object(item) or {}).get("type")
@@ -61,10 +61,10 @@ def _check_results(parts: Sequence[Part], items: list[Any] | None) -> None:
 
 
 def content_to_text(content: object, include_tool_data: bool = False) -> str:
-    """The words of a turn's content in order; with tool data also calls, results and native items, as text.
+    """The text of a turn's content in order; with tool data also calls, results and native items, as text.
 
-    Null is an empty turn, and an element that is no part spoils no other. Raises ``UsageError`` (a ``ValueError``) for
-    content that is neither a string nor a list nor one part.
+    Null counts as an empty turn; an invalid element does not affect the others. Raises ``UsageError`` (a ``ValueError``) for content that
+    is neither a string nor a list nor one part.
     """
     if content is None:
         return ""
@@ -83,7 +83,7 @@ def history_contains_tools(history: Iterable[Any]) -> bool:
 
 
 def result_to_text(content: Any) -> str:
-    """A tool result's content as the text a model reads."""
+    """A tool result's content as the text that a model reads."""
     return content if isinstance(content, str) else compact_json(clean_json(content))
 
 

@@ -1,7 +1,7 @@
 """Seed 001's ``MessageNormalizer``: the repair engine for flat messages.
 
-It logs what the repair notes: removed calls with their ids as a warning for each message, a skipped orphan as debug, the
-totals as info. Texts of messages are not logged.
+It logs the notes of the repair: removed calls with their ids as a warning for each message, a skipped orphan as debug, the totals as info.
+Texts of messages are not logged.
 """
 
 import logging
@@ -25,7 +25,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class AIServiceProvider(StrEnum):
-    """The providers by seed 001's names; the value is the name that every function here takes."""
+    """The providers by seed 001's names; the values are the names that the functions accept."""
 
     OpenAI = "openai"
     Groq = "groq"
@@ -52,7 +52,7 @@ class MessageToolCall(TypedDict):
 
 
 class Message(TypedDict, total=False):
-    """A flat message, seed 001's ``Message``; any other key may stand in it."""
+    """A flat message, seed 001's ``Message``; other keys are allowed."""
 
     id: str
     role: Required[Literal["user", "assistant", "system", "tool"]]
@@ -63,20 +63,19 @@ class Message(TypedDict, total=False):
 
 
 class MessageNormalizer:
-    """Repairs lists of flat messages: pairs tool calls with their results, and removes what the provider refuses."""
+    """Repairs lists of flat messages: pairs tool calls with their results, and removes content that the provider refuses."""
 
     @staticmethod
     def sanitize_messages_for_provider(
         messages: Iterable[Any], provider: str, policy: RepairPolicy = PAIRS_ONLY
     ) -> list[JsonObject]:
-        """Flat messages in, flat messages out, legal for the provider.
+        """Return flat messages that are valid for the provider.
 
         Args:
-            messages: Objects with ``role`` and ``content``, perhaps ``tool_calls``,
+            messages: Objects with ``role`` and ``content``, optionally ``tool_calls``,
                 ``tool_call_id``, ``tool_use``, ``thinking``; every other key is kept. Not changed.
-            provider: A provider's name; an enum whose value is the name will do. An unknown name gets OpenAI's rules,
-                with a warning.
-            policy: By default unanswered calls and orphan results go, as in seed 001.
+            provider: A provider's name, or an enum whose value is the name. An unknown name gets OpenAI's rules, with a warning.
+            policy: By default unanswered calls and orphan results are removed, as in seed 001.
         """
         row = _row(provider)
         target = msgspec.structs.replace(
@@ -98,7 +97,7 @@ def _row(provider: object) -> ProviderRow:
         return provider_row("openai-chat")
 
 
-#: What is logged for a message by the rules of its notes: the level and seed 001's words.
+#: The log level and seed 001's text for each rule of a note.
 _LINES: Final = {
     "OAI-02": (logging.WARNING, "Removing incomplete tool_calls from assistant message for"),
     "OAI-01": (logging.DEBUG, "Skipping orphaned tool message for"),

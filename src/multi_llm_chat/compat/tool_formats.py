@@ -1,13 +1,11 @@
-"""Tool definitions in each provider's own form, for callers who make the request themselves.
+"""Tool definitions in each provider's own form, for callers that send requests themselves.
 
 Rules:
-1. Any form that ``read_tools`` reads is accepted. ``None`` for no tools, and for none that is usable:
-   an empty list is refused by every provider (OAI-06).
+1. Any form that ``read_tools`` reads is accepted. The result is ``None`` without a usable tool, because every provider refuses an empty
+   list (OAI-06).
 2. A tool that cannot be offered is skipped, with a ``ToolSkippedWarning`` and, as in seed 000, a warning in the log.
-3. Schemas are projected; one that is plain and legal passes unchanged, a missing one becomes
-   ``{"type": "object", "properties": {}}``.
-4. ``strict`` is never said: providers that know it refuse a mixture, others refuse the key
-   (CER-02, FWK-02, XAI-02).
+3. Schemas are projected; a simple valid one passes unchanged, a missing one becomes ``{"type": "object", "properties": {}}``.
+4. ``strict`` is never set: providers that know it refuse a mixture, others refuse the key (CER-02, FWK-02, XAI-02).
 """
 
 import logging
@@ -55,7 +53,7 @@ def mcp_tools_to_openai_format(mcp_tools: object) -> list[JsonObject] | None:
 def mcp_tools_to_anthropic_format(mcp_tools: object) -> list[JsonObject] | None:
     """Return tools for the ``tools`` of a Messages request.
 
-    An argument whose name Anthropic refuses is sent under another; its description says the tool's.
+    An argument whose name Anthropic refuses is sent under another name; its description has the original one.
 
     Args:
         mcp_tools: Definitions of any form, MCP's among them.

@@ -4,12 +4,12 @@ Rules:
 1. On the loopback interface a browser signs in with the link that the terminal prints. A link works once, in one browser.
 2. On other interfaces a browser signs in with the password, or the configured proxy names the user in a header. The header is
    ignored unless the request comes from the proxy's address.
-3. A session is a signed cookie with an id. The ids that may be used are kept with the secret: signing out ends a session, and so
-   does a new secret, all of them.
-4. After some wrong passwords the next try from the same place has to wait, longer each time. The place is the device, if it was
-   signed in before (a signed cookie says so), else the network address: guesses delay the place they come from, not the owner. One place
-   tries one password at a time. Above ``MANY_WRONG`` wrong passwords from everywhere, places that are not known devices
-   wait a second more.
+3. A session is a signed cookie with an id. The valid ids are stored next to the secret: signing out ends a session, and a new secret ends
+   all of them.
+4. After some wrong passwords the next attempt from the same place has to wait, longer each time. The place is the device, if it was signed
+   in before (a signed cookie proves it), else the network address: so guesses delay only the place they come from, not the owner. From one
+   place one password is checked at a time. Above ``MANY_WRONG`` wrong passwords from all places, places that are not known devices wait a
+   second more.
 5. Signatures and tokens are compared in constant time; hashing a password happens in a thread.
 6. Metrics are open to programs on this machine; others need the token. A request that a proxy has forwarded does not count as
    coming from this machine.
@@ -39,11 +39,11 @@ SESSION_SECONDS: Final = 30 * 24 * 3600
 #: How long a browser is a known device after it has signed in.
 DEVICE_SECONDS: Final = 365 * 24 * 3600
 
-#: From this many wrong passwords on the next try has to wait; the longest wait, in seconds.
+#: From this many wrong passwords on the next attempt has to wait; and the longest wait, in seconds.
 WRONG_BEFORE_DELAY: Final = 4
 LONGEST_WAIT: Final = 60.0
 
-#: Wrong passwords from all places after which unknown devices wait; the places that are remembered; the sessions of all users.
+#: Wrong passwords from all places after which unknown devices wait; the most places that are remembered; the most sessions of all users.
 MANY_WRONG: Final = 100
 MOST_PLACES: Final = 10_000
 MOST_SESSIONS: Final = 1_000
@@ -54,7 +54,7 @@ _FORWARDING_HEADERS: Final = ("forwarded", "x-forwarded-for", "x-real-ip", "via"
 _SECRET: Final = "session-secret"  # noqa: S105  a name, not a secret
 _PASSWORD: Final = "password-hash"  # noqa: S105  a name, not a secret
 _SESSIONS: Final = "sessions"
-#: How long sessions that were read are believed.
+#: For how many seconds sessions that were read are cached.
 _FRESH_SECONDS: Final = 5.0
 
 
@@ -66,7 +66,7 @@ class Proxy(Struct, frozen=True):
     admins: tuple[str, ...] = ()
 
 
-#: The marks of browsers and systems in what browsers call themselves. The order decides: each imitates the later ones.
+#: The marks of browsers and systems in the ``User-Agent`` header, in this order, because each browser imitates the later ones.
 _NAMES: Final = (
     (("Edg", "Edge"), ("OPR", "Opera"), ("Firefox", "Firefox"), ("Chrom", "Chrome"), ("Safari", "Safari")),
     (("Android", "Android"), ("iPhone", "iPhone"), ("iPad", "iPad"), ("Windows", "Windows"), ("Mac OS", "macOS"), ("Linux", "Linux")),
@@ -74,7 +74,7 @@ _NAMES: Final = (
 
 
 class SignedInBrowser(Struct, frozen=True):
-    """A browser that is signed in: since when and until when (seconds since 1970), and what it calls itself."""
+    """A browser that is signed in: since when and until when (seconds since 1970), and its ``User-Agent``."""
 
     id: str
     user: str
@@ -84,7 +84,7 @@ class SignedInBrowser(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What it calls itself in short: ``Firefox, Linux``; all of it where no name is known."""
+        """The ``User-Agent`` in short: ``Firefox, Linux``; in full if no mark is known."""
         words = [
             next((name for mark, name in marks if mark in self.browser), "") for marks in _NAMES
         ]
@@ -178,7 +178,7 @@ class AccessPolicy:
             user = base64.urlsafe_b64decode(encoded_user).decode()
         except (ValueError, binascii.Error):
             return None
-        # Another server of this folder may have signed in, or ended the session.
+        # Another server with the same folder may have created or ended the session.
         if identifier not in self._sessions or self._clock() - self._read_at > _FRESH_SECONDS:
             self._sessions = self._read_sessions()
         is_open = identifier in self._sessions and int(expires) > self._clock()
@@ -237,11 +237,11 @@ class AccessPolicy:
         return f"{identifier}.{self._sign('device', identifier)}"
 
     def place_of(self, address: str, device: str) -> str:
-        """Where a password comes from: a known device, else the network address."""
+        """The place that a password comes from: a known device, else the network address."""
         identifier, _, signature = device.partition(".")
         if identifier and is_same(signature, self._sign("device", identifier)):
             return f"device {identifier}"
-        if ":" in address and _is_address(address):  # one household has a whole network
+        if ":" in address and _is_address(address):  # one household has a whole IPv6 network
             return f"address {ipaddress.ip_network(f'{address}/64', strict=False)}"
         return f"address {address}"
 
@@ -253,7 +253,7 @@ class AccessPolicy:
         return 1.0 if tries.is_checking else max(0.0, tries.locked_until - self._clock())
 
     async def check_password(self, password: str, place: str) -> bool:
-        """Whether the password is right; slow on purpose, in a thread."""
+        """Whether the password is right; hashes it in a thread, which is slow on purpose."""
         if self.password_hash is None or self.wait(place):
             return False
         tries = self._tries.setdefault(place, _Tries())

@@ -1,8 +1,8 @@
-"""A running answer, as pages show it.
+"""A running answer in the form in which pages show it.
 
 Rules:
 1. Every event changes the answer and returns the changes that bring a page to the same state.
-2. Text and thinking wait until ``flush``, so that a page changes a few times a second and not for each token.
+2. Text and thinking are buffered until ``flush``, so that a page changes a few times a second and not for each token.
 3. A tool call is one card from its first character to its result, also if it starts again after an interruption.
 """
 
@@ -79,12 +79,12 @@ class LiveAnswer:
 
     @property
     def has_waiting_text(self) -> bool:
-        """Whether text or thinking waits for ``flush``."""
+        """Whether text or thinking is buffered for ``flush``."""
         return bool(self._text_deltas or self._thinking_deltas)
 
     @property
     def tail_size(self) -> int:
-        """The length of the open end, which is sent again with each change."""
+        """The length of the unfinished end, which is sent again with each change."""
         last = self._segments[-1] if self._segments else None
         return len(last.tail) if isinstance(last, TextSegment) else 0
 
@@ -96,7 +96,7 @@ class LiveAnswer:
         return [*self._end_wait(event), *handler(event)]
 
     def _end_wait(self, event: Event) -> list[Change]:
-        """Remove the note of a wait, once something happens after it."""
+        """Remove the note of a wait when the next event arrives."""
         last = self._segments[-1] if self._segments else None
         is_over = isinstance(last, NoteSegment) and last.wait and not isinstance(event, RunWaiting)
         if last is None or not is_over:
@@ -105,7 +105,7 @@ class LiveAnswer:
         return [{"op": "remove", "id": last.id}]
 
     def flush(self) -> list[Change]:
-        """Apply the text and thinking that wait; return the changes of the page."""
+        """Apply the buffered text and thinking; return the changes of the page."""
         changes: list[Change] = []
         thinking, self._thinking_deltas = "".join(self._thinking_deltas), []
         if thinking:
@@ -120,7 +120,7 @@ class LiveAnswer:
         self._view = replace(self._view, model=model)
 
     def end_turn(self) -> list[Change]:
-        """The turn is saved: close its text; the next turn starts new segments."""
+        """Close the text of a saved turn; the next turn starts new segments."""
         self._calls = {}
         changes = self._close_text()
         self._saved_count = len(self._segments)
@@ -166,12 +166,12 @@ class LiveAnswer:
 
     @property
     def waiting_count(self) -> int:
-        """How many cards wait for the user."""
+        """How many cards have a question for the user."""
         cards = [each for each in self._segments if isinstance(each, ToolSegment)]
         return sum(bool(card.question) or card.form is not None for card in cards)
 
     def show_form(self, form: ServerForm) -> list[Change] | None:
-        """Show the form of a server in the card of the call it belongs to; None if this answer does not run it."""
+        """Show the form of a server in the card of its call; return None if this answer does not run that call."""
         call = form.question.call
         at = None if call is None else self._position_of(call)
         if at is None:
@@ -188,7 +188,7 @@ class LiveAnswer:
         return []
 
     def _position_of(self, call: ToolCall) -> int | None:
-        """The position of a running call's card: by identity, else by equality, else by id."""
+        """The position of a running call's card: matched by identity, else by equality, else by id."""
         same = [at for each, at in self._running if each is call]
         equal = [at for each, at in self._running if each == call]
         same_id = [at for each, at in self._running if each.tool_call_id == call.tool_call_id]
@@ -316,7 +316,7 @@ class LiveAnswer:
 
     def _on_tool_finished(self, event: ToolFinished) -> list[Change]:
         at = self._position_of(event.call)
-        if at is None:  # an interrupted call has a result, although it did not run again
+        if at is None:  # an interrupted call has a result, although it was not repeated
             at = self._cards.get(event.call.tool_call_id)
         if at is None:
             return []

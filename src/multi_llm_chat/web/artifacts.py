@@ -3,8 +3,8 @@
 Rules:
 1. A closed code block at the top level of a text, in the language HTML or SVG, is an artifact, unless it is only a snippet.
 2. Artifacts of one title are versions of one another, in the order of the branch. The title is that of the document.
-3. A document is shown in a frame without network, without cookies and without access to the page (``DOCUMENT_POLICY``). Its scripts
-   run; they have an origin of their own, so they reach nothing of this server.
+3. A document is shown in a frame without network, without cookies and without access to the page (``DOCUMENT_POLICY``). Its scripts run in
+   an opaque origin, so they cannot reach this server.
 """
 
 import difflib
@@ -17,13 +17,13 @@ from msgspec import Struct
 
 from multi_llm_chat.history.values import Text, Turn
 
-#: Shorter code is a snippet; longer code stays code.
+#: The fewest and the most characters of an artifact: shorter code is a snippet, longer code stays code.
 SHORTEST: Final = 120
 LONGEST: Final = 1_000_000
-#: Lines of a version that are compared with those of the one before.
+#: The most lines of a version that are compared with the previous one.
 MOST_LINES: Final = 5_000
 
-#: What a document may do. ``sandbox`` without ``allow-same-origin`` gives it an origin of its own.
+#: The permissions of a document. ``sandbox`` without ``allow-same-origin`` gives it an opaque origin.
 DOCUMENT_POLICY: Final = "; ".join(
     (
         "sandbox allow-scripts",
@@ -74,7 +74,7 @@ class CodeBlock(Struct, frozen=True):
 
 
 class Artifact(Struct, frozen=True):
-    """An artifact in its place: the turn, its number in the turn, its speaker, and which version of its title it is."""
+    """An artifact with its turn, its number in the turn, its speaker, and its version among those of the same title."""
 
     turn: str
     number: int
@@ -84,7 +84,7 @@ class Artifact(Struct, frozen=True):
 
 
 def split_artifacts(text: str) -> list[str | CodeBlock]:
-    """The text in pieces: artifacts, and what stands between them."""
+    """The text in pieces: artifacts, and the text between them."""
     if "```" not in text and "~~~" not in text:
         return [text]
     pieces: list[str | CodeBlock] = []
@@ -114,7 +114,7 @@ _SHOWN: Final = re.compile(rf"^ {{0,3}}(?:`{{3,}}|~{{3,}})[ \t]*(?:{'|'.join(LAN
 
 
 def may_have_artifacts(text: str) -> bool:
-    """Whether a text has a block that may be an artifact; quick, for texts that have none."""
+    """Whether a text has a block that may be an artifact; fast for texts without one."""
     return ("```" in text or "~~~" in text) and _SHOWN.search(text) is not None
 
 
@@ -145,7 +145,7 @@ def artifacts_of(turn: Turn) -> list[CodeBlock]:
 
 
 class ArtifactIndex:
-    """The artifacts of a branch; those of each turn are found once."""
+    """The artifacts of a branch; each turn is parsed once."""
 
     def __init__(self) -> None:
         self._by_turn: dict[str, list[CodeBlock]] = {}
@@ -171,7 +171,7 @@ class ArtifactIndex:
 
 
 def compare(old: str, new: str) -> str:
-    """What changed between two versions, as a diff; empty if nothing did, or they are too long."""
+    """The diff between two versions; empty if they are equal or too long."""
     before, after = old.splitlines(), new.splitlines()
     if max(len(before), len(after)) > MOST_LINES:
         return ""
@@ -179,7 +179,7 @@ def compare(old: str, new: str) -> str:
 
 
 def as_code(code: str, language: str) -> str:
-    """Code as a Markdown block, whatever backticks it has."""
+    """Code as a Markdown block, also if it contains backticks."""
     longest = max((len(found) for found in re.findall(r"`+", code)), default=0)
     fence = "`" * max(3, longest + 1)
     return f"{fence}{language}\n{code.rstrip()}\n{fence}\n"

@@ -2,11 +2,10 @@
 
 Rules:
 1. Each page has one number in an answer, in the order in which it is cited.
-2. A number stands at the end of the part that cites the page, and only in text: a number that falls into a tag or a formula is
-   removed.
-3. Texts next to each other of which one cites something are one text, as they were streamed.
-4. A link of a verdict carries the words of its paragraph as the page shows them: the page finds the paragraph by them. An id that names
-   no paragraph (of an answer that was deleted, or in a verdict that broke its schema) has no words, and leads to the whole answer.
+2. A number is put at the end of the part that cites the page, and only in text: a number inside a tag or a formula is removed.
+3. Adjacent texts are rendered as one text, as they were streamed, if one of them has a citation.
+4. A link of a verdict holds the text of its paragraph as the page shows it, and the page finds the paragraph by that text. An id without a
+   paragraph (of a deleted answer, or in a verdict that broke its schema) has no text, and leads to the whole answer.
 """
 
 import re
@@ -29,10 +28,10 @@ from multi_llm_chat.web.views import (
     hue_of,
 )
 
-#: What stays as it is in the address of a page.
+#: Characters that are not escaped in the address of a page.
 _URL_CHARACTERS: Final = ":/?#[]@!$&()*+,;=%~"
 
-#: Characters of no script, around a number; a text of others has none of them left when numbers are put in.
+#: Private-use characters around a number; they are removed from a text before numbers are inserted.
 _OPENING, _CLOSING = "\ue000", "\ue001"
 _MARK: Final = re.compile(f"{_OPENING}([0-9]+){_CLOSING}")
 #: A mark in a formula, which becomes an element for each sign.
@@ -87,7 +86,7 @@ def read_sources(turns: Sequence[Turn]) -> dict[tuple[str, str], Source]:
 
 
 def render_text(turn: Turn, position: int, sources: Sources) -> str:
-    """A text of a turn as HTML; empty if it says nothing, or belongs to the text before it."""
+    """A text of a turn as HTML; empty if it is blank, or part of the text before it."""
     run = _cited_run(turn, position)
     if position != run.start:
         return ""
@@ -105,7 +104,7 @@ def _numbers(part: Text, sources: Sources) -> list[int]:
 
 
 def _cited_run(turn: Turn, position: int) -> range:
-    """The positions of the texts next to each other around this one, if one of them cites something; else itself."""
+    """The positions of the adjacent texts around this one, if one of them has a citation; else only its own."""
     first = last = position
     while first > 0 and isinstance(turn.parts[first - 1], Text):
         first -= 1
@@ -118,7 +117,7 @@ def _cited_run(turn: Turn, position: int) -> range:
 
 # Verdicts.
 
-#: As many characters of a paragraph as a link needs to find it and to show it.
+#: The characters of a paragraph that a link needs to find it and to show it.
 _LONGEST_PASSAGE: Final = 160
 
 
@@ -129,7 +128,7 @@ def verdict_view(
 
     Args:
         identifier: The id of the segment.
-        verdict: What the chair found.
+        verdict: The verdict of the chair.
         turns: The message and the answers of the members.
         names: All speakers, for their hues.
     """

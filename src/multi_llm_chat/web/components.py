@@ -1,9 +1,9 @@
-"""Every card of the page in every state, as values: what the component page shows.
+"""Every card of the page in every state, as values for the component page.
 
 Rules:
 1. The component page is for development. It is served only if the server was started for it.
-2. It uses the templates of the real page; nothing is drawn for it alone.
-3. ``text`` stands in every place that others fill: models, tools, servers, users. Tests put attacks there.
+2. It uses only the templates of the real page.
+3. ``text`` is put in every place whose text comes from outside: models, tools, servers, users. Tests pass attacks.
 """
 
 import re
@@ -43,7 +43,7 @@ from multi_llm_chat.web.views import (
     hue_of,
 )
 
-#: What stands in every place that others fill, if a test gives nothing else.
+#: The default for every place whose text comes from outside.
 TEXT: Final = "UUIDv7, if ids leave the database"
 
 _WORDS: Final = """**{text}.** It sorts by time, so inserts stay at the right edge of the index.
@@ -97,7 +97,7 @@ def sample_form(text: str = TEXT, key: str = "form") -> ServerForm:
 
 
 def sample_outbox(text: str = TEXT) -> PageOutbox:
-    """Two messages that wait."""
+    """Two waiting messages."""
     return PageOutbox(
         (WaitingMessage("q1", text, ("gemini", "claude")), WaitingMessage("q2", f"{text}, later"))
     )

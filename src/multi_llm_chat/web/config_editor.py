@@ -4,8 +4,8 @@ Rules:
 1. A file is edited in place: comments and unknown keys stay.
 2. A change that would make the file invalid is refused.
 3. A file is replaced atomically, so that no reader sees half of it.
-4. Values of variables and headers of a server may be secret: they are shown as ``HIDDEN``, and a value that is still ``HIDDEN`` in an
-   edited entry keeps what the file has.
+4. Values of variables and headers of a server may be secret: they are shown as ``HIDDEN``. A value that is still ``HIDDEN`` in an edited
+   entry keeps its value in the file.
 """
 
 import os
@@ -30,7 +30,7 @@ def change_settings(folders: Folders, change: Callable[[Any, Settings], None]) -
     Raises:
         UsageError: They cannot be read, or would be invalid.
     """
-    # A dependency that only edits need.
+    # Only editing needs this dependency.
     import tomlkit  # noqa: PLC0415
     from tomlkit.exceptions import TOMLKitError  # noqa: PLC0415
 
@@ -64,12 +64,12 @@ def add_servers(folders: Folders, document: str) -> list[str]:
     return names
 
 
-#: Stands for a value that is not shown.
+#: Replaces a value that is not shown.
 HIDDEN: Final = "••••••"
 
 
 def server_entry(folders: Folders, name: str) -> JsonObject | None:
-    """The entry of a server as it may be shown; None if the file has none of that name."""
+    """The entry of a server without its secrets; None if the file has none of that name."""
     entry = as_object((as_object(_server_file(folders).get("mcpServers")) or {}).get(name))
     if entry is None:
         return None
@@ -87,7 +87,7 @@ _SECRET_KEYS: Final = frozenset({"env", "headers", "oauth"})
 
 
 def replace_server(folders: Folders, name: str, text: str) -> JsonObject:
-    """Change the entry of a server; return it as it is in the file, with its secrets.
+    """Change the entry of a server; return the entry of the file, with its secrets.
 
     Raises:
         UsageError: There is no such server, or the entry cannot be used.
@@ -109,7 +109,7 @@ def replace_server(folders: Folders, name: str, text: str) -> JsonObject:
 
 
 def _restored(value: object, before: object) -> object:
-    """An edited value, with what was hidden in it."""
+    """An edited value, with the hidden values restored."""
     if value == HIDDEN:
         return before
     if isinstance(value, dict):
@@ -135,7 +135,7 @@ def remove_server(folders: Folders, name: str) -> None:
 
 
 def _checked(document: str) -> tuple[list[str], JsonObject]:
-    """The names of the servers in a document, and their entries, all of which can be used."""
+    """The names and entries of the servers in a document; raises if one is unusable."""
     read = read_servers(document)
     if read.problems or not read.servers:
         raise UsageError("; ".join(read.problems) or "The document contains no servers")

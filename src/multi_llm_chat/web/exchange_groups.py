@@ -2,10 +2,10 @@
 
 Rules:
 1. An exchange is a message and the answers to it. Turns before the first message are an exchange of their own.
-2. A page shows a window of exchanges: the last ones, those before or after one, or those around a turn. It has about as many turns
-   in every conversation, so that a long one opens as quickly as a short one.
-3. What a page shows before the turns in memory is read from the store, for this page alone: the turns around a place, and of all
-   earlier turns those that have artifacts, whose versions are counted from the beginning of the branch.
+2. A page shows a window of exchanges: the last ones, those before or after one, or those around a turn. Its number of turns is about the
+   same in every conversation, so that a long one opens as fast as a short one.
+3. Turns before those in memory are read from the store, for each page separately: the turns around a place, and of all earlier turns those
+   with artifacts, because versions are counted from the beginning of the branch.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,11 +28,11 @@ from multi_llm_chat.web.artifacts import (
 if TYPE_CHECKING:
     from multi_llm_chat.chat.chat_service import ChatService
 
-#: How many turns a page shows at first: nine exchanges of three speakers, several screens. An exchange that has more is shown as a
-#: whole. Earlier ones are loaded before the reader reaches them.
+#: How many turns a page shows at first: nine exchanges of three speakers, several screens. A longer exchange is shown as a whole. Earlier
+#: ones are loaded before the reader scrolls to them.
 TURNS_PER_PAGE: Final = 36
 
-#: Turns that are read more than a page shows: those of the exchanges at its edges, whose runs may have turns farther on.
+#: Turns that are read in addition to those shown: those of the exchanges at the edges, whose runs may have further turns.
 TURNS_AROUND: Final = 20
 
 
@@ -118,11 +118,11 @@ def _fitting(sizes: Sequence[int], limit: int) -> int:
     return max(fitting, min(1, len(sizes)))
 
 
-# What a page shows.
+# The window of a page.
 
 
 class PagePlace(Struct, frozen=True):
-    """The place of a page: before or after an exchange, or around a turn; the end of the branch if nothing is named."""
+    """The place of a page: before or after an exchange, or around a turn; the end of the branch if none is given."""
 
     before: str | None = None
     after: str | None = None
@@ -130,7 +130,7 @@ class PagePlace(Struct, frozen=True):
 
     @property
     def turn(self) -> str | None:
-        """The turn that is named."""
+        """The turn that names the place."""
         return self.before or self.after or self.around
 
     def choose(self, groups: Sequence[Sequence[Placed]]) -> tuple[int, int]:
@@ -139,7 +139,7 @@ class PagePlace(Struct, frozen=True):
 
 
 class PageWindow(Struct, frozen=True):
-    """The exchanges that a page shows, and whether the branch has others; ``is_found`` if it has the turn of the place."""
+    """The exchanges that a page shows, and whether the branch has earlier or later ones; ``is_found`` if it has the turn of the place."""
 
     groups: Sequence[Sequence[Placed]]
     has_earlier: bool
@@ -148,7 +148,7 @@ class PageWindow(Struct, frozen=True):
 
 
 class BranchReader:
-    """Reads what a page shows of the shown branch: from the turns in memory, or from the store where it lies before them."""
+    """Reads the part of the shown branch that a page shows: from the turns in memory, or from the store if it lies before them."""
 
     def __init__(self, service: "ChatService") -> None:
         self._service = service
@@ -158,7 +158,7 @@ class BranchReader:
         self._before: tuple[str | None, list[Turn]] = (None, [])
 
     async def read(self, place: PagePlace) -> list[Placed] | None:
-        """The turns around a place that lies before the turns in memory; None if they are enough, or the branch does not have it."""
+        """The turns around a place before the turns in memory; None if those are enough, or if the branch does not have the place."""
         service = self._service
         loaded = service.placed
         groups = self._groups()
@@ -174,14 +174,14 @@ class BranchReader:
             reach, known = reach * 4, len(found)  # an exchange may have any number of turns
 
     def _is_enough(self, read: list[Placed], place: PagePlace) -> bool:
-        """Whether no exchange at an edge of the turns that were read is shown; its turns may be incomplete."""
+        """Whether none of the shown exchanges is at an edge of the turns that were read, where it may be incomplete."""
         groups, is_end = self._with_loaded(read)
         first, last = place.choose(groups)
         has_first = first > 0 or read[0].parent is None
         return has_first and (is_end or last < len(groups))
 
     def window(self, read: list[Placed] | None, place: PagePlace) -> PageWindow:
-        """What the page shows, with the turns that were read for it."""
+        """The window of the page; ``read`` are the turns that were read for it."""
         groups, is_end = self._with_loaded(read)
         first, last = place.choose(groups)
         begins = groups[0][0].parent is None if read else self._service.is_whole
@@ -194,7 +194,7 @@ class BranchReader:
         )
 
     def _with_loaded(self, read: list[Placed] | None) -> tuple[list[list[Placed]], bool]:
-        """The exchanges of the turns that were read and of those in memory, if these follow; and whether they do."""
+        """The exchanges of the turns that were read, joined with those in memory if these follow directly; and whether they do."""
         if read is None:
             return self._groups(), True
         loaded = self._service.placed
@@ -203,7 +203,7 @@ class BranchReader:
         return group_exchanges(read if at is None else (*read[:at], *loaded)), at is not None
 
     def _groups(self) -> list[list[Placed]]:
-        """The exchanges in memory, grouped once for each change of them."""
+        """The exchanges in memory, grouped again only after a change."""
         if self._grouped is None or self._grouped[0] != self._service.mark:
             self._grouped = self._service.mark, group_exchanges(self._service.placed)
         return self._grouped[1]

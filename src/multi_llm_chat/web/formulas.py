@@ -1,11 +1,10 @@
 r"""Formulas in Markdown: ``$…$``, ``$$…$$``, ``\(…\)``, ``\[…\]``.
 
 Rules:
-1. A block begins with ``$$`` or ``\[`` at the start of a line and ends with its mark at the end of a line. A blank line
-   ends it too: then it was no formula but an ordinary paragraph. So what a block is depends on its own lines alone.
-2. ``$`` opens a formula only before something else than a space, and closes it only behind something else than a space
-   and not before a digit: prices stay prices.
-3. A formula that cannot be parsed is shown as it was written.
+1. A block begins with ``$$`` or ``\[`` at the start of a line and ends with its mark at the end of a line. A blank line ends it too; then
+   it is not a formula but an ordinary paragraph. So the kind of a block depends only on its own lines.
+2. ``$`` opens a formula only if no space follows, and closes it only if no space precedes and no digit follows, so that prices stay prices.
+3. A formula that cannot be parsed is shown as written.
 """
 
 import re
@@ -17,7 +16,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_block import StateBlock
 from markdown_it.rules_inline import StateInline
 
-#: Longer formulas are shown as they were written: the cost of converting grows with the length.
+#: Longer formulas are shown as written, because the cost of the conversion grows with the length.
 LONGEST: Final = 2_000
 
 _BLOCKS: Final = (("$$", "$$"), ("\\[", "\\]"))

@@ -2,15 +2,13 @@
 
 Rules:
 1. A request with an unknown ``Host`` is refused: another site may have pointed its own name at this machine (DNS rebinding).
-2. A browser that is not signed in gets the sign-in page, the style sheet and the health probes, and nothing else; ``/metrics`` has a
-   rule of its own.
+2. A browser that is not signed in gets only the sign-in page, the style sheet and the health probes; ``/metrics`` has its own rule.
 3. A request that changes something must come from our own page: its origin is this server, and its form token is right.
-4. Every response forbids the browser everything that our pages do not need.
-5. A body is not read beyond its limit, and the body of a stranger's request arrives within ``STRANGER_SECONDS``. A request that is
-   answered before its large body was read is answered later: one who sends such requests again and again takes little of the
-   server's time.
-6. A link that signs in is used up by the first request that has it, also of a browser that is signed in, and taken out of the
-   address.
+4. The headers of every response forbid the browser everything that our pages do not need.
+5. A body is not read beyond its limit, and the body of a stranger's request (one without a session) must arrive within
+   ``STRANGER_SECONDS``. A request that is answered before its large body was read gets its response with a delay, so that a client that
+   repeats such requests costs the server little time.
+6. The first request with a sign-in link uses it up, also from a browser that is signed in, and redirects to the address without it.
 """
 
 import asyncio
@@ -29,16 +27,16 @@ COOKIE: Final = "mlc_session"
 DEVICE_COOKIE: Final = "mlc_device"
 FORM_TOKEN: Final = "x-form-token"  # noqa: S105  a name, not a secret
 
-#: Bytes of a body: of a message with its files, and of an import.
+#: The most bytes of a body: of a message with its files, and of an import.
 LARGEST_BODY: Final = 40_000_000
 LARGEST_IMPORT: Final = 500_000_000
-#: The body of a request without a session: a password.
+#: The most bytes, and the most seconds, of the body of a request without a session, which is a password.
 LARGEST_OF_STRANGERS: Final = 10_000
 STRANGER_SECONDS: Final = 10.0
-#: So much of a body is read as fast as it arrives, the rest at this speed: a large upload leaves the server time for others.
+#: This much of a body is read as fast as it arrives, the rest at this speed, so that a large upload leaves the server time for others.
 UNPACED_BODY: Final = 1_000_000
 BODY_BYTES_A_SECOND: Final = 32_000_000
-#: Seconds until a request is answered that is refused, or whose body of more than so many bytes was not read.
+#: The delay in seconds of the response to a request that is refused, or whose body of more than ``SMALL_BODY`` bytes was not read.
 REFUSAL_SECONDS: Final = 0.2
 SMALL_BODY: Final = 65_536
 
@@ -75,7 +73,7 @@ class BodyTooLargeError(Exception):
 
 
 class Guard:
-    """The middleware in front of the application."""
+    """The ASGI middleware in front of the application."""
 
     def __init__(
         self, app: ASGIApp, access: AccessPolicy, stranger_seconds: float = STRANGER_SECONDS
@@ -156,12 +154,12 @@ class Guard:
         origin = headers.get("origin")
         if origin is None or urlsplit(origin).netloc.lower() != headers.get("host", "").lower():
             return False
-        if scope["path"] == "/login":  # there is no session yet; the password decides
+        if scope["path"] == "/login":  # there is no session yet; the password is checked
             return True
         return is_same(headers.get(FORM_TOKEN, ""), self._access.form_token(identity))
 
     def _follow_link(self, scope: Scope, headers: Headers, user: str | None) -> Response | None:
-        """Use up the link in the address and sign in by it; None if there is no link, or it is not valid."""
+        """Use up the sign-in link in the address and sign in; return None if there is no link, or it is not valid."""
         if scope["method"] != "GET":
             return None
         query = parse_qsl(scope["query_string"].decode("latin-1"), keep_blank_values=True)
@@ -172,7 +170,7 @@ class Guard:
             return None
         rest = urlencode([pair for pair in query if pair[0] != "token"])
         path = quote(scope["path"].replace("\\", "/"), safe="/~:@!$&'()*+,;=-._")
-        place = "/" + path.lstrip("/")  # never another host: //evil.example
+        place = "/" + path.lstrip("/")  # never redirect to another host: //evil.example
         response = RedirectResponse(f"{place}?{rest}" if rest else place, 303)
         if user is None:
             sign_in(response, self._access, headers.get("user-agent", ""))
@@ -223,7 +221,7 @@ def _with_headers(send: Send, cache_control: str) -> Send:
 
 
 def _in_time(receive: Receive, seconds: float) -> Receive:
-    """Receive a body within the time of strangers; what follows it (the end of the connection) has no limit."""
+    """Receive a body within the time limit of strangers; later messages (the end of the connection) have no limit."""
     deadline = asyncio.get_running_loop().time() + seconds
     is_whole = False
 
@@ -251,7 +249,7 @@ def _may_be_large(headers: Headers) -> bool:
 
 
 class LimitedBody:
-    """Receives a body of ``limit`` bytes at most; behind its first megabyte no faster than ``BODY_BYTES_A_SECOND``."""
+    """Receives a body of at most ``limit`` bytes; after the first megabyte no faster than ``BODY_BYTES_A_SECOND``."""
 
     def __init__(self, receive: Receive, limit: int) -> None:
         self._receive = receive
@@ -261,7 +259,7 @@ class LimitedBody:
         self.is_whole = False
 
     async def __call__(self) -> Message:
-        """The next piece."""
+        """Receive the next piece."""
         message = await self._receive()
         size = len(message.get("body", b""))
         self._left -= size

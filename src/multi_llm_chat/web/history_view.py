@@ -1,11 +1,11 @@
 """Renders the turns of a conversation as exchanges for a page.
 
 Rules:
-1. The turns decide what is shown; costs, errors and branches are added to them.
+1. The view is made from the turns; costs, errors and branches are added.
 2. Running answers come from ``live`` and not from their turns.
 3. A run that failed without an answer is shown with its error, unless its speaker was asked again.
-4. Answers stand in the order in which the message addresses their speakers, the council's verdict last.
-5. Every answer has its own switch: to the same speaker's other answers to the message, on the branch that has most of the other
+4. Answers are in the order in which the message addresses their speakers, the council's verdict last.
+5. Every answer has its own switch to the same speaker's other answers to the message. It leads to the branch that has most of the other
    shown answers.
 """
 
@@ -81,10 +81,10 @@ from multi_llm_chat.web.views import (
 #: The turn of a result, its position in it, and the result.
 PlacedResult: TypeAlias = tuple[str, int, ToolResult]
 
-#: The server and the own name of a tool, by the name that models use.
+#: The server of a tool and its name there, by the name that models use.
 ToolOrigin: TypeAlias = Callable[[str], tuple[str, str]]
 
-#: How far a branch is followed to find the answers on it.
+#: How many turns of a branch are read to find the answers on it.
 MOST_TURNS_OF_ANSWERS = 400
 
 
@@ -179,7 +179,7 @@ class HistoryRenderer:
     def exchanges(
         self, groups: Sequence[Sequence[Placed]], *, is_end: bool = True
     ) -> list[PageExchange]:
-        """These exchanges, oldest first; running answers to none of them stand in the last one if it is the end."""
+        """These exchanges, oldest first; running answers to other messages are added to the last one if it is the end of the branch."""
         shown = [self._exchange(group) for group in groups]
         shown_runs = {answer.run for exchange in shown for answer in exchange.answers}
         where = {each.turn.id: at for at, group in enumerate(groups) for each in group}
@@ -196,7 +196,7 @@ class HistoryRenderer:
     def answer(
         self, run: str, turns: Sequence[Turn], around: Sequence[Turn] | None = None
     ) -> PageAnswer:
-        """One answer, from its turns; ``around`` are those of its exchange, to which the links of a verdict lead."""
+        """One answer, from its turns; ``around`` are the turns of its exchange, to which the links of a verdict lead."""
         speaker = next((turn.role for turn in turns if turn.role != "tool"), "tool")
         last = next((turn for turn in reversed(turns) if turn.role != "tool"), turns[-1])
         footer = self._footer(run, turns)
@@ -302,7 +302,7 @@ class HistoryRenderer:
             compressed = turn.meta.get("compressed")
             if isinstance(compressed, str):
                 segments.append(NoteSegment(f"{run}-{len(segments)}", compressed))
-            number = 0  # of the next artifact in the turn
+            number = 0  # the number of the next artifact in the turn
             for position, part in enumerate(turn.parts):
                 identifier = f"{run}-{len(segments)}"
                 match part:
@@ -326,18 +326,18 @@ class HistoryRenderer:
         return tuple(segments)
 
     def _has_artifact(self, turn: Turn, part: Text, number: int) -> bool:
-        """Whether a text has artifacts; only then the branch is searched for the versions before them."""
+        """Whether a text has artifacts; only then the branch is searched for earlier versions."""
         return may_have_artifacts(part.content) and (turn.id or "", number) in self._artifacts()
 
     def _piece(self, identifier: str, piece: str | CodeBlock, turn: str, number: int) -> Segment:
-        """A piece of a text: an artifact, or the words between artifacts."""
+        """A piece of a text: an artifact, or the text between artifacts."""
         if not isinstance(piece, CodeBlock):
             return TextSegment(identifier, render_markdown(piece))
         version = self._artifacts()[turn, number].version
         return ArtifactSegment(identifier, piece.title, piece.language, version, turn, number)
 
     def _other_segment(self, identifier: str, turn: Turn, position: int) -> Segment | None:
-        """A part that is no text and no call; None if it is not shown."""
+        """A part other than text and calls; None if it is not shown."""
         match turn.parts[position]:
             case Thinking(content=str(text)) if text:
                 return ThinkingSegment(identifier, text)
@@ -418,7 +418,7 @@ def _answer_switch(
     key: tuple[str, int],
     shown: Mapping[tuple[str, int], str],
 ) -> Switch | None:
-    """The switch of an answer: each of its speaker's runs by the branch that is most like the shown one."""
+    """The switch of an answer: for each of its speaker's runs, the branch that is most similar to the shown one."""
     best: dict[str, AnswerBranch] = {}
     for branch in branches:
         run = branch.runs.get(key)
@@ -444,7 +444,7 @@ def in_order(answers: Sequence[PageAnswer], addressed: Sequence[str]) -> tuple[P
 
 
 def step_view(identifier: str, item: Native) -> StepSegment:
-    """A step that the provider took itself."""
+    """A step that the provider ran itself."""
     return StepSegment(identifier, item.kind, truncate(item.text))
 
 
@@ -456,7 +456,7 @@ def tool_view(
     origin: ToolOrigin = lambda name: ("", name),
     ran: JsonObject | None = None,
 ) -> ToolSegment:
-    """A call and its result, if it has one; ``ran`` are the arguments that a person gave it."""
+    """A call and its result, if it has one; ``ran`` are the changed arguments that a person gave it."""
     text = result_text(result)[0] if result else ""
     state = "running" if result is None else "failed" if result.is_error else "done"
     source, name = origin(call.name)
@@ -487,7 +487,7 @@ def format_money(cost: Decimal, digits: int = 4) -> str:
 
 
 def _call_seconds(turn: Turn) -> dict[str, float]:
-    """The duration of each call, noted with its result; values of other programs are ignored."""
+    """The duration of each call, stored with its result; values of other programs are ignored."""
     noted = as_object(turn.meta.get("seconds")) or {}
     return {name: value for name, value in noted.items() if isinstance(value, int | float)}
 
@@ -497,7 +497,7 @@ def _thinking_only(turn: Turn) -> Turn:
 
 
 def _edits(turn: Turn) -> dict[str, JsonObject]:
-    """The arguments that a person gave each call, noted with its result; values of other programs are ignored."""
+    """The arguments that a person gave each call, stored with its result; values of other programs are ignored."""
     noted = as_object(turn.meta.get("arguments")) or {}
     return {name: ran for name, value in noted.items() if (ran := as_object(value)) is not None}
 

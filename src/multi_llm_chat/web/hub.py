@@ -1,12 +1,12 @@
-"""All open conversations of all users, and what they share.
+"""The open conversations of all users, and the objects that they share.
 
 Rules:
 1. A conversation is opened once, however many pages show it. A conversation without an open page and without a running answer may be
    closed at any time.
 2. Speakers, tools and settings are shared by all users; conversations, and the approvals given in them, belong to one user.
-3. Changed settings apply to what starts afterwards; running answers keep theirs.
-4. Interrupted runs are resumed: at the start, and whenever a page shows a run without a living owner. What they ask the user waits
-   until a page of the conversation is opened.
+3. Changed settings apply to answers that start afterwards; running answers keep theirs.
+4. Interrupted runs are resumed at the start, and whenever a page shows a run without a living owner. Their questions to the user wait until
+   a page of the conversation is opened.
 """
 
 import asyncio
@@ -38,15 +38,16 @@ from multi_llm_chat.web.views import hue_of
 #: How many conversations may be open before idle ones are closed.
 MOST_OPEN: Final = 200
 
-#: Seconds that a page has between its loading and its stream, while there are less than ten times as many conversations.
+#: Seconds that a page has between loading and opening its stream before its conversation may be closed; not granted with ten times
+#: ``MOST_OPEN`` open conversations.
 LOADING_SECONDS: Final = 30.0
 
-#: Seconds from a change of a user's list to its news on the user's other pages, which collects further changes; and how many pages
-#: a second load the list at most.
+#: Seconds from a change of a user's list to the update of the user's other pages, to collect further changes; and the most pages per second
+#: that load the list.
 LIST_SECONDS: Final = 0.5
 LISTS_A_SECOND: Final = 100
 
-#: The setting of a conversation that keeps the speakers whom its last message addressed.
+#: The setting of a conversation that stores the speakers addressed by its last message.
 ADDRESSEES: Final = "addressees"
 
 _LOGGER = logging.getLogger(__name__)
@@ -55,7 +56,7 @@ WorkspaceFactory = Callable[[ApprovalCallback], Workspace]
 
 
 class Hub:
-    """What all requests share; ``make_workspace`` gets the callback that asks the user for approvals."""
+    """The state that all requests share; ``make_workspace`` receives the callback that asks the user for approvals."""
 
     def __init__(self, make_workspace: WorkspaceFactory) -> None:
         self.workspace = make_workspace(self._approve)
@@ -154,7 +155,8 @@ class Hub:
             self._conversations[scope] = LiveConversation(
                 service, lambda: self._on_list_changed(user), self._resume, self.origin
             )
-        live = self._conversations[scope] = self._conversations.pop(scope)  # the last to be closed
+        # Most recently used, so the last to be closed.
+        live = self._conversations[scope] = self._conversations.pop(scope)
         live.opened_at = time.monotonic()
         return live
 
@@ -191,9 +193,9 @@ class Hub:
         return (live for scope, live in self._conversations.items() if scope.startswith(start))
 
     def _on_list_changed(self, user: str) -> None:
-        """Make the pages of a user load the list again, the less often the more pages there are.
+        """Make the pages of a user load the list again; less often if there are many pages.
 
-        Each of them loads it: without a pause, many conversations of one user would cost their square.
+        Each page loads the whole list: without a pause, the cost would grow with the square of the conversations.
         """
         if user not in self._changed_lists:
             pages = sum(live.log.readers for live in self._conversations_of(user))
@@ -207,11 +209,11 @@ class Hub:
         self.publish_to_user(user, {"op": "list"})
 
     def _close_idle(self) -> None:
-        """Close the conversations that were not used for longest, but none that a page may be about to follow."""
+        """Close the least recently used conversations, except those that a page may be about to follow."""
         excess = len(self._conversations) - self.most_open + 1
         if excess <= 0:
             return
-        # A page that was just loaded has no stream yet; closing its conversation would make it load again.
+        # A page that was just loaded has no stream yet; closing its conversation would force it to reload.
         now = time.monotonic()
         kept_seconds = LOADING_SECONDS if excess < 9 * self.most_open else 0.0
         idle = (
@@ -293,7 +295,7 @@ class Hub:
         try:
             return self.workspace.speakers[name].provider.model or ""
         except (MultiLLMChatError, ValueError):
-            # A mistake in the settings of one speaker does not hide the others.
+            # An error in the settings of one speaker must not hide the others.
             return ""
 
     # Questions to the user.
@@ -312,10 +314,10 @@ class Hub:
         return await asyncio.wrap_future(asked)
 
     async def _ask(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask in the conversations whose calls the server may ask for; the first answer counts.
+        """Ask in the conversations for whose calls the server may be asking; the first answer counts.
 
-        Outside any call, as for a sign-in, ask in all with an open page. A server that does not say which of several
-        users' calls it asks for gets no answer: one user must not read or answer another's form.
+        Outside any call, as for a sign-in, ask in all conversations with an open page. If calls of several users are in flight and the
+        server does not name the call, it gets no answer: a user must not see or answer another user's form.
         """
         owners = {owner for scope in question.conversations if (owner := in_scope(scope))}
         if len({user for user, _ in owners}) > 1:
@@ -336,7 +338,7 @@ class Hub:
         return next(iter(done)).result()
 
     def origin(self, name: str) -> tuple[str, str]:
-        """The server and the own name of a tool; of a tool that does not exist any more only the name."""
+        """The server of a tool and its name there; for a tool that does not exist any more only the name."""
         try:
             return self.workspace.tools.origin(name)
         except MultiLLMChatError:

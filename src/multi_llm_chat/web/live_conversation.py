@@ -1,14 +1,14 @@
-"""A conversation that is open: all its pages show the same at the same time.
+"""An open conversation, of which all pages show the same state.
 
 Rules:
 1. Runs belong to the server: they continue when a page is closed, and every page that is opened shows them. They outlive the server
    too: their events are in the store, and a server that opens the conversation after a crash, or another server on the same store,
    follows them from there (``remote``).
-2. Every change is written to ``log`` in the same step in which it happens here. So a snapshot with the log's position, and all later
-   entries, are the complete state.
+2. Every change is written to ``log`` in the same step of the event loop in which it is made. So a snapshot with the log's position plus all
+   later entries is the complete state.
 3. One round of answers at a time. A message that arrives meanwhile waits in the outbox, also for runs of other processes; an edit, a
    regeneration or a change of branch stops all running answers, in this process and in others.
-4. An approval waits until a user decides, in this server or in another one. A stopped answer does not wait.
+4. An approval request waits until a user decides, in this server or in another one; stopping the answer ends the wait.
 """
 
 import asyncio
@@ -61,10 +61,10 @@ from multi_llm_chat.web.views import (
     hue_of,
 )
 
-#: Seconds between two changes of a page by one answer.
+#: Seconds between two updates of a page by one answer.
 FLUSH_SECONDS: Final = 0.05
 
-#: An open block of this many characters doubles the delay, which grows at most by this factor.
+#: An unfinished block of this many characters doubles the delay, which grows at most by this factor.
 HEAVY_TAIL: Final = 8_000
 LONGEST_DELAY: Final = 6.0
 
@@ -149,12 +149,12 @@ class LiveConversation:
             if has_artifacts(groups):
                 await self.reader.read_artifacts()
             details = await self._read_details(groups)
-            # Rendered texts are cached: what a thread renders here takes no time of the event loop below.
+            # Rendered texts are cached: rendering them in a thread here saves the time of the event loop below.
             await asyncio.to_thread(_render_all, texts_of(groups))
-            # What was read belongs to the branch that was shown then.
+            # The turns that were read belong to the branch shown at that time.
             if read is None or mark == self.service.mark:
                 break
-        # No await from here on: turns, answers and position belong together.
+        # No await from here on: turns, answers and position must be consistent.
         self._publish(self._flush_answers())
         window = self.reader.window(read, place)
         is_end = not window.has_later
@@ -171,7 +171,7 @@ class LiveConversation:
 
     @property
     def waiting_count(self) -> int:
-        """How many questions wait for the user."""
+        """How many questions are open."""
         answers = sum(answer.waiting_count for answer in self._answers.values())
         return answers + len(self.forms.outside_cards)
 
@@ -303,7 +303,7 @@ class LiveConversation:
         finally:
             self._rounds -= 1
             if is_branch and not self.is_busy:
-                # Only now the store has the new answers: the switches to the others count them.
+                # Only now the store has the new answers, which the switches of the other answers count.
                 self.log.publish({"op": "reset"})
             self._publish_idle()
 
@@ -324,7 +324,7 @@ class LiveConversation:
         self.log.publish({"op": "reset"})
 
     def _begin_exchange(self) -> None:
-        """Let new answers stand below the last message."""
+        """Put new answers below the last message."""
         turns = [each.turn for each in self.service.placed]
         last = next((turn for turn in reversed(turns) if turn.role == "user"), None)
         self._exchange_id = (last or turns[0]).id or "" if turns else ""
@@ -361,7 +361,7 @@ class LiveConversation:
     # Events.
 
     def _changes(self, events: Sequence[Event]) -> list[Change]:
-        """The changes of the page that events cause; text waits until the last change is long enough ago."""
+        """The changes of the page for these events; text is buffered until the update interval is over."""
         changes = [
             change
             for event in events
@@ -429,7 +429,7 @@ class LiveConversation:
         self._answers[event.run] = LiveAnswer(view, self._origin)
         change: Change = {"op": "append", "to": f"{self._exchange_id}-answers", "html": view}
         if is_verdict:
-            # It stands last. One that broke its schema is asked for again on another branch: the page shows the new one only.
+            # A verdict is last. If it broke its schema, it is requested again on another branch, and the page shows only the new one.
             before, self._verdict_run = self._verdict_run, event.run
             return [*([{"op": "remove", "id": before}] if before else []), change]
         right = self._column_after(event.speaker)
@@ -467,12 +467,12 @@ class LiveConversation:
         return [change for answer in self._answers.values() for change in answer.flush()]
 
     def _flush_if_due(self) -> list[Change]:
-        """The changes by the text that waits, if the last ones are long enough ago; else they are made when they are."""
+        """The changes for the buffered text if the update interval is over; else schedule them for its end."""
         if self._flush is not None or not any(
             each.has_waiting_text for each in self._answers.values()
         ):
             return []
-        # A long list or table is sent as a whole each time: then less often.
+        # A long list or table is sent as a whole each time, so it is sent less often.
         heaviest = max(answer.tail_size for answer in self._answers.values())
         pace = FLUSH_SECONDS * min(LONGEST_DELAY, 1 + heaviest / HEAVY_TAIL)
         loop = asyncio.get_running_loop()
@@ -494,7 +494,7 @@ class LiveConversation:
         return await self.approvals.ask(await self._find_answer(request.call), request)
 
     async def _find_answer(self, call: ToolCall) -> LiveAnswer:
-        """The answer that makes the call; that of a resumed run arrives through the store."""
+        """The answer that makes the call; the answer of a resumed run arrives through the store."""
         while True:
             tool_started = self._tool_started
             for answer in self._answers.values():

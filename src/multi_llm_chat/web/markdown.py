@@ -1,16 +1,16 @@
 """Markdown as safe HTML, whole or while it streams.
 
 Rules:
-1. HTML in the text is text. Pictures become links: a page that is read fetches nothing.
-2. All HTML passes an allow-list of elements and attributes, whatever the parser before it did. Nothing on the list can fetch
-   anything: no pictures, fonts, frames or styles. Links carry no referrer.
-3. There are no link definitions: no line can change what an earlier block means, so each top-level block is
-   rendered by itself, and the whole is its blocks one after the other.
-4. Code is coloured by classes. Code in an unknown language, code that is too long, and a block that still grows are plain.
-5. Of a text that streams, a block is final when a later block has begun on a line that is complete, a paragraph of plain lines also
-   when an empty line follows it. Nothing that arrives later can change it. All final blocks and the last tail are what
-   ``render_markdown`` makes of the whole text; only the colours of code in the tail wait for ``finish``. The cost of a piece depends on the tail, not on what is final; most pieces of prose only append
-   their own HTML to an open paragraph.
+1. HTML in the text is shown as text. Pictures become links, so reading a page fetches nothing.
+2. All HTML passes an allow-list of elements and attributes, independently of the parser. Nothing on the list can fetch anything: no
+   pictures, fonts, frames or styles. Links send no referrer.
+3. There are no link definitions: no line can change the meaning of an earlier block. So each top-level block is rendered separately, and
+   the HTML of a text is that of its blocks in order.
+4. Code is coloured with classes. Code in an unknown language, code that is too long, and a block that still grows are not coloured.
+5. While a text streams, a block is final when a later block has begun on a complete line; a paragraph of plain lines also when an empty
+   line follows it. Nothing that arrives later can change it. All final blocks and the last tail equal the result of ``render_markdown`` for
+   the whole text; only the colours of code in the tail wait for ``finish``. The cost of a piece depends on the tail, not on the final
+   blocks; most pieces of prose only append their own HTML to an open paragraph.
 """
 
 import re
@@ -48,7 +48,7 @@ def highlight(code: str, language: str) -> str:
 
 @lru_cache(maxsize=1)
 def _formatter() -> Any:
-    """The formatter, made once: it makes a style sheet of its own, which takes longer than a few lines of code."""
+    """The formatter, created once: it builds a style sheet, which takes longer than formatting a few lines of code."""
     formatters: Any = import_module("pygments.formatters.html")
     return formatters.HtmlFormatter(nowrap=True)
 
@@ -202,7 +202,7 @@ def render_blocks(text: str, *, is_open: bool = False) -> list[MarkdownBlock]:
 
 
 def find_first_lines(text: str) -> list[int]:
-    """Where each top-level block begins."""
+    """The first line of each top-level block."""
     lines: list[int] = []
     depth = 0
     for token in _BLOCKS_ONLY.parse(text):
@@ -239,9 +239,9 @@ def _html(tokens: list[Token], *, is_open: bool) -> str:
 
 
 class RenderedPiece(Struct, frozen=True):
-    """New final HTML, and the HTML of the open end, which replaces the previous one.
+    """New final HTML, and the HTML of the unfinished tail, which replaces the previous tail.
 
-    ``grown`` is what the last paragraph of the open end has more than before, where that is the only change; else None.
+    ``grown`` is the HTML appended to the last paragraph of the tail, if that is the only change; else None.
     """
 
     final: str
@@ -249,21 +249,21 @@ class RenderedPiece(Struct, frozen=True):
     grown: str | None = None
 
 
-#: Text that changes nothing of what stands before it in its paragraph, and is its own HTML, also behind a mark that is open.
+#: Text that is its own HTML and does not change the paragraph before it, also after an open mark.
 _PLAIN: Final = re.compile(r"[^\W_](?:[^\W_]|[ ,.?!])*|[ ](?:[^\W_]|[ ,.?!])*")
-#: White space but spaces, and other characters that are not shown: a paragraph loses some at its end, and nh3 escapes some.
+#: White space except spaces, and other invisible characters: a paragraph loses some at its end, and nh3 escapes some.
 _HIDDEN: Final = r"\x00-\x1f\x7f\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
-#: The same as ``_PLAIN`` where no mark is open.
+#: Like ``_PLAIN``, for paragraphs without an open mark.
 _UNMARKED: Final = re.compile(rf"[^{_HIDDEN}*_`~\[\]\\&$<>]+")
-#: Text of one line without formulas and escapes: where no mark is open, its own HTML can be appended.
+#: Text of one line without formulas and escapes: if no mark is open, its own HTML can be appended.
 _ONE_LINE: Final = re.compile(rf"[^{_HIDDEN}\\$]+")
-#: Bold words and code whose marks mean this wherever they stand.
+#: Bold text and code whose marks have this meaning at every position.
 _BOLD_OR_CODE: Final = re.compile(
     r"\*\*([^\W_]+(?:[ ][^\W_]+)*)\*\*|`([\w.(),:=/-]+(?:[ ][\w.(),:=/-]+)*)`"
 )
 #: The last words of a paragraph, and the empty lines behind it.
 _PARAGRAPH_END: Final = re.compile(r"([^\n]*)\n[ ]*\n(?:[ ]*\n)*")
-#: What may belong to a mark, or be one, in rendered text.
+#: Characters in rendered text that may be a mark, or part of one.
 _MARKS: Final = re.compile(r"[*_`~\[\]\\&$]")
 #: Characters whose meaning at the end of a text depends on what follows.
 _OPEN_ENDS: Final = frozenset("*_`~[]\\!&$<")
@@ -274,7 +274,7 @@ _END: Final = "</p>\n"
 
 
 def _growing(tail: str, html: str) -> str | None:
-    """The spaces at the end of a text, if plain words can be appended to the HTML of its last block; else None."""
+    """The spaces at the end of a text, if plain text can be appended to the HTML of its last block; else None."""
     line = tail[tail.rfind("\n") + 1 :]
     words = tail.rstrip(" ")
     is_paragraph = html.startswith("<p>") and html.endswith(_END) and html.count("<p>") == 1
@@ -292,7 +292,7 @@ def _tagged(found: re.Match[str]) -> str:
 
 
 def _is_balanced(html: str) -> bool:
-    """Whether no mark in rendered text waits for another."""
+    """Whether rendered text has no unmatched mark."""
     return _MARKS.search(_TAGS.sub("", html)) is None
 
 
@@ -305,9 +305,9 @@ class IncrementalMarkdown:
         self._checked = 0
         self._final: list[str] = []
         self._tail_html = ""
-        #: The spaces at the end of an open paragraph that can grow by plain words; None where only a new rendering can tell.
+        #: The spaces at the end of an open paragraph to which plain text can be appended; None if it must be rendered again.
         self._spaces: str | None = None
-        #: Whether no mark of that paragraph waits for another.
+        #: Whether that paragraph has no unmatched mark.
         self._is_balanced = False
 
     @property
@@ -350,7 +350,7 @@ class IncrementalMarkdown:
         return RenderedPiece(final, self._tail_html)
 
     def _appended(self, piece: str) -> str | None:
-        """The HTML that a piece appends to an open paragraph; None where only a new rendering can tell."""
+        """The HTML that a piece appends to an open paragraph; None if the paragraph must be rendered again."""
         spaces = self._spaces or ""
         words = piece.rstrip(" ")
         if not words:
@@ -365,18 +365,18 @@ class IncrementalMarkdown:
         )
         if not is_apart:
             return None
-        if _UNMARKED.fullmatch(_BOLD_OR_CODE.sub("-", words)):  # nothing else has a meaning
+        if _UNMARKED.fullmatch(_BOLD_OR_CODE.sub("-", words)):  # nothing else is a mark
             return spaces + _BOLD_OR_CODE.sub(_tagged, words)
         return spaces + clean_html(_MARKDOWN.renderInline(words))
 
     def _end_paragraph(self, words: str, html: str, rest: str) -> RenderedPiece:
-        """Append the last words to an open paragraph, which an empty line makes final, and render what follows."""
+        """Append the last text to an open paragraph, which an empty line makes final, and render the rest."""
         final = self._grow(words, html).tail
         self._tail, self._checked = rest, 0
         return self._render(final)
 
     def _grow(self, piece: str, html: str) -> RenderedPiece:
-        """Append words to an open paragraph, which is not rendered again: that costs a hundred times as much."""
+        """Append text to an open paragraph without rendering it again, which would cost a hundred times as much."""
         self._tail += piece
         words = piece.rstrip(" ")
         if not words:

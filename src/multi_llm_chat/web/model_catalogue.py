@@ -1,12 +1,13 @@
-"""The models that the speakers' providers offer, with window, price and abilities; and what the next message costs.
+"""The models that the speakers' providers offer, with window, price and abilities; and the cost estimate of the next message.
 
 Rules:
 1. The provider lists its models (``list_models``). A list is kept for an hour, an error for a minute; both are forgotten when keys or
    settings change. All pages share one request.
-2. A provider that does not list its models within ``LISTING_SECONDS`` delays no other one.
-3. A window and abilities are those that the provider reports, else those of our tables (``protocol.capabilities``). What is not known is None.
-4. The estimate of a message counts the history by its characters, and an answer of ordinary length. What has no known price is not
-   counted; then the sum is "at least". Where no price is known, there is no sum.
+2. A provider that does not list its models within ``LISTING_SECONDS`` counts as failed, and does not delay the others.
+3. A window and abilities are those that the provider reports, else those of our tables (``protocol.capabilities``). Unknown values are
+   None.
+4. The estimate of a message counts the history by its characters, and an answer of typical length. Parts without a known price are not
+   counted; the sum is then "at least". If no price is known, there is no sum.
 """
 
 import asyncio
@@ -35,11 +36,11 @@ from multi_llm_chat.web.views import hue_of
 if TYPE_CHECKING:
     from multi_llm_chat.chat.workspace import Workspace
 
-#: Seconds until a list must have arrived; how long a list and an error are kept.
+#: Seconds within which a list must arrive; and for how long a list and an error are cached.
 LISTING_SECONDS: Final = 15.0
 KEPT_SECONDS: Final = 3600.0
 KEPT_AFTER_ERROR: Final = 60.0
-#: Of a longer list, the page gets the first models.
+#: The most models of a list that the page gets.
 MOST_MODELS: Final = 2_000
 
 
@@ -63,7 +64,7 @@ class ModelEntry(Struct, frozen=True):
 
 
 class ProviderListing(Struct, frozen=True):
-    """The models of a provider; if it gave no list, ``error`` is the name of the error's class and ``message`` its text."""
+    """The models of a provider; if it returned no list, ``error`` is the name of the error's class and ``message`` its text."""
 
     models: tuple[ModelInfo, ...] = ()
     error: str = ""
@@ -79,7 +80,7 @@ class ProviderListing(Struct, frozen=True):
 class ProviderState(Struct, frozen=True):
     """A provider on the page of models: its key, whether the key works, and the speakers that use it.
 
-    ``own_variable`` is the variable of a key that its speakers have for themselves, if they have one.
+    ``own_variable`` is the variable of a separate key of its speakers, if they have one.
     """
 
     row: ProviderRow
@@ -120,11 +121,11 @@ class ModelCatalogue:
         self._pending.clear()
 
     def known(self, speaker: str) -> ProviderListing | None:
-        """The list of a speaker's provider, if it was read."""
+        """The list of a speaker's provider, if it is cached."""
         return self._listings.get(speaker)
 
     async def listing(self, speaker: str, *, again: bool = False) -> ProviderListing:
-        """The list of a speaker's provider; ``again`` asks the provider even if the list is known."""
+        """The list of a speaker's provider; with ``again``, the provider is asked even if the list is cached."""
         found = self._listings.get(speaker)
         kept = KEPT_AFTER_ERROR if found and found.error else KEPT_SECONDS
         if found and not again and time.time() - found.read_at < kept:
@@ -212,15 +213,15 @@ async def check_key(provider: str, key: str, base_url: str | None) -> ProviderLi
 
 @lru_cache(maxsize=4096)
 def price_of(provider: str, model: str, prices: tuple[tuple[str, Price], ...] = ()) -> Price | None:
-    """What a million tokens of a model cost; None if it is not known."""
-    # Of a thousand tokens: some models cost more above 200,000.
+    """The price of a million tokens of a model; None if unknown."""
+    # Computed for a thousand tokens, because some models cost more above 200,000.
     cost = cost_of(Usage(1000, 1000), provider, model, dict(prices))
     return None if cost is None else Price(cost.input * 1000, cost.output * 1000)
 
 
 # Estimates.
 
-#: Tokens of an ordinary answer, and of the message that is being written.
+#: Tokens of a typical answer, and of the message that is being written.
 ANSWER_TOKENS: Final = 400
 MESSAGE_TOKENS: Final = 60
 
@@ -228,7 +229,7 @@ _COUNTER: Final = Counter()
 
 
 class CostEstimate(Struct, frozen=True):
-    """US dollars; None if no price is known. ``is_at_least`` if some are not known."""
+    """US dollars; None if no price is known. ``is_at_least`` if some prices are unknown."""
 
     cost: Decimal | None = None
     is_at_least: bool = False
@@ -247,7 +248,7 @@ def estimate_cost(
     *,
     tokens_before: int = 0,
 ) -> CostEstimate:
-    """What the answers of these speakers to the next message cost.
+    """Estimate the cost of these speakers' answers to the next message.
 
     Args:
         workspace: The speakers and prices.
@@ -276,6 +277,6 @@ def _cost_of(
     try:
         provider = workspace.speakers[name].provider
     except (MultiLLMChatError, ValueError, KeyError):
-        return None  # a mistake in the settings of one speaker does not hide the others
+        return None  # an error in the settings of one speaker must not hide the others
     cost = cost_of(usage, provider.name, model or provider.model or "", prices)
     return None if cost is None else cost.total

@@ -3,8 +3,8 @@
 Rules:
 1. An entry is a few changes that are applied together. Numbers start at 1 and have no gaps.
 2. A change holds views, not HTML: it is rendered once for each language that a reader uses.
-3. The newest entries are kept. A reader that has missed older ones has to load the page again: ``after`` returns None.
-4. A number of an earlier process of the server means nothing here: the position starts with the ``epoch`` of its process.
+3. Only the newest entries are kept. For a reader that has missed older ones ``after`` returns None, and the page has to reload.
+4. Numbers of an earlier server process are invalid: a position starts with the ``epoch`` of its process.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from multi_llm_chat.web.views import Renderable
 MOST_ENTRIES: Final = 2_000
 MOST_BYTES: Final = 3_000_000
 
-#: Seconds after which a reader gets a comment that keeps its connection open, if it got nothing else.
+#: Seconds without an entry after which a reader gets a comment, which keeps its connection open.
 KEEPALIVE_SECONDS: Final = 15.0
 
 Change = dict[str, Any]
@@ -113,7 +113,7 @@ class OpLog:
         ]
 
     async def stream(self, position: str, renderer: HtmlRenderer) -> AsyncGenerator[bytes]:
-        """All entries after a position, those to come included, as server-sent events."""
+        """All entries after a position, including future ones, as server-sent events."""
         number = self._number(position)
         self.readers += 1
         self._on_reader()
@@ -143,9 +143,9 @@ class OpLog:
             self.readers -= 1
 
     def _keep_alive(self) -> None:
-        """Wake the readers after a while: those for whom there is nothing get a comment.
+        """Wake all readers after a while; a reader without new entries gets a comment.
 
-        One timer for all of them; a timeout around each wait costs more than the wait.
+        One timer serves all readers; a timeout around each wait costs more than the wait.
         """
         if self._keepalive is None and self.readers and not self._is_closed:
             loop = asyncio.get_running_loop()

@@ -1,8 +1,8 @@
-"""The messages of a conversation that wait until the answers are complete, as pages show them.
+"""The outbox of a conversation in the form in which pages show it: messages that wait until the answers are complete.
 
 Rules:
-1. The outbox is in the store; every page shows it as it was last read, and all at the same time.
-2. A message that waits can be edited, withdrawn and sent before the others, until it is sent.
+1. The outbox is in the store; all pages show the same state, the one last read.
+2. Until it is sent, a waiting message can be edited, withdrawn, or moved before the others.
 """
 
 from collections.abc import Awaitable, Callable
@@ -48,8 +48,8 @@ class Outbox:
         """Send the messages one after the other.
 
         Args:
-            wait: Waits until no answer is running; a message may be edited until then.
-            send: Sends a message and waits for its answers; returns why it cannot be sent.
+            wait: Returns when no answer is running; a message may be edited until then.
+            send: Sends a message and waits for its answers; returns the reason if it cannot be sent.
         """
         try:
             while True:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 #: Turns that are read when a conversation is opened: those of a page, and of the exchanges before it.
 TURNS_AT_FIRST: Final = TURNS_PER_PAGE + TURNS_AROUND
 
-#: Seconds between two reads of the store; and how many reads a second all open conversations make together at most.
+#: Seconds between two reads of the store; and the most reads per second of all open conversations together.
 POLL_SECONDS: Final = 1.0
 POLLS_A_SECOND: Final = 50
 
@@ -40,7 +40,7 @@ _polled: set[asyncio.Task[None]] = set()
 
 
 class RunObserver(Protocol):
-    """Receives what other processes do in a conversation."""
+    """Receives changes that other processes make in a conversation."""
 
     @property
     def has_readers(self) -> bool:
@@ -53,27 +53,27 @@ class RunObserver(Protocol):
         ...
 
     def on_follow_started(self, run: str, speaker: str) -> None:
-        """A run of another process is followed from now on."""
+        """Called when following a run of another process starts."""
         ...
 
     def on_event(self, event: Event) -> None:
-        """A followed run has emitted an event."""
+        """Called for each event of a followed run."""
         ...
 
     def on_follow_ended(self, run: str) -> None:
-        """A run is not followed any more."""
+        """Called when following a run has ended."""
         ...
 
     def on_questions(self, questions: Sequence[Question]) -> None:
-        """The open questions of the conversation, of all processes."""
+        """Called with the open questions of the conversation, of all processes."""
         ...
 
     def on_history_changed(self) -> None:
-        """The turns of the shown branch have changed."""
+        """Called when the turns of the shown branch have changed."""
         ...
 
     def on_list_changed(self) -> None:
-        """The list of conversations has changed."""
+        """Called when the list of conversations has changed."""
         ...
 
 
@@ -106,7 +106,7 @@ class RemoteRuns:
             await asyncio.wait(self._following.values())
 
     async def wait_until_settled(self) -> None:
-        """Wait until no run of another process is running, nor interrupted and still to be resumed.
+        """Wait until no run of another process is running, or interrupted and not yet resumed.
 
         Raises:
             StoreError: The store cannot be read.
@@ -134,7 +134,7 @@ class RemoteRuns:
     async def _poll(self) -> None:
         while self._observer.has_readers:
             await asyncio.sleep(max(POLL_SECONDS, len(_polled) / POLLS_A_SECOND))
-            # A store that refuses now is read again at the next poll.
+            # If the store fails now, the next poll reads it again.
             with contextlib.suppress(MultiLLMChatError):
                 await self.sync()
 
@@ -151,7 +151,7 @@ class RemoteRuns:
             mark, known = service.mark, self._known_runs
             standing = await service.store.arun(read_conversation_state, service.conversation)
             if standing is None or service.mark != mark:
-                return  # not saved yet, or just being written by this process: the next sync sees it
+                return  # not saved yet, or this process is just writing it: the next sync reads it
             known |= self._known_runs
             new = [run for run in standing.running if run.id not in known]
             self._report_orphans_and_list(standing)

@@ -4,9 +4,9 @@ Rules:
 1. Without a password or a proxy that knows its users, the server listens on the loopback interface only.
 2. At shutdown streams end first, so that no open page delays it.
 3. The head of a request arrives within ``head_seconds``, else its connection is closed.
-4. At most ``most_strangers`` connections belong to browsers that are not signed in; one more closes, a moment later, the oldest of them
-   that waits for nothing. The cap is far below the limit of descriptors: idle connections of strangers never keep a user out.
-   A connection that says nothing costs little: its protocol is made with its first bytes.
+4. At most ``most_strangers`` connections belong to browsers that are not signed in (strangers); one more closes, a moment later, the oldest
+   of them that has no request under way. The cap is far below the limit of descriptors, so idle connections of strangers never keep a user
+   out. A connection without data costs little: its protocol is created with its first bytes.
 5. The component page exists only with ``ServerOptions.shows_components`` or ``MULTI_LLM_CHAT_COMPONENTS=1``.
 """
 
@@ -65,7 +65,7 @@ def make_app(
     shows_components: bool = False,
     stranger_seconds: float = STRANGER_SECONDS,
 ) -> Starlette:
-    """Make the application that shows the conversations of a hub to the users that ``access`` lets in."""
+    """Make the application that shows the conversations of a hub to the users that ``access`` admits."""
 
     @asynccontextmanager
     async def lifespan(_app: Starlette) -> AsyncGenerator[None]:
@@ -189,8 +189,8 @@ def _status_of(error: Exception) -> int:
 
 # The server.
 
-#: Seconds in which the first bytes of a connection arrive and are read; no stranger is closed earlier, unless there are so many
-#: times as many as the cap allows.
+#: Seconds for the first bytes of a connection to arrive and be read; no stranger is closed earlier, unless there are ``MOST_ARRIVING``
+#: times as many as the cap.
 ARRIVING_SECONDS: Final = 0.25
 MOST_ARRIVING: Final = 4
 
@@ -198,23 +198,24 @@ MOST_ARRIVING: Final = 4
 CLOSED_AT_ONCE: Final = 25
 CLOSING_PAUSE: Final = 0.005
 
-#: How many connections the event loop accepts before it turns to others, and how many wait in the system meanwhile. asyncio has one
-#: number for both: thousands that arrive at once would detain every user for a tenth of a second.
+#: How many connections the event loop accepts in one step, and how many may wait in the system meanwhile. asyncio has one number for both:
+#: accepting thousands at once would delay every user for a tenth of a second.
 ACCEPTED_AT_ONCE: Final = 4
 MOST_WAITING: Final = 2_048
 
-#: For how long a thread may compute while the event loop waits for its turn. An answer changes threads some twenty times before its
-#: first words: beside an import, Python's default of 5 ms is a tenth of a second, and 0.5 ms still doubles the wait.
+#: The interpreter's switch interval: how long a thread may compute while the event loop waits. An answer changes threads about twenty times
+#: before its first text: during an import, Python's default of 5 ms adds up to a tenth of a second, and 0.5 ms still doubles the wait.
 SWITCH_SECONDS: Final = 0.0001
 
-#: So much of a body is read after its request was answered without it, so that the connection can be used again; then it is closed.
+#: The most bytes of a body that are read after its request was answered without it, so that the connection can be reused; above, the
+#: connection is closed.
 MOST_LEFT_OF_BODY: Final = 1_000_000
 
-#: How many open files a server wants.
+#: How many open files a server requests from the system.
 MOST_FILES: Final = 16_384
 
-#: How many new objects lie between two searches for garbage, and how many searches of one generation between those of the next.
-#: The event loop stands still meanwhile: 100,000 objects, the second generation, take some 20 ms.
+#: The thresholds of the garbage collector: new objects between two collections, and collections of one generation between those of the
+#: next. They block the event loop: 100,000 objects, the second generation, take about 20 ms.
 GC_THRESHOLDS: Final = (20_000, 5, 50)
 
 
@@ -233,7 +234,7 @@ class ServerOptions(Struct, frozen=True):
 
 
 class Strangers:
-    """The connections whose user is not known, the oldest first; those above a cap are closed."""
+    """The connections whose user is unknown, the oldest first; closes those above a cap."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -241,7 +242,7 @@ class Strangers:
         self._timer: asyncio.TimerHandle | None = None
 
     def add(self, connection: "Arrival") -> None:
-        """Add a new connection; make room soon, if there are too many."""
+        """Add a new connection; if there are too many, close old ones soon."""
         loop = connection.loop
         self._made_at[connection] = loop.time()
         if len(self._made_at) > MOST_ARRIVING * self._most:
@@ -251,7 +252,7 @@ class Strangers:
             self._timer = loop.call_later(ARRIVING_SECONDS, self._on_timer, loop)
 
     def replace(self, arrival: "Arrival", connection: "BoundedProtocol") -> None:
-        """The connection has begun to speak; it stays as old as it is."""
+        """Replace an ``Arrival`` by its protocol after its first bytes; the age of the connection stays."""
         made_at = self._made_at.pop(arrival, None)
         if made_at is not None:
             self._made_at[connection] = made_at
@@ -261,7 +262,7 @@ class Strangers:
         self._made_at.pop(connection, None)
 
     def close(self) -> None:
-        """Close the connections that have said nothing; the server closes the others."""
+        """Close the connections that have sent nothing; the server closes the others."""
         for connection in list(self._made_at):
             if isinstance(connection, Arrival):
                 connection.transport.abort()
@@ -274,7 +275,7 @@ class Strangers:
             self._timer = loop.call_later(pause, self._on_timer, loop)
 
     def _make_room(self, spared: "Arrival | None", arrived: float, most: int) -> int:
-        """Close the oldest above the cap that arrived before then; those who turn out to be users leave the list. How many left."""
+        """Close the oldest strangers above the cap, and take connections of users off the list; return how many were removed."""
         surplus = min(len(self._made_at) - self._most, most)
         left = 0
         for connection, made_at in list(self._made_at.items()):
@@ -291,27 +292,27 @@ class Strangers:
 
 
 class Arrival(asyncio.Protocol):
-    """A connection that has said nothing yet."""
+    """A connection that has sent nothing yet."""
 
     is_known = is_answering = False
 
     def __init__(self, strangers: Strangers, head_seconds: float, **settings: Any) -> None:
         self.loop = asyncio.get_running_loop()
         self.transport: asyncio.Transport
-        #: When its first head is due.
+        #: The time limit of its first head.
         self.due = self.loop.time() + head_seconds
         self._strangers = strangers
         self._head_seconds = head_seconds
         self._settings = settings
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Make room, and wait for the first bytes."""
+        """Register the connection, and wait for its first bytes."""
         self.transport = cast("asyncio.Transport", transport)
         self._strangers.add(self)
         self._timer = self.loop.call_at(self.due, self.transport.abort)
 
     def data_received(self, data: bytes) -> None:
-        """Leave the connection to its protocol."""
+        """Create the protocol, and pass the connection on to it."""
         self._timer.cancel()
         protocol = BoundedProtocol(self, self._strangers, self._head_seconds, **self._settings)
         self.transport.set_protocol(protocol)
@@ -319,14 +320,14 @@ class Arrival(asyncio.Protocol):
         protocol.data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Remove the connection from the list."""
         del exc
         self._timer.cancel()
         self._strangers.discard(self)
 
 
 class BoundedProtocol(H11Protocol):
-    """One connection, with a time limit for each head and a place among the strangers until its user is known."""
+    """One connection, with a time limit for each head; it counts as a stranger until its user is known."""
 
     def __init__(
         self, arrival: Arrival, strangers: Strangers, head_seconds: float, **settings: Any
@@ -336,7 +337,7 @@ class BoundedProtocol(H11Protocol):
         self._strangers = strangers
         self._head_seconds = head_seconds
         self._head: asyncio.TimerHandle | None = None
-        self._left_of_body = 0  # bytes that came after the answer
+        self._left_of_body = 0  # bytes that arrived after the answer
 
     @property
     def is_known(self) -> bool:
@@ -350,19 +351,19 @@ class BoundedProtocol(H11Protocol):
         return bool(self.cycle) and not self.cycle.response_complete
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the place of the arrival, and wait for the first head."""
+        """Replace the ``Arrival``, and wait for the first head."""
         super().connection_made(cast("asyncio.Transport", transport))
         self._strangers.replace(self._arrival, self)
         self._head = self.loop.call_at(self._arrival.due, self._close_slow)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget it."""
+        """Remove the connection from the list."""
         self._strangers.discard(self)
         self._stop_waiting()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read; the time limit ends with the head."""
+        """Read data; the time limit ends with the head."""
         super().data_received(data)
         if self.is_answering:
             self._stop_waiting()
@@ -375,7 +376,7 @@ class BoundedProtocol(H11Protocol):
             self._wait_for_head()
 
     def on_response_complete(self) -> None:
-        """Go to the next request; a part of its head may be there already, and has the same time limit."""
+        """Continue with the next request; a part of its head may have arrived already, and has the same time limit."""
         super().on_response_complete()
         is_free = not self.is_answering and not self.transport.is_closing()
         if self._head is None and is_free and self.conn.trailing_data[0]:
@@ -427,7 +428,7 @@ class WebServer(uvicorn.Server):
         self._strangers = strangers
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start; what was loaded until now stays, and is not searched for garbage again and again.
+        """Start; exclude the objects loaded so far from garbage collection.
 
         With hundreds of open conversations, the collector's default thresholds cost a fifth of the server's time
         (https://docs.python.org/3/library/gc.html#gc.freeze).

@@ -1,7 +1,7 @@
 """The MCP servers of the web app: configured ones, and those added while it runs.
 
 Rules:
-1. Nothing waits for a server to start; the ``mcp`` package is loaded in a thread.
+1. No request waits for a server to start; the ``mcp`` package is imported in a thread.
 2. A server that cannot start is reported in the panel and does not affect the others.
 3. Of each server the last ``MOST_LINES`` lines of its log are kept in memory: its states, its messages and its error output.
 """
@@ -30,9 +30,9 @@ from multi_llm_chat.tools.registry import ToolListing
 if TYPE_CHECKING:
     from multi_llm_chat.chat.workspace import Workspace
 
-#: Until then the page shows a server as starting; its tools are offered once it is ready.
+#: The time limit of a start; until then the page shows a server as starting, and its tools are offered once it is ready.
 _START_SECONDS: Final = 10.0
-#: Lines of a server's log, and characters of a line.
+#: The most lines of a server's log, and the most characters of a line.
 MOST_LINES: Final = 200
 _LONGEST_LINE: Final = 500
 _MISSING: Final = "MCP servers need the package mcp: pip install 'multi_llm_chat[mcp]'"
@@ -89,7 +89,7 @@ class ToolServers:
         if not await asyncio.to_thread(_load_package):
             self._workspace.problems.append(_MISSING)
             return
-        # A heavy dependency that only users of servers need.
+        # A large dependency that only users of servers need.
         from multi_llm_chat.tools.mcp import McpServers  # noqa: PLC0415
 
         added = McpServers(
@@ -100,7 +100,7 @@ class ToolServers:
             tokens=self._workspace.server_tokens(),
             patience=_START_SECONDS,
         )
-        await added.begin()  # a page that is loaded now shows that they start
+        await added.begin()  # a page that is loaded now shows them as starting
         self._added.append(added)
         self._start_task(self._start_added(added))
 

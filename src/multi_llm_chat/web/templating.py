@@ -1,8 +1,9 @@
-"""Views as HTML in the reader's language.
+"""Render views as HTML in the reader's language.
 
 Rules:
-1. Templates escape everything that is not HTML already. Only what ``render_markdown`` and ``highlight`` made is marked as HTML, with ``|safe``.
-2. Every text of the page comes from a catalogue. All catalogues have the same keys; English is the one others are compared with.
+1. Templates escape everything that is not HTML already. Only the output of ``render_markdown`` and ``highlight`` is marked as HTML, with
+   ``|safe``.
+2. Every text of the page comes from a catalogue. All catalogues have the same keys; English is the reference.
 3. The reader's choice decides the language, then what the browser accepts, then English.
 """
 
@@ -28,7 +29,7 @@ from multi_llm_chat.web.views import (
     address_of,
 )
 
-#: Languages by the name that their speakers give them.
+#: Languages by their names in the language itself.
 LANGUAGES: Final = {"en": "English", "ja": "日本語", "ko": "한국어", "it": "Italiano"}
 
 _CATALOGUES: Final = Path(__file__).parent / "catalogues"
@@ -143,7 +144,7 @@ def _tool_icon(name: str) -> str:
 
 
 def _merge(first: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
-    """The options of a menu, and more whose text is their value."""
+    """The options of a menu, plus further ones whose text is their value."""
     return {**first, **{name: name for name in names}}
 
 

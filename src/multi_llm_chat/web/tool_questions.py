@@ -1,13 +1,13 @@
-"""What the tools of a conversation ask the user: whether a call may run, and what a tool server wants to know.
+"""The questions of a conversation's tools to the user: approvals of calls, and forms of tool servers.
 
 Rules:
-1. Whether a call may run is asked in the card of the call, in every page that shows it. The call may be made in this process or
-   in another one (another server, a worker); the first decision counts, wherever it is made.
-2. What a tool server wants to know is asked in a form in the card of the call that it answers, or below the messages if it
-   answers none; on every page, and after a reload.
-3. A question is shown as long as a call or a server waits for it. A later answer is refused.
-   Changed arguments are checked before the decision counts: the card says what is wrong with them, and the call keeps waiting.
-4. The answers in a form are checked against its schema here too, whatever the page has checked.
+1. An approval request is shown in the card of its call, in every page that shows the call. The call may be made in this process or in
+   another one (another server, a worker); the first decision counts, in whichever process it is made.
+2. The form of a tool server is shown in the card of the call that the server is answering, or below the messages if there is none; on every
+   page, also after a reload.
+3. A question is shown as long as a call or a server waits for its answer. A later answer is refused. Changed arguments are checked before
+   the decision counts: if they are invalid, the card shows the error, and the call keeps waiting.
+4. The answers in a form are checked against its schema here too, independently of the checks of the page.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 # Approvals of calls.
 
-#: What each button of a card means.
+#: The decision of each button of a card.
 DECISIONS: Final[dict[str, Decision]] = {
     "once": Allow(),
     "chat": Allow("conversation"),
@@ -87,7 +87,7 @@ class ToolApprovals:
         for key in [key for key in others if key not in self._remote]:
             request = read_request(others[key])
             answer = next((each for each in self._answers() if each.is_running(request.call)), None)
-            # Without an answer its first events are still to come: the next sync shows the question.
+            # If there is no answer yet, its first events have not arrived: the next sync shows the question.
             if answer is not None:
                 self._remote.add(key)
                 self._show(answer, request, key)
@@ -187,7 +187,7 @@ class ServerForms:
 
 
 def _check_content(schema: JsonObject, content: JsonObject) -> None:
-    """Check the answers in a form; a schema that cannot be used is left to the server that wrote it."""
+    """Check the answers in a form; if its schema is unusable, leave the check to the server."""
     try:
         validator = jsonschema_rs.Draft202012Validator(schema, retriever=_refuse)
     except (ValueError, TypeError, RecursionError):
@@ -198,5 +198,5 @@ def _check_content(schema: JsonObject, content: JsonObject) -> None:
 
 
 def _refuse(address: str) -> Any:
-    """Fetch nothing for a schema."""
+    """Refuse to fetch references of a schema."""
     raise ValueError(f"{address} is not fetched")

@@ -1,11 +1,11 @@
-"""What a page shows, as values: no HTML, no translated text.
+"""The content of a page as values, without HTML and translated text.
 
 Rules:
 1. An answer looks the same while it streams and after a reload: both are a ``PageAnswer``.
 2. An exchange is a message and all answers to it; the answers of one exchange stand side by side.
-3. Ids in a page are made of the ids of turns and runs, so that changes find their place.
-4. In a URL every id is one path segment that browsers and proxies leave alone, and every segment names one id: ids of letters,
-   digits, ``.``, ``_`` and ``-`` as they are, all others (such as those with a ``/``) encoded, after a ``~``.
+3. Element ids in a page are made from the ids of turns and runs, so that changes can address their elements.
+4. In a URL every id is one path segment that browsers and proxies do not change, and every segment names one id. Ids of letters, digits,
+   ``.``, ``_`` and ``-`` are used unchanged, all others (such as those with a ``/``) are encoded, after a ``~``.
 """
 
 import base64
@@ -56,20 +56,20 @@ def id_of(segment: str) -> str:
 
 # Views.
 
-#: Longer results and arguments are truncated in the page; the history has them whole, and an approval request shows them whole.
+#: Longer results and arguments are truncated in the page; the history and approval requests have them in full.
 MOST_CHARACTERS: Final = 20_000
 
-#: Longer values are shown old and new, not line by line.
+#: Longer values are shown as old and new value, not as a diff.
 _MOST_DIFF_LINES: Final = 1_000
 
-#: How a diff begins.
+#: The first characters of a diff.
 _DIFF: Final = re.compile(r"diff --git |--- [^\n]*\n\+\+\+ |Index: ")
 
 ToolState: TypeAlias = Literal["writing", "waiting", "running", "done", "failed"]
 
 
 class TextSegment(Struct, frozen=True):
-    """Text as HTML: the final part, and the open end."""
+    """Text as HTML: the final part, and the unfinished tail."""
 
     id: str
     final: str
@@ -88,7 +88,7 @@ class ThinkingSegment(Struct, frozen=True):
 class NoteSegment(Struct, frozen=True):
     """A note of the run, such as a compression or a wait.
 
-    ``wait`` is what the run waits for (a ``WaitReason``), ``until`` the Unix time at which the wait ends, if it is known.
+    ``wait`` is the reason of a wait (a ``WaitReason``), ``until`` the Unix time at which it ends, if known.
     """
 
     id: str
@@ -121,7 +121,7 @@ class SourcesSegment(Struct, frozen=True):
 
 
 class StepSegment(Struct, frozen=True):
-    """A step that the provider took itself, such as a search of the web: its name, and what it says in plain words."""
+    """A step that the provider ran itself, such as a web search: its name, and its description."""
 
     id: str
     name: str
@@ -130,18 +130,18 @@ class StepSegment(Struct, frozen=True):
 
 
 class CitedParagraph(Struct, frozen=True):
-    """A paragraph of a council member's answer: its number, and its words as the page shows them."""
+    """A paragraph of a council member's answer: its number, and its text as the page shows it."""
 
     number: int
     text: str
 
 
-#: Whether a member of a council makes a claim; ``silent`` if it says nothing about it.
+#: The position of a council member on a claim; ``silent`` if it does not mention it.
 Stance: TypeAlias = Literal["agree", "contradict", "silent"]
 
 
 class ClaimCell(Struct, frozen=True):
-    """What one member says about a claim, and where."""
+    """The position of one member on a claim, and the paragraphs."""
 
     stance: Stance = "silent"
     passages: tuple[CitedParagraph, ...] = ()
@@ -160,7 +160,7 @@ class ClaimRow(Struct, frozen=True):
 
     @property
     def reading(self) -> Literal["contradiction", "all", "some", "one"]:
-        """What the cells say together."""
+        """The combined position of all cells."""
         if any(cell.stance == "contradict" for cell in self.cells):
             return "contradiction"
         if self.agreeing == len(self.cells):
@@ -225,7 +225,7 @@ class ServerForm(Struct, frozen=True):
 
 
 class ArgumentChange(Struct, frozen=True):
-    """An argument that a person changed: what the model wrote, and what ran; None for an argument that was not there."""
+    """An argument that a person changed: the model's value, and the value that ran; None for an absent argument."""
 
     name: str
     before: str | None
@@ -233,7 +233,7 @@ class ArgumentChange(Struct, frozen=True):
 
     @property
     def diff(self) -> str:
-        """The changed lines of a text with several lines; empty for other values, and for very long ones."""
+        """The diff of a text with several lines; empty for other values, and for very long ones."""
         before, after = (self.before or "").splitlines(), (self.after or "").splitlines()
         if not 2 < len(before) + len(after) <= _MOST_DIFF_LINES:
             return ""
@@ -244,10 +244,10 @@ class ArgumentChange(Struct, frozen=True):
 class ToolSegment(Struct, frozen=True):
     """A tool call and its outcome.
 
-    ``name`` is the tool's own name and ``source`` its server; ``rows`` are the arguments that the model wrote, ``changes`` those
-    that a person changed. ``hints`` are what the server says that the tool does. ``question`` is the id of an open approval request, ``editable`` the arguments as JSON to edit;
-    ``interrupted`` says that the call was started before and may have done its work. ``form`` is what the server asks
-    while the call runs.
+    ``name`` is the tool's own name and ``source`` its server; ``rows`` are the arguments that the model wrote, ``changes`` those that a
+    person changed. ``hints`` are the server's annotations of the tool. ``question`` is the id of an open approval request, ``editable`` the
+    arguments as JSON to edit; ``interrupted`` says that the call was started before and may have had its effect. ``form`` is the open form
+    of the server while the call runs.
     """
 
     id: str
@@ -303,10 +303,10 @@ Segment: TypeAlias = (
 
 
 class Footer(Struct, frozen=True):
-    """What an answer cost; None if unknown.
+    """The cost of an answer; None if unknown.
 
-    ``is_about`` if the output was estimated by its words, as the answer ended before its provider counted them;
-    ``about_tokens`` is that estimate if the provider has counted nothing at all.
+    ``is_about`` if the output tokens are estimated from the text, because the answer ended before its provider reported them;
+    ``about_tokens`` is that estimate if the provider reported nothing at all.
     """
 
     usage: Usage | None = None
@@ -344,7 +344,7 @@ class PageAnswer(Struct, frozen=True):
 
     @property
     def has_words(self) -> bool:
-        """Whether there is anything to copy."""
+        """Whether there is text to copy."""
         return any(isinstance(segment, TextSegment) for segment in self.segments)
 
 
@@ -370,7 +370,7 @@ class PageExchange(Struct, frozen=True):
 
 
 class WaitingMessage(Struct, frozen=True):
-    """A message of the outbox; ``addressed`` are those who will answer, none for a memo."""
+    """A message of the outbox; ``addressed`` are the speakers that will answer, none for a memo."""
 
     id: str
     text: str
@@ -384,9 +384,9 @@ class PageOutbox(Struct, frozen=True):
 
 
 class PageSnapshot(Struct, frozen=True):
-    """What a page shows, and the position of the log at that moment; there may be earlier and later exchanges.
+    """The content of a page, and the position of the log at that moment; there may be earlier and later exchanges.
 
-    ``is_found`` is false if the branch does not have the turn that the page was asked for.
+    ``is_found`` is false if the branch does not have the requested turn.
     """
 
     exchanges: tuple[PageExchange, ...]
@@ -406,7 +406,7 @@ class Phrase(Struct, frozen=True):
     names: str = ""
 
 
-#: What a change of a page may hold; it is rendered in each reader's language.
+#: The values that a change of a page may hold; they are rendered in each reader's language.
 Renderable: TypeAlias = Segment | PageAnswer | PageExchange | ServerForm | PageOutbox | Phrase
 
 
@@ -417,16 +417,16 @@ def attachment(media: Media, identifier: str, source: str) -> PageAttachment:
     return PageAttachment(identifier, media.name or media.mime, media.mime, where, is_picture)
 
 
-#: Types that a browser shows without running anything.
+#: Types that a browser shows without executing anything.
 PICTURE_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 
 
 def format_arguments(call: ToolCall, *, whole: bool = False) -> tuple[tuple[str, str], ...]:
-    """The arguments, each with its value: text as it is, everything else as JSON; hidden characters are made visible.
+    """The arguments, each with its value: text unchanged, everything else as JSON; invisible characters are made visible.
 
     Args:
         call: The call.
-        whole: Whether long values are left as they are: what a user approves must be all that runs.
+        whole: Whether long values are not truncated: a user who approves a call must see everything that runs.
     """
     written = (
         (name, value if isinstance(value, str) else compact_json(value))
@@ -475,7 +475,7 @@ def truncate(text: str) -> str:
 
 # Tables.
 
-#: A result with more columns is shown as text; of a longer one the first rows are shown.
+#: A result with more columns is shown as text; of one with more rows the first ones are shown.
 _MOST_COLUMNS: Final = 8
 _MOST_ROWS: Final = 200
 _LONGEST_CELL: Final = 200

@@ -1,11 +1,11 @@
-"""Everything the conversation in a terminal shows and asks; it knows nothing of how answers are made.
+"""The output and the questions of a conversation in a terminal; independent of how answers are produced.
 
-- ``open_board(...)``: a ``Board`` that shows answers while they come. ``AnswerSummary`` ends one.
+- ``open_board(...)``: a ``Board`` that shows answers as they arrive. ``AnswerSummary`` ends an answer.
 - ``TerminalQuestions(board)``: ``approve`` and ``elicit``, the callbacks of tools and servers.
 - ``ChatPrompt(folder, vocabulary, toolbar)``: where messages are typed. ``Vocabulary`` is what it completes.
-- ``stopped_by_interrupt(stop)``: Ctrl-C while an answer comes.
+- ``stopped_by_interrupt(stop)``: Ctrl-C while an answer arrives.
 
-Each is loaded when it is first used: rich with the first answer, prompt_toolkit with the first prompt.
+Each is imported on first use: rich with the first answer, prompt_toolkit with the first prompt.
 """
 
 from importlib import import_module

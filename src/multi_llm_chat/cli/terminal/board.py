@@ -1,18 +1,18 @@
 """Answers on the screen while they arrive, of one speaker or of several at once.
 
 Rules:
-1. The first answer is written as it arrives. Those behind it have a status line each, and are written in
-   order when the ones before them have ended; with ``columns``, on a wide window, all are written side by side.
-2. Any thread may call any method. A call never waits for the terminal, be it slow or halted: it appends to a queue, and
-   the painter thread draws, ten times a second, and less often where drawing would take more than a tenth of the time.
-3. While a question is asked (``suspended``) nothing is drawn; what arrives meanwhile is drawn afterwards.
-4. After ``close`` everything is on the screen, and the terminal is as it was.
+1. The first answer is written as it arrives. The others have a status line each, and are written in order when those before them have
+   ended; with ``columns``, on a wide window, all are written side by side.
+2. Any thread may call any method. A call never waits for the terminal, even if that is slow or stopped: it appends to a queue, and the
+   painter thread draws ten times a second, or less often if drawing would take more than a tenth of the time.
+3. While a question is asked (``suspended``) nothing is drawn; events that arrive meanwhile are drawn afterwards.
+4. After ``close`` everything is on the screen, and the terminal's modes are restored.
 5. An error in drawing is raised by the next call, or by ``close``.
 
 Rules of columns:
-6. A column is as wide as it was when the answers began; its lines are made once.
-7. While answers arrive, the newest lines of each column are shown; when all have ended, the columns stay, whole.
-8. A window that has become too narrow gets the answers one below the other: nothing is cut off.
+6. A column keeps the width that it had when the answers began; its lines are laid out once.
+7. While answers arrive, the newest lines of each column are shown; when all have ended, the complete columns stay on the screen.
+8. If the window has become too narrow, the answers are written one below the other, and nothing is cut off.
 """
 
 import threading
@@ -34,7 +34,7 @@ from multi_llm_chat.events import Event
 
 # Answers side by side.
 
-#: A window narrower than this has no columns, nor has one with less than that for each.
+#: The narrowest window with columns, and the narrowest column.
 WIDE: Final = 120
 _NARROWEST: Final = 38
 _GAP: Final = 3
@@ -49,7 +49,7 @@ class Columns:
         self._lines: dict[TerminalAnswer, list[str]] = {}
 
     def passing(self, views: Sequence[TerminalAnswer], width: int, height: int) -> list[str]:
-        """The newest lines of each."""
+        """The newest lines of each column."""
         shown: list[list[str]] = []
         for view in views:
             lines = self._settle(view)
@@ -63,7 +63,7 @@ class Columns:
         )
 
     def whole(self, views: Sequence[TerminalAnswer], width: int) -> list[str]:
-        """All lines: the answers are over."""
+        """All lines, after the answers have ended."""
         columns = [self._settle(view) for view in views]
         if self._room(views) <= width:
             return self._side_by_side(columns)
@@ -86,7 +86,7 @@ class Columns:
 
 
 def column_width(width: int, count: int) -> int:
-    """The width of one of so many columns; 0 where there is no room for them."""
+    """The width of each of this many columns; 0 if there is no room for them."""
     if count < 2 or width < WIDE:
         return 0
     each = (width + _GAP) // count - _GAP
@@ -96,7 +96,7 @@ def column_width(width: int, count: int) -> int:
 # The board.
 
 _FRAME: Final = 0.1
-#: Drawing may take one part in so many of the time.
+#: Drawing may take at most one part in this many of the time.
 _SHARE: Final = 10
 
 
@@ -104,12 +104,12 @@ class AnswerBoard:
     """Shows answers; see ``PlainBoard`` for outputs that take text only."""
 
     def __init__(self, screen: Screen, *, columns: int = 0, clock: Clock = time.monotonic) -> None:
-        """Nothing is shown yet.
+        """Make a board; it shows nothing yet.
 
         Args:
-            screen: Where to.
+            screen: The screen to draw on.
             columns: How many answers to show side by side, if the window is wide enough.
-            clock: Seconds.
+            clock: Returns the time in seconds.
         """
         self._screen = screen
         self._clock = clock
@@ -130,7 +130,7 @@ class AnswerBoard:
         self._painter = threading.Thread(target=self._paint_repeatedly, name="board", daemon=True)
 
     def begin(self, speaker: str, model: str = "") -> None:
-        """The speaker was asked."""
+        """Begin the speaker's answer."""
         view = TerminalAnswer(self._renderer, speaker, model, self._clock)
         self._views[speaker] = view
         self._enqueue(lambda: self._order.append(view), at_once=True)
@@ -143,17 +143,17 @@ class AnswerBoard:
         self._enqueue(lambda: view.take(event))
 
     def end(self, speaker: str, summary: AnswerSummary | None = None) -> None:
-        """The speaker has answered."""
+        """End the speaker's answer."""
         view = self._views[speaker]
         self._enqueue(lambda: view.end(summary), at_once=True)
 
     def resume(self, speaker: str) -> None:
-        """The speaker's answer was interrupted and begins anew."""
+        """Start the speaker's answer again after an interruption."""
         view = self._views[speaker]
         self._enqueue(view.resume, at_once=True)
 
     def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
-        """The speaker cannot answer."""
+        """Show that the speaker failed to answer."""
         view = self._views[speaker]
         self._enqueue(lambda: view.fail(error, once=once), at_once=True)
 
@@ -163,7 +163,7 @@ class AnswerBoard:
 
     @contextmanager
     def suspended(self) -> Generator[None]:
-        """The terminal is the caller's: one at a time, and nothing is drawn meanwhile."""
+        """Give the terminal to the caller while the block runs; one caller at a time, and nothing is drawn meanwhile."""
         with self._asking:
             with self._lock:
                 self._paint()
@@ -176,7 +176,7 @@ class AnswerBoard:
                     self._asked -= 1
 
     def close(self) -> None:
-        """Show all that is left; answers that are not over end as stopped."""
+        """Show everything that is left; unfinished answers end as stopped."""
         self._closing = True
         self._wake.set()
         if self._painter.ident is not None:

@@ -1,12 +1,11 @@
-"""Boards show answers; this module chooses the one for an output, and holds the one that writes text only.
+"""Boards show answers: this module selects the board for an output, and contains ``PlainBoard``, which writes plain text.
 
 ``AnswerBoard`` and with it rich are imported when the first answer is drawn.
 
-Rules of the text board, for files, pipes and terminals that can do no more:
-1. The words of the answers go to the output, everything else to the notes; there is no escape code in either.
-2. Words are written as they arrive, in the order in which the speakers were asked: the first at once, the
-   others when the ones before have ended.
-3. An answer ends with a line feed, whether the model wrote one or not.
+Rules of ``PlainBoard``, for files, pipes and terminals without further capabilities:
+1. The text of the answers goes to the output, everything else to the notes; neither contains escape codes.
+2. Answers are written in the order in which the speakers were asked: the first as it arrives, the others when those before have ended.
+3. An answer ends with a line feed, also if the model wrote none.
 """
 
 import os
@@ -58,7 +57,7 @@ class Board(Protocol):
     """Shows answers. Any thread may call any of these."""
 
     def begin(self, speaker: str, model: str = "") -> None:
-        """The speaker was asked."""
+        """Begin the speaker's answer."""
         ...
 
     def event(self, speaker: str, event: Event) -> None:
@@ -66,15 +65,15 @@ class Board(Protocol):
         ...
 
     def end(self, speaker: str, summary: AnswerSummary | None = None) -> None:
-        """The speaker has answered."""
+        """End the speaker's answer."""
         ...
 
     def resume(self, speaker: str) -> None:
-        """The speaker's answer was interrupted and begins anew."""
+        """Start the speaker's answer again after an interruption."""
         ...
 
     def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
-        """The speaker cannot answer; with ``once`` the user can give no command afterwards."""
+        """Show that the speaker failed to answer; with ``once`` the advice names no commands of a conversation."""
         ...
 
     def notice(self, text: str) -> None:
@@ -82,11 +81,11 @@ class Board(Protocol):
         ...
 
     def suspended(self) -> AbstractContextManager[None]:
-        """The terminal is the caller's: one at a time, and nothing is shown meanwhile."""
+        """Give the terminal to the caller while the block runs; one caller at a time, and nothing is shown meanwhile."""
         ...
 
     def close(self) -> None:
-        """Show all that is left; answers that are not over end as stopped."""
+        """Show everything that is left; unfinished answers end as stopped."""
         ...
 
     def __enter__(self) -> Self: ...
@@ -103,13 +102,13 @@ def open_board(
     columns: int = 0,
     environment: Mapping[str, str] = os.environ,
 ) -> Board:
-    """A board on the output; close it, or use it as a context manager, for each round of answers.
+    """Open a board on the output, one for each round of answers; close it, or use it as a context manager.
 
     Args:
-        output: For the answers; standard output if not given.
-        notes: For everything else, where the output takes text only; standard error if not given.
-        plain: Write text only, whatever the output can do.
-        headers: Whether text only names the speakers.
+        output: Gets the answers; standard output if not given.
+        notes: Gets everything else, if the output is plain text; standard error if not given.
+        plain: Write plain text, also if the output supports more.
+        headers: Whether plain text names the speakers.
         columns: How many answers to show side by side, if the window is wide enough.
         environment: Where ``NO_COLOR``, ``FORCE_COLOR`` and ``TERM`` are looked up.
     """
@@ -117,7 +116,7 @@ def open_board(
     able = capabilities_of(shown, plain=plain, environment=environment)
     if able.plain:
         return PlainBoard(shown, notes or sys.stderr, headers=headers)
-    # Rich is loaded when the first answer is to be shown, not before.
+    # Rich is imported with the first answer.
     from multi_llm_chat.cli.terminal.board import AnswerBoard  # noqa: PLC0415  # the lazy door
     from multi_llm_chat.cli.terminal.screen import Screen  # noqa: PLC0415  # the lazy door
 
@@ -128,7 +127,7 @@ def open_board(
 
 
 def show(board: Board, event: Event, *, once: bool = False) -> None:
-    """Show an event; with ``once`` the user can give no command afterwards."""
+    """Show an event; with ``once`` the advice names no commands of a conversation."""
     match event:
         case MessageSaved() | MessageFinished():
             pass
@@ -145,7 +144,7 @@ def show(board: Board, event: Event, *, once: bool = False) -> None:
 
 
 def as_error(record: ErrorRecord) -> MultiLLMChatError:
-    """The error that was recorded."""
+    """The exception for a recorded error."""
     kind = getattr(errors, record.kind, None)
     if kind is ConnectionFailed:
         return ConnectionFailed(
@@ -160,11 +159,11 @@ def as_error(record: ErrorRecord) -> MultiLLMChatError:
     return MultiLLMChatError(record.message)
 
 
-# A board of text.
+# The plain-text board.
 
 
 class _Note(Struct, frozen=True):
-    """Lines around an answer; one that ``is_last`` ends it."""
+    """Lines around an answer; ``is_last`` ends the answer."""
 
     lines: tuple[str, ...]
     is_last: bool = False
@@ -174,14 +173,14 @@ _Item = Event | AnswerSummary | _Note
 
 
 class PlainBoard:
-    """Writes answers; has the methods of ``AnswerBoard``."""
+    """Writes answers as plain text; has the methods of ``AnswerBoard``."""
 
     def __init__(self, output: TextIO, notes: TextIO, *, headers: bool = True) -> None:
-        """Nothing is written yet.
+        """Make a board; it writes nothing yet.
 
         Args:
-            output: For the words of the answers.
-            notes: For everything else.
+            output: Gets the text of the answers.
+            notes: Gets everything else.
             headers: Whether the output names the speakers.
         """
         self._output = output
@@ -192,7 +191,7 @@ class PlainBoard:
         self._lock = threading.RLock()
 
     def begin(self, speaker: str, model: str = "") -> None:
-        """The speaker was asked."""
+        """Begin the speaker's answer."""
         with self._lock:
             answer = self._answers[speaker] = _Answer(speaker, model)
             self._order.append(answer)
@@ -202,15 +201,15 @@ class PlainBoard:
         self._take(speaker, event)
 
     def end(self, speaker: str, summary: AnswerSummary | None = None) -> None:
-        """The speaker has answered."""
+        """End the speaker's answer."""
         self._take(speaker, summary or AnswerSummary())
 
     def resume(self, speaker: str) -> None:
-        """The speaker's answer was interrupted and begins anew."""
+        """Start the speaker's answer again after an interruption."""
         self._take(speaker, _Note((tr(RESUMED),)))
 
     def fail(self, speaker: str, error: BaseException, *, once: bool = False) -> None:
-        """The speaker cannot answer."""
+        """Show that the speaker failed to answer."""
         self._take(speaker, _Note(tuple(error_lines(error, once=once)), is_last=True))
 
     def notice(self, text: str) -> None:
@@ -220,7 +219,7 @@ class PlainBoard:
 
     @contextmanager
     def suspended(self) -> Generator[None]:
-        """The terminal is the caller's: one at a time, and nothing is written meanwhile."""
+        """Give the terminal to the caller while the block runs; one caller at a time, and nothing is written meanwhile."""
         with self._lock:
             yield
 
@@ -266,7 +265,7 @@ class PlainBoard:
                 answer.open_line = not text.endswith("\n") if text else answer.open_line
                 answer.has_words = answer.has_words or not text.isspace()
             case ToolFinished():
-                answer.has_words = False  # the answer comes behind its tools
+                answer.has_words = False  # the answer follows its tools
                 self._tool(answer, item)
             case Usage():
                 answer.usage += item
@@ -314,7 +313,7 @@ class PlainBoard:
 
 
 class _Answer:
-    """What is still to be written of one answer."""
+    """The part of one answer that is not written yet."""
 
     def __init__(self, speaker: str, model: str) -> None:
         self.speaker = speaker

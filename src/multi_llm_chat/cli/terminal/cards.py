@@ -1,6 +1,6 @@
 """The lines around an answer's text, in colour: headers, tool cards, thoughts, usage, notices, errors.
 
-A speaker's colour follows from the name alone: it is the same in every conversation, on every machine.
+A speaker's colour depends only on the name: it is the same in every conversation and on every machine.
 """
 
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ _TURNS_A_SECOND: Final = 8
 
 
 def header(speaker: str, model: str) -> Text:
-    """Who speaks."""
+    """The header of an answer: the speaker's name."""
     text = Text(one_line(speaker), style=f"bold {speaker_colour(speaker)}")
     if model:
         text.append(f" {one_line(model)}", style="dim not bold default")
@@ -53,7 +53,7 @@ def header(speaker: str, model: str) -> Text:
 def card(
     call: ToolCall, result: ToolResult | None, seconds: float | None, width: int
 ) -> RenderableType:
-    """A call and what came of it; a call without a result was not run."""
+    """A call and its result; a call without a result did not run."""
     mark, style = _outcome(result)
     title = Text.assemble((f"{mark} ", style), (one_line(call.name), "bold"), " ")
     title.append(arguments_text(call), style="dim")
@@ -67,14 +67,14 @@ def card(
 
 
 def running(call: ToolCall, seconds: float, width: int) -> Text:
-    """A tool that is at work."""
+    """A running tool."""
     text = Text.assemble((f"{spinner(seconds)} ", "cyan"), (one_line(call.name), "bold"), " ")
     text.append(arguments_text(call), style="dim")
     return cut(text, width)
 
 
 def thought(seconds: float) -> Text:
-    """A thought that is over."""
+    """A finished thought."""
     return Text(f"✻ thought for {seconds_text(seconds)}", style="dim italic")
 
 
@@ -89,7 +89,7 @@ def thinking(seconds: float, words: str, width: int) -> Text:
 
 
 def status(speaker: str, doing: str, seconds: float, tokens: int, width: int) -> Text:
-    """What a speaker is at."""
+    """The status line of a speaker."""
     text = Text.assemble(
         (f"{spinner(seconds)} ", speaker_colour(speaker)),
         (one_line(speaker), f"bold {speaker_colour(speaker)}"),
@@ -106,18 +106,18 @@ def usage(words: str) -> Text:
 
 
 def notice(words: str) -> Text:
-    """Something worth knowing."""
+    """A notice."""
     return Text(f"! {sanitize(words)}", style="yellow", overflow="fold")
 
 
 def step(item: Native) -> Text:
-    """A step of the provider's own, such as a search: what it says, on one line."""
+    """A step that the provider ran itself, such as a search, in one line."""
     words = one_line(item.text or item.kind.replace("_", " "))
     return Text(f"◆ {words}", style="dim", no_wrap=True, overflow="ellipsis")
 
 
 def sources(cited: Sequence[Citation]) -> Text:
-    """The pages that an answer cites, with addresses that terminals make links of."""
+    """The pages that an answer cites, with addresses that terminals turn into links."""
     lines = (
         f"[{number}] {one_line(each.title)}"
         + (f"  {one_line(each.url)}" if each.url and each.url != each.title else "")
@@ -127,7 +127,7 @@ def sources(cited: Sequence[Citation]) -> Text:
 
 
 def failure(error: BaseException, *, once: bool = False) -> Text:
-    """What went wrong, and below it what to do."""
+    """An error, and below it what to do."""
     first, *others = error_lines(error, once=once)
     text = Text.assemble(("✗ ", "bold red"), (first, "red"), overflow="fold")
     for line in others:
@@ -136,7 +136,7 @@ def failure(error: BaseException, *, once: bool = False) -> Text:
 
 
 def spinner(seconds: float) -> str:
-    """A sign of life."""
+    """The spinner of a running tool."""
     return _SPINNER[int(seconds * _TURNS_A_SECOND) % len(_SPINNER)]
 
 

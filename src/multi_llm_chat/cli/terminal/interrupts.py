@@ -1,12 +1,12 @@
-"""Ctrl-C while an answer comes.
+"""Ctrl-C while an answer arrives.
 
 Rules:
-1. The first stops the answer, the second within the same answer leaves.
-2. The handlers that were there before are there again afterwards, whatever happened.
-3. Signals reach the main thread only; in another thread nothing is changed.
-4. None is lost, whatever the main thread waits for: Python only notes a signal that comes just before a wait begins, or
-   that the system gives to another thread, and would not act on it until the wait is over. So a thread receives every
-   signal the moment it comes. It also may do what a handler must not, such as take a lock that the main thread holds.
+1. The first Ctrl-C stops the answer, the second one within the same answer leaves.
+2. The previous signal handlers are always restored afterwards.
+3. Only the main thread can handle signals; in another thread nothing is changed.
+4. No Ctrl-C is lost while the main thread waits. Python only records a signal that arrives just before a wait begins, or that the system
+   delivers to another thread, and would not handle it until the wait ends. So a thread receives every signal immediately. Unlike a handler,
+   that thread may also take a lock that the main thread holds.
 """
 
 import signal
@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-#: Ends any wait of the thread that gets it, means nothing, and is ignored where it has no handler.
+#: A signal that only interrupts the wait of the thread that gets it; it is ignored without a handler.
 _NUDGE: Final = signal.SIGURG
 _SECONDS_BETWEEN_NUDGES: Final = 0.05
 
@@ -49,7 +49,7 @@ def stopped_by_interrupt(stop: Callable[[], object]) -> Generator[None]:
 
 
 class _Listener:
-    """Reads the numbers of the signals as they come."""
+    """Reads the numbers of the signals as they arrive."""
 
     def __init__(self, noted: socket.socket, stop: Callable[[], object]) -> None:
         self.over = threading.Event()
@@ -59,7 +59,7 @@ class _Listener:
         self.thread.start()
 
     def leave(self, _number: int, _frame: FrameType | None) -> None:
-        """Be nudged, as the main thread."""
+        """Handle ``_NUDGE`` in the main thread: raise ``KeyboardInterrupt`` if the user leaves."""
         if self._leaving:
             self._leaving = False
             raise KeyboardInterrupt

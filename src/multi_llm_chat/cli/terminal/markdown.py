@@ -1,18 +1,18 @@
-"""The markdown of an answer, as blocks that are rendered one by one, also while it is still being written.
+"""The Markdown of an answer as blocks, which are rendered one by one, also while the answer arrives.
 
 Rules of blocks:
-1. Nothing that was written disappears: HTML is text, a picture is its address, a link shows where it leads.
-2. No block depends on a later one: there are no reference links, and numbers have room for two digits from the start.
-3. A line that the model ended ends: it is not joined with the next, as in a book.
-4. Blocks are separated by one empty line, whichever they are; items of a list by none.
-5. What cannot be laid out in the width (deep nesting, a table with many columns) is shown as it was written.
+1. No content disappears: HTML is shown as text, a picture as its address, a link with its address.
+2. No block depends on a later one: there are no reference links, and list numbers always have room for two digits.
+3. Line breaks of the model are kept: lines are not joined to paragraphs.
+4. All blocks are separated by one empty line, items of a list by none.
+5. A block that cannot be laid out in the width (deep nesting, a table with many columns) is shown as written.
 
 Rules of the stream:
-6. ``feed`` only stores text; it costs the same however long the answer is.
-7. A block is finished when a later one has begun in a whole line: nothing that follows can change it.
-   ``finished`` returns it once, and forgets it.
-8. Only what is not finished is parsed again; inside a long paragraph, table or piece of code not even that.
-9. The lines returned, one after the other, are the lines of the whole text, rendered at once.
+6. ``feed`` only stores text; its cost does not depend on the length of the answer.
+7. A block is finished when a later one has begun on a complete line: nothing that follows can change it. ``finished`` returns it once, and
+   drops it.
+8. Only unfinished blocks are parsed again, and inside a long paragraph, table or code block not even those.
+9. The returned lines together equal the lines of the whole text, rendered at once.
 """
 
 import re
@@ -40,22 +40,22 @@ _PARSER: Final = (
     .enable(["strikethrough", "table"])
     .disable(["image", "reference"])
 )
-#: Levels of nesting that are laid out; markdown-it itself drops text below twenty.
+#: The most levels of nesting that are laid out; markdown-it itself drops text nested deeper than twenty.
 _DEEPEST: Final = 14
 _LISTS: Final = frozenset({"bullet_list_open", "ordered_list_open"})
 _CELL_END: Final = re.compile(r"(?<!\\)\|")
 
 
-#: Lines that may end a paragraph or a table. Other lines certainly continue it.
+#: Lines that may end a paragraph or a table; all other lines continue it.
 _PARAGRAPH_END: Final = re.compile(r"[ \t]*(?:$|[#>`~*+=|:_-]|\d{1,9}[.)])")
 _TABLE_END: Final = re.compile(r"[ \t]|$|[#>`~*+=_-]|\d{1,9}[.)]")
 
 
 class TerminalBlock(Struct, frozen=True):
-    """What can be laid out by itself: a block of the outermost level, or an item of a list there.
+    """A unit of layout: a top-level block, or an item of a top-level list.
 
-    ``begin`` is the line it begins in, ``joined`` says that it follows the one before without a gap, and ``number``
-    is that of an item.
+    ``begin`` is its first line, ``joined`` says that it follows the previous one without an empty line, and ``number`` is that of a list
+    item.
     """
 
     tokens: tuple[Token, ...]
@@ -66,7 +66,7 @@ class TerminalBlock(Struct, frozen=True):
 
     @property
     def end(self) -> re.Pattern[str] | None:
-        """What a line must look like to have a part in ending the block; None where any may."""
+        """The pattern of lines that may end the block; None if any line may."""
         match self.tokens[0]:
             case Token(type="paragraph_open"):
                 return _PARAGRAPH_END
@@ -79,12 +79,12 @@ class TerminalBlock(Struct, frozen=True):
 
     @property
     def head(self) -> int:
-        """How many lines are needed to lay out its last lines alone."""
+        """How many of its first lines are needed to lay out its last lines."""
         return {"table_open": 2, "fence": 1}.get(self.tokens[0].type, 0)
 
 
 def blocks_of(text: str, after: TerminalBlock | None = None) -> list[TerminalBlock]:
-    """The text's blocks; ``after`` is the block it began with when it was the end of a longer text."""
+    """The blocks of a text; ``after`` is its first block, as parsed earlier as part of a longer text."""
     lines = text.split("\n")
     joined, number = (after.joined, after.number) if after else (False, None)
     parts: list[tuple[list[Token], bool, int | None]] = []
@@ -106,7 +106,7 @@ def blocks_of(text: str, after: TerminalBlock | None = None) -> list[TerminalBlo
 
 
 def _groups(tokens: Iterable[Token]) -> Iterator[list[Token]]:
-    """The tokens of each block of the outermost level."""
+    """The tokens of each top-level block."""
     group: list[Token] = []
     for token in tokens:
         if token.children:
@@ -118,7 +118,7 @@ def _groups(tokens: Iterable[Token]) -> Iterator[list[Token]]:
 
 
 def _adapted(children: list[Token]) -> list[Token]:
-    """Lines end where they ended, and an address that is its own text is not shown twice."""
+    """Adapt tokens: keep line breaks, and show an address that is its own link text only once."""
     for child in children:
         if child.type == "softbreak":
             child.type = "hardbreak"
@@ -147,13 +147,13 @@ def _begin(tokens: Sequence[Token]) -> int:
 
 
 def _is_open(fence: Token) -> bool:
-    """Whether the code's end is still to come."""
+    """Whether the end of the code block is still missing."""
     begin, end = fence.map or (0, 0)
     return end - begin < fence.content.count("\n") + 2
 
 
 def lines_of(renderer: Renderer, blocks: Sequence[TerminalBlock], width: int) -> list[str]:
-    """The blocks, laid out where the width allows it, and as they were written where not."""
+    """The lines of blocks: laid out if the width allows it, else as written."""
     rows: list[list[Segment]] = []
     for at, block in enumerate(blocks):
         if at and not block.joined:
@@ -164,10 +164,10 @@ def lines_of(renderer: Renderer, blocks: Sequence[TerminalBlock], width: int) ->
 
 
 class _OneBlock(Markdown):
-    """A block, as rich renders it, save for what is below."""
+    """A block in rich's rendering, with the changes below."""
 
     def __init__(self, block: TerminalBlock) -> None:
-        # Not the base's: it would make another parser each time.
+        # Not the constructor of the base class, which would create another parser each time.
         self.markup = ""
         self.parsed = list(block.tokens)
         self.code_theme = self.inline_code_theme = "ansi_dark"
@@ -178,7 +178,7 @@ class _OneBlock(Markdown):
 
 
 def _without_empty_edges(rows: list[list[Segment]]) -> list[list[Segment]]:
-    """Rich puts empty lines around some blocks, depending on what is inside."""
+    """Remove the empty lines that rich puts around some blocks."""
     full = [at for at, row in enumerate(rows) if any(piece.text.strip() for piece in row)]
     return rows[full[0] : full[-1] + 1] if full else []
 
@@ -209,13 +209,13 @@ class _Heading(Heading):
 
 
 class _Code(CodeBlock):
-    """Code without a margin or a frame at its sides, so that it can be copied."""
+    """Code without margin and frame at its sides, so that it can be copied."""
 
     title = ""
 
     @classmethod
     def create(cls, markdown: Markdown, token: Token) -> "_Code":
-        """The code of a token; the text after its mark is its title."""
+        """The code block of a token; the text after its fence is the title."""
         title = " ".join(token.info.split())
         code = cls(title.partition(" ")[0] or "text", markdown.code_theme)
         code.title = title
@@ -250,27 +250,27 @@ _OneBlock.elements = Markdown.elements | {
 }
 
 
-# Blocks of a text that is still being written.
+# Blocks of a text that streams.
 
-#: Of an open block with more lines than this only the last are laid out while it is drawn.
+#: Of an open block with more lines than this, only the last ones are laid out for drawing.
 _LONGEST_OPEN: Final = 100
 
 
 class MarkdownStream:
-    """Text in, lines out."""
+    """Receives text, returns lines."""
 
     def __init__(self, renderer: Renderer) -> None:
         self._renderer = renderer
-        #: What is not finished: whole lines, and the pieces of the last one.
+        #: The unfinished part: complete lines, and the pieces of the last one.
         self._lines: list[str] = []
         self._pieces: list[str] = []
-        #: How many of the lines were parsed, and the block they begin with.
+        #: How many of these lines were parsed, and their first block.
         self._parsed = 0
         self._open: TerminalBlock | None = None
         self._begun = False
 
     def feed(self, text: str) -> None:
-        """Take more text."""
+        """Add text."""
         head, newline, tail = sanitize(text).rpartition("\n")
         if newline:
             self._lines += "".join([*self._pieces, head]).split("\n")
@@ -279,7 +279,7 @@ class MarkdownStream:
             self._pieces.append(tail)
 
     def finished(self, width: int) -> list[str]:
-        """The lines of the blocks that were finished since the last time."""
+        """The lines of the blocks finished since the last call."""
         if not self._may_have_finished():
             return []
         blocks = blocks_of("".join(f"{line}\n" for line in self._lines), self._open)
@@ -291,13 +291,13 @@ class MarkdownStream:
         return self._rendered(blocks[:-1], width)
 
     def rest(self, width: int) -> list[str]:
-        """The lines of all that is left: nothing more will come."""
+        """The lines of everything that is left, at the end of the text."""
         blocks = blocks_of("\n".join([*self._lines, "".join(self._pieces)]), self._open)
         self._lines, self._pieces, self._parsed, self._open = [], [], 0, None
         return self._rendered(blocks, width)
 
     def tail(self, width: int, height: int) -> list[str]:
-        """The last lines of what is not finished, to be drawn for now."""
+        """The last lines of the unfinished part, for drawing."""
         if height <= 0:
             return []
         blocks = blocks_of("\n".join([*self._recent(height), "".join(self._pieces)]), self._open)
@@ -307,7 +307,7 @@ class MarkdownStream:
         return (self._gap(blocks[0]) + shown)[-height:]
 
     def _recent(self, height: int) -> list[str]:
-        """The lines that are enough to draw so many."""
+        """Enough lines of text to draw this many."""
         lines, block = self._lines, self._open
         if block is None or block.end is None or len(lines) <= max(height, _LONGEST_OPEN):
             return lines
@@ -331,5 +331,5 @@ class MarkdownStream:
 
 
 def whole(renderer: Renderer, text: str, width: int) -> list[str]:
-    """The lines of a text that is complete."""
+    """The lines of a complete text."""
     return lines_of(renderer, blocks_of(sanitize(text)), width)

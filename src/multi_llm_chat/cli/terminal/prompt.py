@@ -1,13 +1,13 @@
-"""Where messages are typed.
+"""The prompt at which messages are typed.
 
 Rules:
 1. Enter sends. Alt-Enter, or a backslash before Enter, begins a new line; pasted text never sends.
 2. Ctrl-C empties the line; on an empty line it warns, and a second one leaves. Ctrl-D on an empty line leaves.
-3. Sent messages can be found again with the arrow keys and Ctrl-R, also next time; the file is the user's alone.
-   Where it cannot be written, the prompt works without.
+3. The arrow keys and Ctrl-R find sent messages, also in later sessions; only the user can read the history file. If it cannot be written,
+   the prompt works without it.
 
 Rules of completion:
-4. After ``@``: speakers, groups and ``@all``; a word that merely contains an ``@`` (an address) is left alone.
+4. After ``@``: speakers, groups and ``@all``; a word that contains an ``@`` elsewhere (an address) is not completed.
 5. ``/`` at the very beginning: commands.
 6. After ``/attach`` or ``-a``: paths of files, also with spaces in them.
 """
@@ -42,7 +42,7 @@ _MOST_FILES: Final = 200
 
 
 class Vocabulary(Struct, frozen=True):
-    """What there is to be named: speakers and their models, groups and their members, commands and their use."""
+    """The names for completion: speakers and their models, groups and their members, commands and their usage."""
 
     speakers: Mapping[str, str] = {}
     groups: Mapping[str, Sequence[str]] = {}
@@ -50,7 +50,7 @@ class Vocabulary(Struct, frozen=True):
 
 
 class ChatCompleter(Completer):
-    """Completes from a vocabulary, asked for anew each time: models come and go."""
+    """Completes from a vocabulary, which is requested for each completion, because the models may change."""
 
     def __init__(self, vocabulary: Callable[[], Vocabulary]) -> None:
         self._vocabulary = vocabulary
@@ -58,7 +58,7 @@ class ChatCompleter(Completer):
     def get_completions(
         self, document: Document, complete_event: CompleteEvent
     ) -> Iterable[Completion]:
-        """Everything the word before the cursor may become."""
+        """The completions of the word before the cursor."""
         del complete_event
         before = document.text_before_cursor
         if found := _FILE.search(before):
@@ -118,7 +118,7 @@ _STYLE: Final = Style.from_dict(
 
 
 class ChatPrompt:
-    """Asks for messages, one after the other."""
+    """Reads messages, one after the other."""
 
     def __init__(
         self,
@@ -127,12 +127,12 @@ class ChatPrompt:
         toolbar: Callable[[], str] = str,
         shown: Callable[[], None] | None = None,
     ) -> None:
-        """Nothing is asked yet.
+        """Make a prompt; it reads nothing yet.
 
         Args:
-            state_folder: Where the sent messages are remembered; only in memory if not given.
-            vocabulary: What can be completed, asked for each time.
-            toolbar: The line at the bottom, asked for each time.
+            state_folder: The folder of the history file; history is only in memory if not given.
+            vocabulary: Returns the names for completion; called each time.
+            toolbar: Returns the line at the bottom; called each time.
             shown: Called each time the prompt has been drawn.
         """
         self._toolbar = toolbar
@@ -159,14 +159,14 @@ class ChatPrompt:
             self._session.app.after_render += drawn
 
     def read(self, default: str = "") -> str | None:
-        """The next message; None when the user leaves."""
+        """Read the next message; return None if the user leaves."""
         try:
             return self._session.prompt(default=default, handle_sigint=False)
         except EOFError:
             return None
 
     async def read_async(self, default: str = "") -> str | None:
-        """The next message, for a running event loop; None when the user leaves."""
+        """Read the next message within a running event loop; return None if the user leaves."""
         try:
             return await self._session.prompt_async(default=default, handle_sigint=False)
         except EOFError:
@@ -207,7 +207,7 @@ class ChatPrompt:
 
 def _send(buffer: Buffer) -> None:
     if buffer.complete_state is not None and buffer.complete_state.current_completion is not None:
-        buffer.complete_state = None  # Enter takes the completion, the next one sends
+        buffer.complete_state = None  # this Enter accepts the completion, the next one sends
     elif buffer.document.text_before_cursor.endswith("\\"):
         buffer.delete_before_cursor()
         buffer.newline(copy_margin=False)
@@ -216,7 +216,7 @@ def _send(buffer: Buffer) -> None:
 
 
 class _QuietHistory(FileHistory):
-    """A file that may become unwritable: then nothing more is remembered, and nothing breaks."""
+    """A history file that may become unwritable; then nothing more is stored, and no error is raised."""
 
     def store_string(self, string: str) -> None:
         with suppress(OSError):

@@ -1,19 +1,19 @@
-"""Questions of tools and servers to the person at the keyboard.
+"""Questions of tools and servers to the user at the terminal.
 
 Rules:
-1. While one is asked, the answers stand still (``Board.suspended``); questions come one at a time.
-2. All of what will be done can be read before it is allowed: what is cut says so, and a key shows it.
-3. Ctrl-C, Ctrl-D and Escape mean no. The decision stays on the screen, in one line.
-   Changed arguments are shown as a whole before they are allowed; Ctrl-C and Ctrl-D keep those there were.
+1. While one is asked, no answers are drawn (``Board.suspended``); questions are asked one at a time.
+2. The user can read the complete call before allowing it: cut text is marked, and a key shows the rest.
+3. Ctrl-C, Ctrl-D and Escape mean no. The decision stays on the screen, in one line. Changed arguments are shown in full before they are
+   allowed; Ctrl-C and Ctrl-D keep the previous ones.
 
 Rules of forms, which are filled in field by field:
-4. A field takes only what its schema allows; what is wrong is shown while it is typed, and how many choices there are.
-5. An empty answer omits an optional field. A default is there to be edited.
-6. Nothing is sent before the whole has been seen. Ctrl-C cancels, Ctrl-D declines.
+4. A field accepts only values that its schema allows; errors, and the number of choices, are shown during typing.
+5. An empty answer omits an optional field. A default is the initial text.
+6. Nothing is sent before the user has seen all answers. Ctrl-C cancels, Ctrl-D declines.
 
 Rules of questions that one key answers:
 7. Keys that were typed before the question was asked do not answer it.
-8. Only the keys that are shown answer; Enter alone never does, unless it is shown.
+8. Only the keys that are shown answer; Enter does not, unless it is shown.
 """
 
 import json
@@ -81,7 +81,7 @@ class Teletype(Struct, frozen=True):
         return PromptSession(input=self.input, output=self.output)
 
     def choose(self, options: Mapping[str, str], back: str) -> str:
-        """Wait for one of the keys; ``back`` is the answer of Ctrl-C, Ctrl-D and Escape."""
+        """Wait for one of the keys; ``back`` is returned for Ctrl-C, Ctrl-D and Escape."""
         self.drop_typed_keys()
         bindings = KeyBindings()
 
@@ -107,12 +107,12 @@ class Teletype(Struct, frozen=True):
             input=self.input,
             output=self.output,
         )
-        # A lone Escape is an answer; waiting for the rest of a sequence would only delay it.
+        # Escape alone is an answer; waiting for the rest of an escape sequence would only delay it.
         application.ttimeoutlen = 0.05
         return application.run(handle_sigint=False)
 
     def drop_typed_keys(self) -> None:
-        """Drop the keys that were not read yet."""
+        """Discard the keys that were not read yet."""
         clear_typeahead(self.input)
         if termios is not None:
             with suppress(OSError, ValueError, termios.error):
@@ -120,7 +120,7 @@ class Teletype(Struct, frozen=True):
 
 
 def open_teletype() -> Teletype:
-    """The terminal, even where the standard streams are pipes, as long as one of them is not."""
+    """Open the terminal, also if some of the standard streams are pipes, but not all."""
     return Teletype(create_input(always_prefer_tty=True), create_output(always_prefer_tty=True))
 
 
@@ -133,7 +133,7 @@ _FALSE: Final = frozenset({"n", "no", "false", "0"})
 
 
 class Field(Struct, frozen=True):
-    """A blank in a form; ``choices`` are values by what they are called."""
+    """A field of a form; ``choices`` are values by their titles."""
 
     name: str
     schema: JsonObject
@@ -143,12 +143,12 @@ class Field(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What the field is called."""
+        """The title of the field."""
         return one_line(as_text(self.schema.get("title")) or self.name)
 
     @property
     def hint(self) -> str:
-        """What may be written there."""
+        """A hint at the allowed values."""
         hints = [one_line(as_text(self.schema.get("description")))]
         if self.choices:
             choices = ", ".join(self.choices)
@@ -161,7 +161,7 @@ class Field(Struct, frozen=True):
 
     @property
     def default(self) -> str:
-        """What is written there already."""
+        """The initial text."""
         value = self.schema.get("default")
         if value is None:
             return ""
@@ -175,10 +175,10 @@ class Field(Struct, frozen=True):
         return next(names, None) or one_line(str(value))
 
     def read(self, text: str) -> Any:
-        """The value of what was written; None for nothing.
+        """The value of a text; None if it is empty.
 
         Raises:
-            ValueError: It is not what the schema asks for; the text is for the writer.
+            ValueError: The value does not fit the schema; the text is for the user.
         """
         text = text.strip()
         if not text:
@@ -212,7 +212,7 @@ class Field(Struct, frozen=True):
 
 
 def fields_of(schema: JsonObject) -> list[Field]:
-    """The blanks of a form."""
+    """The fields of a form."""
     required = as_list(schema.get("required")) or []
     fields: list[Field] = []
     for name, value in (as_object(schema.get("properties")) or {}).items():
@@ -224,7 +224,7 @@ def fields_of(schema: JsonObject) -> list[Field]:
 
 
 def ask_form(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
-    """Have the form filled in."""
+    """Ask the user to fill in a form."""
     fields = fields_of(question.schema)
     content: JsonObject = {}
     while True:
@@ -323,20 +323,20 @@ _MOST_LINES: Final = 12
 
 
 class TerminalQuestions:
-    """Asks the person at the keyboard. ``approve`` and ``elicit`` are callbacks: plain functions, to be called in a thread."""
+    """Asks the user at the terminal. ``approve`` and ``elicit`` are callbacks: plain functions, to be called in a thread."""
 
     def __init__(self, board: Board, teletype: Teletype | None = None) -> None:
         self._board = board
         self._teletype = teletype
 
     def approve(self, request: ApprovalRequest) -> Decision:
-        """May this call run?"""
+        """Ask whether a call may run."""
         with self._board.suspended():
             teletype = self._teletype or open_teletype()
             return _approve(teletype, request)
 
     def elicit(self, question: Elicitation) -> ElicitationAnswer:
-        """Ask what a server wants to know."""
+        """Ask a server's question."""
         with self._board.suspended():
             teletype = self._teletype or open_teletype()
             teletype.drop_typed_keys()
@@ -394,7 +394,7 @@ class _Edited(Validator):
         self._request = request
 
     def validate(self, document: Document) -> None:
-        """Report why nothing may run with these arguments."""
+        """Report why these arguments are invalid."""
         try:
             read_edit(self._request, document.text)
         except UsageError as error:
@@ -404,7 +404,7 @@ class _Edited(Validator):
 def _edit(
     teletype: Teletype, request: ApprovalRequest, before: JsonObject | None
 ) -> JsonObject | None:
-    """The arguments as the user changes them; None if they are those of the call."""
+    """Let the user edit the arguments; return None if they equal those of the call."""
     try:
         text = teletype.session().prompt(
             f"  {tr('Arguments')}: ",
@@ -468,7 +468,7 @@ def _outcome(decision: Decision, name: str) -> Line:
 
 
 def _visit(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
-    """Show an address. Nothing is opened: whether and where to is the reader's decision."""
+    """Show an address without opening it; the user decides whether to visit it."""
     url = sanitize(question.url or "").replace("\n", "")
     host = _host(url)
     teletype.show(
@@ -489,7 +489,7 @@ def _visit(teletype: Teletype, question: Elicitation) -> ElicitationAnswer:
 
 
 def _host(url: str) -> str:
-    """Where the address leads; a name that only looks like another is spelt out."""
+    """The host of the address; a name with look-alike characters is shown encoded."""
     try:
         host = urlsplit(url).hostname or ""
     except ValueError:

@@ -1,9 +1,9 @@
-"""Rich as a function: a renderable and a width in, lines with their escape codes out.
+"""Rich as a function: takes a renderable and a width, returns lines with escape codes.
 
 Rules:
-1. Nothing is written anywhere here.
-2. Nothing but our own colours is left for the terminal to obey.
-3. No line is wider than asked; white space at the end of a line is left out.
+1. This module writes no output.
+2. The only escape codes in the lines are our own colours.
+3. No line is wider than the given width; white space at the end of a line is removed.
 """
 
 import io
@@ -19,7 +19,7 @@ from rich.theme import Theme
 from multi_llm_chat.cli.messages import sanitize
 from multi_llm_chat.cli.terminal.screen import Capabilities
 
-#: Quiet, and without backgrounds, which would fit only dark terminals or only light ones.
+#: Subdued colours without backgrounds, which would fit either only dark or only light terminals.
 _THEME: Final = Theme(
     {
         "markdown.code": "cyan",
@@ -42,7 +42,7 @@ class Renderer:
     """Makes lines."""
 
     def __init__(self, capabilities: Capabilities, width: int = 80) -> None:
-        # The terminal's own sixteen colours fit its background, whichever it is.
+        # The terminal's own sixteen colours fit its background.
         self._colours = None if capabilities.plain else ColorSystem.STANDARD
         self._console = Console(
             file=io.StringIO(),
@@ -59,30 +59,30 @@ class Renderer:
         )
 
     def rows(self, renderable: RenderableType, width: int) -> list[list[Segment]]:
-        """Lines as segments, for those who lay them out further."""
+        """Lines as segments, for further layout."""
         options = self._console.options.update(width=width, height=None)
         rows = self._console.render_lines(renderable, options, pad=False)
         return [_trimmed(row) for row in rows]
 
     def written(self, rows: Iterable[Sequence[Segment]]) -> list[str]:
-        """Lines of segments with their escape codes."""
+        """Lines of segments as text with escape codes."""
         return ["".join(map(self._coloured, self._without_colour(row))) for row in rows]
 
     def _without_colour(self, row: Iterable[Segment]) -> Iterable[Segment]:
         return Segment.remove_color(row) if self._console.no_color else row
 
     def _coloured(self, segment: Segment) -> str:
-        # Once more: ``&#8238;`` has become a character only now.
+        # Sanitize again: ``&#8238;`` has become a character only now.
         text, style = sanitize(segment.text), segment.style
         return style.render(text, color_system=self._colours) if style else text
 
     def lines(self, renderable: RenderableType, width: int) -> list[str]:
-        """The renderable, in lines of at most this width."""
+        """The renderable in lines of at most this width."""
         return self.written(self.rows(renderable, width))
 
 
 def cut(text: Text, width: int) -> Text:
-    """The text in one line of this width, with an ellipsis where it was longer."""
+    """The text in one line of this width, with an ellipsis if it is longer."""
     text = text.copy()
     text.truncate(width, overflow="ellipsis")
     text.no_wrap = True

@@ -1,17 +1,17 @@
-"""The output of a board: what it can show, the lines that stay, and below them a few that are redrawn.
+"""The output of a board: its capabilities, the lines that stay, and below them the passing lines, which are redrawn.
 
 Rules of the capabilities:
-1. ``plain``: text and line feeds only: on request, for files and pipes, and for dumb terminals.
-2. ``FORCE_COLOR`` gives a file or pipe colours; nothing is redrawn there.
-3. Only a terminal is ``live``: parts of it are redrawn. ``NO_COLOR`` removes the colours, not that.
+1. ``plain``: only text and line feeds; on request, for files and pipes, and for dumb terminals.
+2. ``FORCE_COLOR`` switches on colours for a file or pipe; nothing is redrawn there.
+3. Only a terminal is ``live``: parts of it are redrawn. ``NO_COLOR`` only removes the colours.
 
 Rules of the screen:
-4. The cursor always rests at the beginning of the first passing line. Erasing is "everything from here
-   on", with nothing to count: a resized window, whether it wraps its lines again or not, leaves no traces.
-5. Passing lines are fewer than the window is high and are cut, never wrapped, at its edge.
-6. A frame is written at once, and a frame like the last one not at all.
-7. While passing lines are shown, keys are not echoed; what is typed waits for the next prompt.
-8. Where the output is no terminal, there are no passing lines.
+4. Between frames, the cursor is at the beginning of the first passing line. Erasing clears everything from there on and counts no lines, so
+   a resized window leaves no traces, whether it rewraps its lines or not.
+5. There are fewer passing lines than the window has rows; they are cut at its edge, never wrapped.
+6. A frame is written in one call; a frame equal to the last one is not written.
+7. While passing lines are shown, keys are not echoed; typed keys wait for the next prompt.
+8. On an output other than a terminal, there are no passing lines.
 """
 
 import os
@@ -33,7 +33,7 @@ class Capabilities(Struct, frozen=True):
 
     @property
     def plain(self) -> bool:
-        """Whether nothing but text is to be written."""
+        """Whether only plain text is written."""
         return not (self.live or self.colour)
 
 
@@ -43,7 +43,7 @@ PLAIN = Capabilities(live=False, colour=False)
 def capabilities_of(
     output: TextIO, *, plain: bool = False, environment: Mapping[str, str] = os.environ
 ) -> Capabilities:
-    """What the output can show, and the user wants to see."""
+    """The capabilities of the output, limited by the user's settings."""
     if plain or environment.get("TERM", "").lower() in {"dumb", "unknown"}:
         return PLAIN
     forced = environment.get("FORCE_COLOR", "") not in {"", "0"}
@@ -62,14 +62,14 @@ else:  # pragma: no cover
 Size = tuple[int, int]
 _FALLBACK: Final = os.terminal_size((80, 24))
 _ERASE: Final = "\r\x1b[J"
-#: Begin and end of a frame: drawn as a whole, without a cursor, without wrapping.
+#: The begin and the end of a frame: synchronized output, hidden cursor, no wrapping.
 _BEGIN: Final = "\x1b[?2026h\x1b[?25l\x1b[?7l"
 _END: Final = "\x1b[?7h\x1b[?2026l"
 _CURSOR: Final = "\x1b[?25h"
 
 
 class Screen:
-    """The lower end of a terminal, or a file."""
+    """The end of a terminal's output, or a file."""
 
     def __init__(
         self, output: TextIO, capabilities: Capabilities, size: Callable[[], Size] | None = None
@@ -82,7 +82,7 @@ class Screen:
 
     @property
     def size(self) -> Size:
-        """Columns and rows, now."""
+        """The current columns and rows."""
         columns, rows = self._size()
         return max(columns, 20), max(rows, 4)
 
@@ -92,7 +92,7 @@ class Screen:
         return self.size[1] - 1
 
     def add(self, lines: Sequence[str], passing: Sequence[str] = ()) -> None:
-        """Let lines stay, above the passing ones, which are replaced."""
+        """Add lines that stay, and replace the passing ones below them."""
         if not self.capabilities.live:
             if lines:
                 self._write("".join(f"{line}\n" for line in lines))
@@ -105,7 +105,7 @@ class Screen:
         self._passing = frame if shown else None
 
     def clear(self) -> None:
-        """Take the passing lines away."""
+        """Remove the passing lines."""
         self.add(())
 
     def _draw(self, lines: Sequence[str], shown: list[str]) -> None:
@@ -118,7 +118,7 @@ class Screen:
         self._echo.off()
         up = f"\x1b[{len(shown) - 1}A" if len(shown) > 1 else ""
         below = "\n".join(shown)
-        # Lines that stay may wrap, so that the terminal can wrap them anew; those that pass must not.
+        # Lines that stay may wrap, so that the terminal can rewrap them; passing lines must not.
         self._write(f"{begun}{stay}{_BEGIN}{below}\r{up}{_END}")
 
     def _write(self, text: str) -> None:
@@ -136,7 +136,7 @@ def terminal_size(output: TextIO) -> Size:
 
 
 class _Echo:
-    """Whether typed keys are shown by the terminal."""
+    """Controls whether the terminal echoes typed keys."""
 
     def __init__(self) -> None:
         self._before: list[Any] | None = None
@@ -146,7 +146,7 @@ class _Echo:
             return
         with suppress(OSError, ValueError, termios.error):
             if os.tcgetpgrp(0) != os.getpgrp():
-                return  # a background process does not own the terminal
+                return  # a background process does not control the terminal
             before = termios.tcgetattr(0)
             silent = [*before]
             silent[3] &= ~termios.ECHO

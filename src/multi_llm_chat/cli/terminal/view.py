@@ -1,13 +1,13 @@
-"""One answer on the screen, from its header to its last line, as a list of sections: text, thoughts, tools, remarks.
+"""One answer on the screen, as a list of sections: text, thoughts, tools, remarks.
 
 Rules:
-1. Taking an event is cheap: nothing is parsed or laid out before the board draws.
-2. Sections come in the order in which they began. Text is closed by whatever else comes, so that all of it
-   can be read before a question about a tool is asked.
+1. ``take`` is cheap: text is parsed and laid out only when the board draws.
+2. Sections are in the order in which they began. Any other section closes a text, so that all of it is readable before a question about a
+   tool.
 3. Sections of different kinds are separated by an empty line, and an answer by one from the next.
 4. A section returns every line once, in ``settled``, when the line can no longer change; until then it
    is part of ``tail``.
-5. A closed section returns all it has.
+5. A closed section returns all of its lines.
 """
 
 from collections import deque
@@ -102,7 +102,7 @@ class TextSection:
 
 
 class ThinkingSection:
-    """What the model thinks: one line."""
+    """The thinking of the model, in one line."""
 
     kind = "thought"
 
@@ -115,20 +115,20 @@ class ThinkingSection:
         self._recent = ""
 
     def add(self, words: str) -> None:
-        """Add words of the thought."""
+        """Add text of the thought."""
         self._recent = (self._recent + words)[-400:]
 
     def close(self) -> None:
-        """The thought is over."""
+        """End the thought."""
         self._seconds = self._clock() - self._begun
         self.closed = True
 
     def settled(self, width: int) -> list[str]:
-        """How long it took."""
+        """The line that says how long it took."""
         return self._renderer.lines(thought(self._seconds), width) if self.closed else []
 
     def tail(self, width: int, height: int) -> list[str]:
-        """The newest words."""
+        """The newest text of the thought."""
         shown = thinking(self._clock() - self._begun, self._recent, width)
         return self._renderer.lines(shown, width)[:height]
 
@@ -148,15 +148,15 @@ class ToolSection:
         self._seconds: float | None = None
 
     def answers(self, call: ToolCall) -> bool:
-        """Whether this is the call's section; an id may be used again in a later round."""
+        """Whether this is the section of the call; a later round may use the same id again."""
         return not self.closed and self.call.tool_call_id == call.tool_call_id
 
     def start(self) -> None:
-        """The tool begins to run."""
+        """Note that the tool runs."""
         self._begun = self._clock()
 
     def finish(self, result: ToolResult, seconds: float) -> None:
-        """The tool has answered."""
+        """Add the tool's result."""
         self._result, self._seconds, self.closed = result, seconds, True
 
     def settled(self, width: int) -> list[str]:
@@ -166,7 +166,7 @@ class ToolSection:
         return self._renderer.lines(card(self.call, self._result, self._seconds, width), width)
 
     def tail(self, width: int, height: int) -> list[str]:
-        """The card, or a sign of life."""
+        """The card, or a spinner."""
         if self.closed:
             return self.settled(width)[-height:]
         shown = running(self.call, self._clock() - self._begun, width)
@@ -174,7 +174,7 @@ class ToolSection:
 
 
 class RemarkSection:
-    """Something said once."""
+    """A remark."""
 
     def __init__(self, renderer: Renderer, shown: RenderableType, kind: str = "remark") -> None:
         self.kind = kind
@@ -183,17 +183,17 @@ class RemarkSection:
         self._shown = shown
 
     def settled(self, width: int) -> list[str]:
-        """It."""
+        """The remark."""
         return self._renderer.lines(self._shown, width)
 
     def tail(self, width: int, height: int) -> list[str]:
-        """It."""
+        """The remark."""
         return self.settled(width)[-height:]
 
 
 # The answer.
 
-#: What the status line says while a run waits.
+#: The texts of the status line while a run waits.
 _WAITS: Final[dict[WaitReason, str]] = {
     "store": "waiting for the store",
     "rate": "waiting for the rate limit",
@@ -207,7 +207,7 @@ _Delta: TypeAlias = (
 
 
 class TerminalAnswer:
-    """An answer that is shown while it comes."""
+    """An answer that is shown as it arrives."""
 
     def __init__(self, renderer: Renderer, speaker: str, model: str, clock: Clock) -> None:
         self.speaker = speaker
@@ -227,7 +227,7 @@ class TerminalAnswer:
         )
 
     def take(self, event: Event) -> None:
-        """Take an event of the model or its tools."""
+        """Add an event of the model or its tools."""
         match event:
             case Usage():
                 self._usage += event
@@ -238,7 +238,7 @@ class TerminalAnswer:
                 self._doing = "running tools"
                 self._tool(event.call).start()
             case ToolFinished():
-                self._has_words = False  # the answer comes behind its tools
+                self._has_words = False  # the answer follows its tools
                 self._doing = "waiting"
                 self._tool(event.call).finish(event.result, event.seconds)
             case TurnFinished():
@@ -261,7 +261,7 @@ class TerminalAnswer:
                 self._has_words |= isinstance(event, TextDelta) and not event.text.isspace()
                 self._take_delta(event)
             case _:
-                pass  # nothing to be shown
+                pass  # nothing to show
 
     def _wait(self, event: RunWaiting) -> None:
         """Show why the run waits; a store that refuses writes is also named above the status line."""
@@ -270,7 +270,7 @@ class TerminalAnswer:
             self._notice(f"Not saved: {event.text}")
 
     def _take_delta(self, delta: _Delta) -> None:
-        """Take a piece of the model's reply."""
+        """Add a piece of the model's reply."""
         match delta:
             case NativeItem():
                 self._remark(step(delta.item), "step")
@@ -291,21 +291,21 @@ class TerminalAnswer:
                 assert_never(delta)
 
     def end(self, summary: AnswerSummary | None = None) -> None:
-        """The answer is complete."""
+        """End the answer."""
         end = summary or AnswerSummary()
         self._close_all()
-        if end.stop not in {"length", "refusal"}:  # the reply's own ending was shown
+        if end.stop not in {"length", "refusal"}:  # the ending of the reply was already shown
             self._notice(stop_text(end.stop, is_empty=not self._has_words))
         words = usage_text(end.usage or self._usage, end.cost, self._seconds())
         self._end_with(RemarkSection(self._renderer, usage(words), "usage"))
 
     def fail(self, error: BaseException, *, once: bool = False) -> None:
-        """The answer goes no further."""
+        """End the answer with an error."""
         self._close_all()
         self._end_with(RemarkSection(self._renderer, failure(error, once=once), "failure"))
 
     def resume(self) -> None:
-        """The answer was interrupted and begins anew: what is not yet on the screen for good is taken back."""
+        """Start the answer again after an interruption: drop the sections that are not settled on the screen."""
         while self._sections and not self._sections[-1].closed:
             self._sections.pop()
         self._doing = "waiting"
@@ -329,7 +329,7 @@ class TerminalAnswer:
         return lines
 
     def tail(self, width: int, height: int) -> list[str]:
-        """The last lines of what may still change."""
+        """The last of the lines that may still change."""
         lines: list[str] = []
         before = self._kind
         for section in self._sections:
@@ -340,13 +340,13 @@ class TerminalAnswer:
         return lines[-height:] if height > 0 else []
 
     def status(self, width: int, doing: str | None = None) -> list[str]:
-        """What the speaker is at, in one line."""
+        """The speaker's status, in one line."""
         seconds = self._seconds()
         shown = status(self.speaker, doing or self._doing, seconds, self._tokens, width)
         return self._renderer.lines(shown, width)
 
     def waiting(self, width: int) -> list[str]:
-        """The line of one whose turn it is not yet."""
+        """The status line of an answer that is not written yet."""
         return self.status(width, "done, comes next" if self.over else None)
 
     @staticmethod
@@ -391,7 +391,8 @@ class TerminalAnswer:
     def _cite(self, turn: Turn) -> None:
         """Show the pages that a turn cites, each once, and whether the model knew only the newest turns."""
         applied = as_object((as_object(turn.meta.get("repairs")) or {}).get("applied")) or {}
-        if "newest_turns" in applied:  # no event announces it: the provider refused everything else
+        # No event reports this: the provider refused the rest of the history.
+        if "newest_turns" in applied:
             self._notice(as_text(turn.meta.get("compressed")))
         texts = (part for part in turn.parts if isinstance(part, Text))
         cited = dict.fromkeys(each for text in texts for each in citations_of(text))
@@ -399,7 +400,7 @@ class TerminalAnswer:
             self._remark(sources(list(cited)), "sources")
 
     def _close_last(self) -> None:
-        """Close words and thoughts; a tool is closed by its result."""
+        """Close a text or thought; a tool is closed by its result."""
         match self._sections[-1] if self._sections else None:
             case TextSection() as words:
                 words.closed = True

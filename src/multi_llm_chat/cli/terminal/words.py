@@ -1,9 +1,9 @@
-"""The texts around the answers: tool calls, tokens, money, endings and errors. Text only, no colours.
+"""The texts around the answers: tool calls, tokens, money, endings and errors; as plain text.
 
 Rules:
 1. Text of a model, a tool or a server is sanitized first.
 2. Long text is cut, with a note of how much was left out.
-3. An error is followed by what to do.
+3. An error is followed by advice.
 """
 
 import json
@@ -32,7 +32,7 @@ from multi_llm_chat.tools.approval import visible_text
 _LONGEST_VALUE: Final = 60
 _SECONDS_AN_HOUR: Final = 3600
 
-#: What to do, in a conversation and after a question that was asked once.
+#: The advice for each error, in a conversation and after a single question.
 _HINTS: Final[dict[type[BaseException], tuple[str, ...]]] = {
     AuthError: ("Check the key: mlc keys list, mlc keys set.",) * 2,
     RateLimited: (
@@ -64,9 +64,9 @@ _HINTS: Final[dict[type[BaseException], tuple[str, ...]]] = {
     * 2,
 }
 
-#: The notice of an answer that was interrupted and is resumed.
+#: The notice that an interrupted answer is resumed.
 RESUMED: Final = "The answer was interrupted and begins anew."
-#: The notice of an answer without any words.
+#: The notice of an answer without text.
 EMPTY: Final = "The answer is empty."
 
 _FINISHES: Final[dict[FinishReason, str]] = {
@@ -88,7 +88,7 @@ _STOPS: Final[dict[StopReason, str]] = {
 
 
 class AnswerSummary(Struct, frozen=True):
-    """How an answer ended: what it cost, and why it went no further, where that is worth a word."""
+    """The end of an answer: its cost, and its stop reason if that is worth showing."""
 
     usage: Usage | None = None
     cost: Decimal | None = None
@@ -103,7 +103,7 @@ def arguments_text(call: ToolCall) -> str:
 
 
 def argument_lines(call: ToolCall) -> list[str]:
-    """The arguments in full, a line each at least, to be judged before a tool runs; hidden characters are made visible."""
+    """The complete arguments, at least one line each, to check before a tool runs; invisible characters are made visible."""
     if call.error is not None:
         return visible_text(call.raw_arguments or "").split("\n")
     return [
@@ -122,7 +122,7 @@ def result_lines(result: ToolResult, most: int = 4) -> list[str]:
 
 
 def seconds_text(seconds: float) -> str:
-    """A duration in words."""
+    """A duration as text."""
     if seconds < 1:
         return f"{seconds:.1f} s"
     if seconds < 60:
@@ -146,22 +146,22 @@ def cost_text(cost: Decimal) -> str:
 
 
 def usage_text(usage: Usage | None, cost: Decimal | None, seconds: float | None) -> str:
-    """Tokens, money and time in one line; what is not known is left out."""
+    """Tokens, money and time in one line; unknown values are left out."""
     return " · ".join(_usage_parts(usage, cost, seconds))
 
 
 def finish_text(reason: FinishReason) -> str:
-    """What to say about how a reply ended; nothing where it ended well."""
+    """The text about the end of a reply; empty if it ended normally."""
     return tr(_FINISHES.get(reason, ""))
 
 
 def stop_text(reason: StopReason, *, is_empty: bool = False) -> str:
-    """What to say about why a run ended; nothing where it ended well, with words."""
+    """The text about the end of a run; empty if it ended normally, with text."""
     return tr(EMPTY if is_empty and reason == "answered" else _STOPS.get(reason, ""))
 
 
 def error_lines(error: BaseException, *, once: bool = False) -> list[str]:
-    """What went wrong, and what to do: in a conversation, or after a question that was asked ``once``."""
+    """The error and the advice: for a conversation, or for a single question (``once``)."""
     lines = [line for line in sanitize(str(error)).split("\n") if line.strip()]
     hints = [hint[once] for kind, hint in _HINTS.items() if isinstance(error, kind)]
     wait: float | None = getattr(error, "retry_after", None)

@@ -1,4 +1,4 @@
-"""For applications that make their own requests: payload-level handlers and event-based tools."""
+"""Payload-level handlers and event-based tools, for applications that send their own requests."""
 
 from multi_llm_chat.compat.handlers._event_system import (
     ANSWERS,

@@ -1,15 +1,15 @@
-"""Requests and answers as events, between parts that know each other only by the events' names.
+"""Requests and answers as events, between components that share only the events' names.
 
 Rules:
-1. ``emit`` calls the handlers of a name in the order of subscription; what one raises is logged and
-   stops no other. An ``async`` handler runs in the background loop.
-2. A request has an id that no other ever has, and its answer carries the same. One answer is taken;
-   any other, and any that comes after the request has ended, is discarded.
-3. A request always ends: with an answer, with an error answer (a handler raised, or there is none), or with
-   ``NoAnswer`` when its time is up. ``request_abandoned`` then informs the handlers that still work on it.
-4. The handlers of a request have threads of their own: none can hold up the caller.
-5. An answer emitted by the handler itself needs no id: which request it answers is known.
-6. It may be used from any thread and any event loop.
+1. ``emit`` calls the handlers of a name in the order of subscription; an exception of a handler is logged and does not stop the others. An
+   ``async`` handler runs in the background loop.
+2. A request has a unique id, which its answer repeats. The first answer counts; later ones, and answers after the end of the request, are
+   discarded.
+3. A request always ends: with an answer, with an error answer (a handler raised, or there is none), or with ``NoAnswer`` after its timeout.
+   Then ``request_abandoned`` informs the handlers that still work on it.
+4. Each handler of a request runs in its own thread, so none can block the caller.
+5. An answer emitted by the handler itself needs no id, because its request is known.
+6. Any thread and any event loop may use it.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ from multi_llm_chat.errors import ToolError, UsageError
 from multi_llm_chat.history.values import JsonObject
 from multi_llm_chat.tools.background_loop import submit
 
-#: Called with an event's payload; may be ``async``. What it returns means nothing.
+#: Called with an event's payload; may be ``async``. Its return value is ignored.
 EventHandler: TypeAlias = Callable[[JsonObject], object]
 
 GET_TOOLS: Final = "get_enabled_tools_request"
@@ -36,14 +36,14 @@ EXECUTE_TOOL: Final = "execute_tool_request"
 REVIEW: Final = "review_tool_results_request"
 ABANDONED: Final = "request_abandoned"
 
-#: The name under which each kind of request is answered.
+#: The name of the answer to each kind of request.
 ANSWERS: Final[Mapping[str, str]] = {
     GET_TOOLS: "enabled_tools_response",
     EXECUTE_TOOL: "tool_execution_response",
     REVIEW: "tool_results_reviewed",
 }
 
-#: Seconds that an answer may take, as in seed 004.
+#: The timeout of an answer in seconds, as in seed 004.
 DEFAULT_TIMEOUT: Final = 30.0
 
 _LOGGER = logging.getLogger(__name__)
@@ -64,7 +64,7 @@ class _Pending(Struct, frozen=True):
 
 
 class EventSystem:
-    """Handlers by name, and the requests that are under way."""
+    """Handlers by event name, and the pending requests."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -74,7 +74,7 @@ class EventSystem:
         self._numbers = itertools.count(1)
 
     def subscribe(self, name: str, handler: EventHandler) -> Callable[[], None]:
-        """Call the handler for every event of the name; the function returned ends that."""
+        """Call the handler for every event of the name; the returned function ends the subscription."""
         with self._lock:
             self._handlers[name] = (*self._handlers.get(name, ()), handler)
 
@@ -106,16 +106,16 @@ class EventSystem:
         answer_name: str | None = None,
         timeout: float | None = DEFAULT_TIMEOUT,
     ) -> JsonObject:
-        """Ask, and wait for the answer; ``{"success": False, "error": …}`` where a handler failed.
+        """Send a request and wait for the answer; ``{"success": False, "error": …}`` if a handler failed.
 
         Args:
-            name: The event by which is asked.
-            payload: What is asked; the ``request_id`` is put in.
-            answer_name: The event of the answer; known for the requests of ``ANSWERS``.
-            timeout: Seconds to wait; ``None`` waits as long as it takes.
+            name: The name of the request's event.
+            payload: The request; ``request_id`` is added.
+            answer_name: The name of the answer's event; defaults exist for the requests of ``ANSWERS``.
+            timeout: Seconds to wait; ``None`` waits without limit.
 
         Raises:
-            NoAnswer: The time is up.
+            NoAnswer: No answer arrived in time.
         """
         pending = self._ask(name, payload, answer_name)
         try:
@@ -152,7 +152,7 @@ class EventSystem:
         if "request_id" in event:
             raise UsageError("The event system gives requests their ids: leave out request_id")
         answer: concurrent.futures.Future[JsonObject] = concurrent.futures.Future()
-        answer.set_running_or_notify_cancel()  # from here on only an answer ends it
+        answer.set_running_or_notify_cancel()  # all handlers have started: from here on only an answer ends the request
         pending = _Pending(f"request-{next(self._numbers)}", name, answered_by, answer)
         event["request_id"] = pending.id
         with self._lock:
@@ -188,7 +188,7 @@ class EventSystem:
         try:
             value = handler(dict(event))
         except BaseException as error:
-            # A request has a thread of its own: what would end it is reported as well.
+            # A request has its own thread, so exceptions that would end the thread are reported as well.
             if asked is None and not isinstance(error, Exception):
                 raise
             self._failed(name, error, asked)
@@ -215,7 +215,7 @@ class EventSystem:
         self.emit(asked.answer_name, failure)
 
     def _answered(self, name: str, event: JsonObject) -> bool:
-        """Give an answer to the request that waits for it; whether there is one."""
+        """Pass an answer to the request that waits for it; return whether there is one."""
         request_id = event["request_id"]
         with self._lock:
             pending = self._pending.get(request_id) if isinstance(request_id, str) else None
@@ -233,11 +233,11 @@ class EventSystem:
 
 
 class ForeignEvents(EventSystem):
-    """An application's own bus, as an event system: it has ``subscribe``, and ``emit_event``, ``publish`` or ``emit``.
+    """An event system on an application's own bus, which has ``subscribe``, and ``emit_event``, ``publish`` or ``emit``.
 
-    Requests go out on the bus, with a ``request_id``, and their answers are taken from it. An answer without an id belongs
-    to the request whose handler emits it, or else to the request of its kind that waits longest. A bus does not say
-    whether anybody listens: a request without an answer ends with its timeout.
+    Requests are sent on the bus, with a ``request_id``, and their answers are received from it. An answer without an id belongs to the
+    request whose handler emits it, or else to the request of its kind that has waited longest. A bus does not report whether there are
+    listeners, so a request without an answer ends with its timeout.
     """
 
     def __init__(self, bus: Any) -> None:
@@ -255,7 +255,7 @@ class ForeignEvents(EventSystem):
             self._take_answers(name)
 
     def subscribe(self, name: str, handler: EventHandler) -> Callable[[], None]:
-        """Call the handler for every event of the name on the bus; the function returned ends that."""
+        """Call the handler for every event of the name on the bus; the returned function ends the subscription."""
         is_open = True
 
         def receive(payload: Any = None) -> None:
@@ -273,7 +273,7 @@ class ForeignEvents(EventSystem):
         return unsubscribe
 
     def emit(self, name: str, payload: Mapping[str, Any] | None = None) -> None:
-        """Send an event over the bus; what the bus raises is logged."""
+        """Send an event over the bus; exceptions of the bus are logged."""
         event = dict(payload or {})
         if name in self._answer_names:
             event.setdefault("request_id", _answering.get())
@@ -319,7 +319,7 @@ class ForeignEvents(EventSystem):
 
 
 def event_system_of(events: object) -> EventSystem:
-    """The event system, or an application's own bus as one.
+    """The event system itself, or one on an application's own bus.
 
     Raises:
         UsageError: It is neither.

@@ -1,10 +1,10 @@
-"""Tools on the other side of an event system: who answers for them, and who asks.
+"""Tools behind an event system: the side that runs them, and the side that calls them.
 
 Rules:
 1. ``serve_tools`` answers every request for tools with the registry's result, once.
-2. ``EventTools`` gives exactly one result for a call: the answer, or an error where there is none in time.
-3. A call whose arguments could not be read is never sent.
-4. Definitions travel in Anthropic's form, as the seeds have it, with their full schema.
+2. ``EventTools`` returns exactly one result for a call: the answer, or an error if none arrives in time.
+3. A call whose arguments could not be parsed is never sent.
+4. Definitions are sent in Anthropic's form, as in the seeds, with their full schema.
 """
 
 import concurrent.futures
@@ -38,7 +38,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 def serve_tools(tools: ToolRunner, events: object) -> Callable[[], None]:
-    """Let the tools answer the requests of an event system, or of an application's own bus; the function returned ends that."""
+    """Let the tools answer the requests of an event system, or of an application's own bus; the returned function ends this."""
     return _serve(tools, event_system_of(events))
 
 
@@ -103,12 +103,12 @@ def _outcome(done: "concurrent.futures.Future[ToolResult]") -> JsonObject:
 
 
 class EventTools:
-    """Tools that are asked by events; the loop and the handlers can use them like a registry.
+    """Tools that are called through events; the loop and the handlers can use them like a registry.
 
     Args:
-        events: Where to ask: an event system, or an application's own bus.
-        timeout: Seconds that an answer may take. ``None`` leaves it to the answering side: right for
-            a registry behind ``serve_tools``, which has limits of its own and always answers.
+        events: Where requests are sent: an event system, or an application's own bus.
+        timeout: Seconds that an answer may take. With ``None`` there is no limit: suitable for a registry behind ``serve_tools``, which has
+            its own limits and always answers.
     """
 
     def __init__(self, events: object, timeout: float | None = DEFAULT_TIMEOUT) -> None:
@@ -116,7 +116,7 @@ class EventTools:
         self._timeout = timeout
 
     def definitions(self) -> Sequence[ToolDefinition]:
-        """The tools on offer; none where no answer comes in time. Waits, also in an event loop."""
+        """The tools on offer; empty if no answer arrives in time. Blocks, also in an event loop."""
         try:
             answer = self._events.request(GET_TOOLS, timeout=self._timeout)
             return read_tools(answer.get("tool_definitions")).definitions
@@ -125,7 +125,7 @@ class EventTools:
             return ()
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
-        """Ask for the call to be run; its one result."""
+        """Request the call; return its one result."""
         if call.error is not None:
             return _failed(call, f"The arguments could not be used: {call.error}.")
         asked = {
@@ -143,12 +143,12 @@ class EventTools:
     def submit(
         self, call: ToolCall, *, conversation: str | None = None
     ) -> "concurrent.futures.Future[ToolResult]":
-        """Ask in the background; cancelling the future abandons the call."""
+        """Request the call in the background; cancelling the future abandons it."""
         return submit(self.execute(call, conversation=conversation))
 
 
 def _result(call: ToolCall, answer: JsonObject) -> ToolResult:
-    """The result of an answer; an answer without ``success`` is one unless it has an error."""
+    """The result of an answer; an answer without ``success`` counts as successful unless it has an error."""
     error = answer.get("error")
     if answer.get("success", error is None):
         return ToolResult(call.name, _content(answer.get("result")), call.tool_call_id)
@@ -165,17 +165,17 @@ def _failed(call: ToolCall, text: str) -> ToolResult:
 
 
 class NamedTools:
-    """Tools behind ``execute_tool(name, input)``, as the seeds' registries have them; the payload says which there are."""
+    """Tools behind ``execute_tool(name, input)``, the method of the seeds' registries; the payload defines the tools."""
 
     def __init__(self, registry: Any) -> None:
         self._registry = registry
 
     def definitions(self) -> Sequence[ToolDefinition]:
-        """None: the application puts them into its payload."""
+        """No definitions, because the application puts them into its payload."""
         return ()
 
     async def execute(self, call: ToolCall, *, conversation: str | None = None) -> ToolResult:
-        """Run the call in a thread of its own; its one result."""
+        """Run the call in its own thread; return its one result."""
         del conversation
         if call.error is not None:
             return _failed(call, f"The arguments could not be used: {call.error}.")
@@ -195,9 +195,9 @@ class NamedTools:
 
 
 def tools_of(registry: object) -> ToolRunner | None:
-    """The runner that a ``StreamContext.tool_registry`` is, or can be made."""
+    """The ``StreamContext.tool_registry`` itself, or a runner around it."""
     if registry is None:
         return None
-    # Whether the class has it: a mock of the seeds' registry seems to have every method.
+    # Check the class, because a mock of the seeds' registry seems to have every method.
     is_runner = hasattr(type(registry), "submit")
     return cast("ToolRunner", registry) if is_runner else NamedTools(registry)

@@ -1,6 +1,6 @@
-"""What a payload and a whole reply look like in each dialect: one row a dialect.
+"""The form of a payload and of a whole reply in each dialect: one row per dialect.
 
-Only what an application's own payload needs is here; everything else is known to the dialects.
+It has only what an application's own payload needs; the rest is in the packages of the dialects.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,16 +12,15 @@ from multi_llm_chat.events import Finish, Usage
 from multi_llm_chat.history.json_values import as_list, as_object, as_text, compact_json
 from multi_llm_chat.history.values import JsonObject, ToolCall
 
-#: A budget, an effort word, on or off; None where the payload does not say.
+#: A budget, an effort word, on or off; None if the payload does not set it.
 Thinking = int | str | bool | None
 
 
 class Form(Struct, frozen=True):
-    """How a payload writes what matters here.
+    """The form of a payload in one dialect.
 
-    ``tools`` are the keys that say which tools there are and how they are chosen; ``thinking`` is the
-    path to the setting. ``call`` writes a call, ``calls`` puts native calls into messages, ``reply`` makes a whole
-    reply of native messages.
+    ``tools`` are the keys of the tools and of the tool choice; ``thinking`` is the path to the thinking setting. ``call`` writes a call,
+    ``calls`` puts native calls into messages, ``reply`` makes a whole reply of native messages.
     """
 
     messages: str
@@ -35,7 +34,7 @@ class Form(Struct, frozen=True):
 
 
 def at(body: JsonObject, path: tuple[str, ...]) -> Any:
-    """What stands there; None where nothing does."""
+    """The value at the path; None if there is none."""
     value: Any = body
     for key in path:
         value = (as_object(value) or {}).get(key)
@@ -43,7 +42,7 @@ def at(body: JsonObject, path: tuple[str, ...]) -> Any:
 
 
 def put(body: JsonObject, path: tuple[str, ...], value: Any) -> None:
-    """Set what stands there, in copies of the objects on the way; None takes it away."""
+    """Set the value at the path, in copies of the objects on the way; None removes it."""
     *parents, last = path
     for key in parents:
         body[key] = dict(as_object(body.get(key)) or {})
@@ -108,7 +107,7 @@ def _responses_call(call: ToolCall) -> JsonObject:
 
 
 def _output_item(item: JsonObject) -> JsonObject:
-    """An input item as it would stand in the output: words as a list of parts."""
+    """An input item in the form of an output item, with text as a list of parts."""
     content = item.get("content")
     if item.get("role") != "assistant" or not isinstance(content, str):
         return item

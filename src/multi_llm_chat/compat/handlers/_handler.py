@@ -1,15 +1,15 @@
 """Tools for applications that make their own requests: payload in, payload out (seeds 003 and 004).
 
 Rules:
-1. The application sends; a handler prepares payloads, reads replies, runs tools and asks for the next request.
-2. ``process_stream`` always gives a ``StreamResult``: whatever goes wrong is in it.
-3. Decisions are those of ``agent_loop``: calls of one turn run at the same time, each gets exactly one
-   result, every continuation contains all earlier rounds, and at the limit the model is asked once more, without tools.
-4. Without tools a handler only reads: the payload stays as it is, and calls are left to the application.
-5. Any number of runs may be under way at once; ``cancel`` ends those of this handler.
+1. The application sends the requests; a handler prepares payloads, reads replies, runs tools and asks for the next request.
+2. ``process_stream`` always returns a ``StreamResult``, which also reports errors.
+3. ``agent_loop`` decides: calls of one turn run at the same time, each gets exactly one result, every continuation contains all earlier
+   rounds, and at the limit there is one more request, without tools.
+4. Without tools a handler only reads: the payload is not changed, and calls are left to the application.
+5. Any number of runs may be active at once; ``cancel`` ends those of this handler.
 6. A subclass may replace ``convert_tool_definition``, ``handle_tool_calls`` and ``build_continuation_payload`` (or the seeds' names,
-   with an underscore before them): they are called wherever a run comes to such a step.
-7. A handler with an ``LLMProvider`` asks it where the application gives no response and no ``make_request``.
+   with an underscore before them): a run calls them at these steps.
+7. If the application passes no response and no ``make_request``, a handler with an ``LLMProvider`` sends the request through it.
 """
 
 import logging
@@ -51,15 +51,15 @@ HANDLER_LIMITS: Final = LoopLimits(iterations=5)
 
 
 class StreamHandler:
-    """Prepares payloads and follows replies of one provider; the subclasses name it.
+    """Prepares payloads and processes replies of one provider, which the subclasses name.
 
     Args:
-        event_system: Receives ``tool_start`` and ``tool_result``, and is asked for tools where ``tools`` is not given. A bus
-            of the application's own will do: it has ``subscribe``, and ``emit_event`` or ``publish``.
+        event_system: Receives ``tool_start`` and ``tool_result``, and runs the tools if ``tools`` is not given. The application's own bus
+            is accepted, too, if it has ``subscribe``, and ``emit_event`` or ``publish``.
         logger: Receives the rounds of tools, failing tools and listeners.
-        tools: Who runs the tools, such as a ``ToolRegistry``.
-        provider: Another provider of the same dialect, or an ``LLMProvider``, which is then asked.
-        limits: How far a run may go.
+        tools: Runs the tools, such as a ``ToolRegistry``.
+        provider: Another provider of the same dialect, or an ``LLMProvider``, which then sends the requests.
+        limits: The limits of a run.
     """
 
     default_provider: ClassVar[str] = "openai-chat"
@@ -98,11 +98,11 @@ class StreamHandler:
         return self._logger or logging.getLogger(__name__)
 
     def supports_tools(self) -> bool:
-        """Whether tools can be used: yes."""
+        """Always True: tools can be used."""
         return True
 
     def supports_thinking(self) -> bool:
-        """Whether thinking is kept and rationed over the calls of a run."""
+        """Whether thinking is kept and limited over the requests of a run."""
         return provider_row(self.provider).dialect != "openai_chat"
 
     def prepare_payload(
@@ -113,15 +113,15 @@ class StreamHandler:
         *,
         model: str | None = None,
     ) -> JsonObject:
-        """Offer the enabled tools: put them into this payload, with its own, and return it.
+        """Add the enabled tools to this payload, in addition to its own, and return it.
 
-        Where no tools are enabled nothing is changed.
+        Without enabled tools, nothing is changed.
 
         Args:
             payload: The application's request.
-            tool_definitions: The tools to offer, in any form; the enabled ones otherwise.
-            tools_system_prompt: Added to the payload's system prompt where tools are offered.
-            model: Where the payload does not name it.
+            tool_definitions: The tools to offer, in any form; the enabled ones if not given.
+            tools_system_prompt: Added to the payload's system prompt if tools are offered.
+            model: The model, if the payload does not name it.
         """
         if tool_definitions is not None:
             tools: Sequence[ToolDefinition] = read_tools(list(tool_definitions)).definitions
@@ -149,14 +149,15 @@ class StreamHandler:
         """A definition of any form in the form of this provider.
 
         Raises:
-            UsageError: It is no definition, or has no name.
+            UsageError: It is not a definition, or has no name.
         """
         opening = [Turn("user", (Text("."),))]
         tools = render(opening, self.provider, tools=[definition]).body.get("tools")
         if not tools:
             raise UsageError("This is no tool that can be offered: it has no name")
         function = as_object(tools[0].get("function"))
-        if function is not None:  # as in the seeds, where Chat Completions' form always has one
+        # As in the seeds, where Chat Completions' form always has a description.
+        if function is not None:
             tools[0]["function"] = {"name": function["name"], "description": ""} | function
         return tools[0]
 
@@ -167,13 +168,13 @@ class StreamHandler:
         standard_response: JsonObject,
         context: StreamContext,
     ) -> StreamResult:
-        """Read a reply, run the tools it asks for, and go on until there is an answer.
+        """Read a reply, run its tool calls, and continue until there is an answer.
 
         Args:
-            response: The provider's reply to the request; see ``open_response`` for what is taken.
-            request: What was sent; an object of the application's own with ``payload`` will do.
-            standard_response: Becomes the last reply, whole and in the provider's own form.
-            context: How to go on; an object of the application's own with these attributes will do.
+            response: The provider's reply to the request; ``open_response`` lists the accepted forms.
+            request: The request that was sent; any object with ``payload`` is accepted.
+            standard_response: Filled with the last reply, whole and in the provider's own form.
+            context: How to continue; any object with the attributes of ``StreamContext`` is accepted.
         """
         context = stream_context_of(context)
         try:
@@ -193,7 +194,7 @@ class StreamHandler:
             close_response(response, context.cancellation)
 
     def cancel(self) -> None:
-        """End all runs of this handler, also while a reply streams or a tool runs; from any thread."""
+        """End all runs of this handler, also while a reply streams or a tool runs; any thread may call it."""
         for each in tuple(self._running):
             each.cancel()
 
@@ -226,10 +227,10 @@ class StreamHandler:
         assistant_response: JsonObject,
         tool_results: Sequence[JsonObject],
     ) -> JsonObject:
-        """The payload that continues behind a reply and its results; the original one is not changed.
+        """The payload that continues after a reply and its results; the original one is not changed.
 
         Args:
-            original_payload: What was sent.
+            original_payload: The payload that was sent.
             assistant_response: The reply to it, in the provider's own form.
             tool_results: ``{"tool_call_id": …, "name": …, "content": …}`` for each call.
         """
@@ -311,7 +312,7 @@ class StreamHandler:
         return [_anthropic_form(tool) for tool in tools]
 
     def _execute_tool_via_event(self, tool_name: str, tool_input: JsonObject) -> Any:
-        """Run one tool; what it gave, or the error that the model would read."""
+        """Run one tool; return its output, or the error that the model would read."""
         if self._tools is None:
             raise UsageError("The handler has no tools")
         return self._tools.submit(ToolCall(tool_name, tool_input, "")).result().content
@@ -329,11 +330,11 @@ class StreamHandler:
         return written_results([future.result() for future in running])
 
     def _on_tool_execution_response(self, data: JsonObject) -> None:
-        """Take an answer that the application has received itself."""
+        """Pass on an answer that the application has received itself."""
         self._take_answer("tool_execution_response", data)
 
     def _on_enabled_tools_response(self, data: JsonObject) -> None:
-        """Take an answer that the application has received itself."""
+        """Pass on an answer that the application has received itself."""
         self._take_answer("enabled_tools_response", data)
 
     def _take_answer(self, name: str, data: JsonObject) -> None:
@@ -345,7 +346,7 @@ class StreamHandler:
         return any(getattr(own, name) is not getattr(base, name) for name in (hook, f"_{hook}"))
 
     def _hook(self, hook: str) -> Callable[..., Any]:
-        """The method that a subclass has in place of a hook, under either name."""
+        """The method with which a subclass replaces a hook, under either name."""
         is_public = getattr(type(self), hook) is not getattr(StreamHandler, hook)
         return getattr(self, hook if is_public else f"_{hook}")
 
@@ -355,7 +356,7 @@ def _anthropic_form(tool: ToolDefinition) -> JsonObject:
 
 
 def _as_result(result: object, standard_response: JsonObject) -> StreamResult:
-    """What a subclass's ``handle_tool_calls`` gave: a result, or the last response as the seeds have it."""
+    """The value that a subclass's ``handle_tool_calls`` returned: a result, or the last response as in the seeds."""
     if isinstance(result, StreamResult):
         return result
     response = as_object(result)
@@ -376,6 +377,6 @@ class ClaudeHandler(StreamHandler):
 
 
 class GeminiHandler(StreamHandler):
-    """Google's generateContent; ``StreamContext.model`` names the model, for payloads do not name it."""
+    """Google's generateContent; ``StreamContext.model`` names the model, because payloads do not."""
 
     default_provider = "gemini"

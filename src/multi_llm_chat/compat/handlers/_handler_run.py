@@ -1,11 +1,11 @@
-"""One reply and all that follows from it.
+"""One run: a reply, its tool calls, and all continuations.
 
 Rules:
-1. Decisions are those of ``agent_loop``; here they are carried out, without ``async``.
-2. The calls of one turn run at the same time; whatever becomes of one, the others go on.
-3. A review that raises cancels the run: the results are kept, and the model is not asked again.
-4. What the application's own functions raise ends the run with an error; its text is not repeated, for it
-   may contain an address with a key.
+1. ``agent_loop`` decides; this module performs its effects, without ``async``.
+2. The calls of one turn run at the same time; a failing one does not stop the others.
+3. A review that raises cancels the run: the results are kept, and no further request is made.
+4. An exception of the application's own functions ends the run with an error; its text is not repeated, because it may contain an address
+   with a key.
 """
 
 import concurrent.futures
@@ -109,7 +109,7 @@ class HandlerRun:
                 outcome = self._use(effect)
 
     def read(self, response: object) -> Outcome:
-        """Read a response; ``standard_response`` becomes what it says."""
+        """Read a response, and fill ``standard_response`` with it."""
         processor = StreamingProcessor(
             payload=self._payload,
             exchange=self._exchange,
@@ -129,7 +129,7 @@ class HandlerRun:
         return ModelAnswered(turn, processor.finish.reason, processor.usage, self._elapsed)
 
     def take_calls(self, tool_calls: Sequence[Any]) -> Outcome:
-        """Take calls that the application has read, with the text of ``standard_response`` around them."""
+        """Use calls that the application has read, with the text of ``standard_response`` around them."""
         messages = self._payload.form.calls(list(tool_calls))
         turns = turns_from(messages, self._payload.row.dialect)
         calls = [part for turn in turns for part in turn.parts if isinstance(part, ToolCall)]
@@ -177,7 +177,7 @@ class HandlerRun:
         return self.read(response)
 
     def ask_provider(self, provider: LLMProvider) -> Outcome:
-        """Ask the provider with the payload as it is."""
+        """Send the payload unchanged to the provider."""
         return self._ask_provider(
             provider, CallModel((), True, Options(thinking=self._payload.thinking), 1)
         )
@@ -235,7 +235,7 @@ class HandlerRun:
                 self._cancellation.on_cancel(future.cancel)
             for future in concurrent.futures.as_completed(running):
                 result = _result_of(future)
-                if result is not None:  # the loop answers in place of one that gave nothing
+                if result is not None:  # the loop adds a result for a call without one
                     results[running[future].tool_call_id] = result
                     self._tell(running[future], result)
         finally:
@@ -245,7 +245,7 @@ class HandlerRun:
 
     def _tell(self, call: ToolCall, result: ToolResult) -> None:
         if result.is_error and call.error is None:
-            # Without the tool's words: they may contain an address with a key.
+            # Without the tool's error text, which may contain an address with a key.
             self._logger.error("Tool execution failed: %s", call.name)
         fields = {
             "tool_name": call.name,
@@ -268,12 +268,12 @@ class HandlerRun:
         )
 
 
-#: Makes the payload of a continuation: of the payload sent last, the reply to it, and the results as messages.
+#: Makes the payload of a continuation from the payload sent last, its reply, and the results as messages.
 BuildPayload: TypeAlias = Callable[[JsonObject, JsonObject, list[JsonObject]], JsonObject]
 
 
 def written_results(parts: Sequence[Part]) -> list[JsonObject]:
-    """The results among the parts as the seeds write them."""
+    """The results among the parts, in the seeds' form."""
     return [
         {
             "tool_call_id": part.tool_call_id,
@@ -307,7 +307,7 @@ def _not_made(error: Exception) -> ProviderError:
 
 
 def failed(error: Exception, standard_response: JsonObject) -> StreamResult:
-    """The result of a run that something unforeseen has ended."""
+    """The result of a run that ended with an unexpected exception."""
     _LOGGER.warning("a stream could not be followed", exc_info=error)
     failure = error
     if not isinstance(failure, MultiLLMChatError):

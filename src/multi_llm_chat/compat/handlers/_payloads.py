@@ -1,14 +1,14 @@
-"""The application's payload, and what follows it: the same request with the rounds that came since.
+"""The application's payload, and its continuations: the same request with the rounds since then.
 
 Rules:
-1. Whatever the application wrote stays as it is, unless a rule below asks for something else.
-2. A continuation contains the application's messages and all rounds of the run, in order. The messages stay word
-   for word where they are legal as they are; otherwise all of them are written anew, repaired.
-3. A last word is asked for without tools; what a provider then requires instead is added.
-4. A thinking setting is changed only when the budget of the run asks for it, or when the provider would
-   refuse it. Thinking that the application did not speak of is replayed as the provider wants it.
-5. The payload that was given is never changed by a continuation.
-6. A continuation that the model's window cannot hold is compressed as everywhere: whole exchanges, the newest kept.
+1. The application's own values are not changed, unless a rule below says otherwise.
+2. A continuation contains the application's messages and all rounds of the run, in order. Messages that are valid are kept unchanged;
+   otherwise all of them are repaired and written anew.
+3. The last request has no tools; fields that a provider then requires instead are added.
+4. A thinking setting is changed only if the run's budget requires it, or if the provider would refuse it. If the application sets no
+   thinking, it is replayed as the provider requires.
+5. A continuation never changes the given payload.
+6. A continuation that exceeds the model's window is compressed as in ``agent.window``: whole exchanges, the newest kept.
 """
 
 from collections.abc import Sequence
@@ -41,7 +41,7 @@ _SNAKE = {
 
 _DISABLED = {"type": "disabled"}
 
-#: Under which keys a body limits the length of its answer.
+#: The keys with which a body limits the length of its answer.
 _LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
@@ -63,7 +63,7 @@ class Payload(Struct, frozen=True):
         return self.form.read_thinking(self.body)
 
     def turns(self) -> tuple[Turn, ...]:
-        """Its messages as turns; none where they cannot be read."""
+        """Its messages as turns; empty if they cannot be read."""
         messages = self.body.get(self.form.messages)
         try:
             return turns_from(messages, self.row.dialect, provider=self.row.name, model=self.model)
@@ -77,7 +77,7 @@ class Payload(Struct, frozen=True):
         thinking: Thinking = None,
         turns: Sequence[Turn] | None = None,
     ) -> Exchange:
-        """The exchange that this payload, with these rounds behind it, amounts to; of ``turns`` where they are given."""
+        """The exchange for this payload followed by these rounds; for ``turns`` if given."""
         return Exchange(
             (*self.turns(), *added) if turns is None else turns,
             self.row.name,
@@ -88,7 +88,7 @@ class Payload(Struct, frozen=True):
         )
 
     def instructed(self, prompt: str) -> JsonObject:
-        """What has to be changed in the body to add a text to its system prompt."""
+        """The changes of the body that add a text to its system prompt."""
         form = self.form
         if not form.system:
             messages = list(as_list(self.body.get(form.messages)) or [])
@@ -103,7 +103,7 @@ class Payload(Struct, frozen=True):
         return {form.system: text}
 
     def offering(self, tools: Sequence[ToolDefinition]) -> JsonObject:
-        """What has to be added to the body to offer these tools with its own."""
+        """The changes of the body that offer these tools in addition to its own."""
         known = {tool.name for tool in read_tools(self.body.get("tools")).definitions}
         new = [tool for tool in tools if tool.name not in known]
         if not new:
@@ -115,7 +115,7 @@ class Payload(Struct, frozen=True):
     def fitted(
         self, added: Sequence[Turn], tools: Sequence[ToolDefinition]
     ) -> tuple[tuple[Turn, ...], CompressionNote | None]:
-        """The turns that the model's window holds, and what they leave out."""
+        """The turns that fit into the model's window, and what they leave out."""
         longest = next(
             (self.body[key] for key in _LIMITS if isinstance(self.body.get(key), int)), None
         )
@@ -162,7 +162,7 @@ class Payload(Struct, frozen=True):
     def _word_for_word(
         self, rendered: Rendered, tools: Sequence[ToolDefinition], thinking: Thinking
     ) -> list[Any] | None:
-        """The application's own messages and the new ones behind; None where they need repair."""
+        """The application's own messages followed by the new ones; None if they need repair."""
         key = self.form.messages
         own = as_list(self.body.get(key))
         turns = self.turns()
@@ -170,7 +170,7 @@ class Payload(Struct, frozen=True):
             return None
         if any(_needed(note, turns) for note in rendered.notes):
             return None
-        # Thinking as it is in the whole: whether its blocks are written depends on how the request ends.
+        # With the thinking setting of the whole request: how the request ends decides whether thinking blocks are written.
         on = at(rendered.body, self.form.thinking) not in (None, _DISABLED)
         alone = self._render(turns, tools, (thinking or True) if on else False).body[key]
         whole: list[Any] = rendered.body[key]
@@ -190,7 +190,7 @@ class Payload(Struct, frozen=True):
         )
 
     def system_text(self) -> str | None:
-        """Its system prompt; None where it has none, or one among its messages."""
+        """Its system prompt; None if it has none, or if it is among the messages."""
         key = self.form.system
         system = self.body.get(key) or self.body.get(_SNAKE.get(key, ""))
         described = as_object(system)
@@ -202,16 +202,16 @@ class Payload(Struct, frozen=True):
 
 
 def _shapes(messages: Sequence[Any]) -> list[tuple[object, object]]:
-    """Who says what, without the words: the same where reading and writing took nothing away."""
+    """The roles and kinds of parts, without text: equal if reading and writing lost nothing."""
     known = [as_object(message) or {} for message in messages]
     return [(one.get("role"), one.get("type", "message")) for one in known]
 
 
 def _needed(note: Note, turns: Sequence[Turn]) -> bool:
-    """Whether the note reports a change without which these turns would be refused."""
+    """Whether the note reports a change without which the provider would refuse these turns."""
     if note.turn is None or note.turn >= len(turns):
         return False
-    # The model's own thinking does no harm in a request without thinking.
+    # The model's own thinking is harmless in a request without thinking.
     return note.rule != "ANT-14" or turns[note.turn].role in RESERVED_ROLES
 
 
@@ -236,7 +236,7 @@ def native_messages(payload: Payload, turn: Turn) -> list[JsonObject]:
 
 
 def joined_tools(own: list[Any], added: list[Any]) -> list[Any]:
-    """All tools in one list; Gemini's declarations in one entry, for it takes no second."""
+    """All tools in one list; Gemini's declarations in one entry, since it accepts no second one."""
     for key in _DECLARATIONS:
         for place, entry in enumerate(own):
             if key in (as_object(entry) or {}):

@@ -1,11 +1,11 @@
-"""One streamed reply, read while it arrives.
+"""Reads one streamed reply while it arrives.
 
 Rules:
-1. All reading is done by an ``Exchange``; here is only what the application receives of it.
-2. ``process`` reads the response to its end and lets it go. It raises nothing but ``ProviderError``: whatever the
-   response itself raises breaks the reply off, and what arrived until then is kept.
+1. An ``Exchange`` does all parsing; this module passes the results to the application.
+2. ``process`` reads the response to its end and closes it. It raises only ``ProviderError``: an exception of the response itself ends the
+   reply, and the parts received so far are kept.
 3. A call appears in ``get_tool_calls`` only when it is complete.
-4. What a listener raises is logged and changes nothing.
+4. An exception of a listener is logged and ignored.
 """
 
 import logging
@@ -36,7 +36,7 @@ _LOGGER = logging.getLogger(__name__)
 
 
 class Listeners:
-    """The receivers of what happens: an event system, functions, or none."""
+    """The receivers of events: an event system, functions, or none."""
 
     def __init__(
         self,
@@ -51,7 +51,7 @@ class Listeners:
         self._progress = request.progress_callback if request is not None else None
 
     def notify(self, chunks: Sequence[JsonObject]) -> None:
-        """Pass on what happened, in order; tools also as events."""
+        """Pass on events in order; tools also through the event system."""
         if chunks and self._output is not None:
             self._guarded(self._output, chunks)
         for chunk in chunks:
@@ -62,7 +62,7 @@ class Listeners:
                 self._guarded(self._events.emit, chunk["type"], fields)
 
     def _guarded(self, listener: Callable[..., object], *arguments: object) -> None:
-        """Call a listener; its mistake is not the reply's, nor another listener's."""
+        """Call a listener; log its exceptions, which must affect neither the reply nor other listeners."""
         try:
             listener(*arguments)
         except Exception:
@@ -70,7 +70,7 @@ class Listeners:
 
 
 class ReplyReader:
-    """Passes the events of a reply on to listeners; knows how it ended."""
+    """Passes the events of a reply on to listeners, and notes how it ended."""
 
     def __init__(self, listeners: Listeners) -> None:
         self._listeners = listeners
@@ -104,13 +104,13 @@ class ReplyReader:
 
 
 class StreamingProcessor:
-    """Reads a reply of one provider; the subclasses name it.
+    """Reads replies of one provider, which the subclasses name.
 
     Args:
-        event_system: Receives ``tool_start`` as soon as a call begins; a bus of the application's own will do.
-        logger: Where a listener's failure is noted, in place of this module's logger.
-        payload: The request that is answered; a reply can be read without knowing it.
-        exchange: The exchange to read with, where there is one already.
+        event_system: Receives ``tool_start`` as soon as a call begins; the application's own bus is accepted, too.
+        logger: Logs failures of listeners; this module's logger if not given.
+        payload: The request of the reply; optional.
+        exchange: The exchange that reads the reply, if there is one already.
         listeners: The receivers, instead of the event system alone.
         cancellation: Ends the reply, also while it waits for the next piece.
     """
@@ -134,7 +134,7 @@ class StreamingProcessor:
         self._reader = ReplyReader(listeners or Listeners(events, logger=logger))
 
     def process(self, response: object) -> Turn:
-        """Read the whole response; the model's turn.
+        """Read the whole response; return the model's turn.
 
         Raises:
             ProviderError: The reply is an error, is broken or cannot be read.
@@ -175,7 +175,7 @@ class StreamingProcessor:
         return tuple(part for part in self.turn.parts if isinstance(part, ToolCall))
 
     def has_tool_calls(self) -> bool:
-        """Whether the model wants tools to be run."""
+        """Whether the reply has tool calls."""
         return bool(self.calls)
 
     def get_tool_calls(self) -> list[JsonObject]:
@@ -183,12 +183,12 @@ class StreamingProcessor:
         return [self._payload.form.call(call) for call in self.calls]
 
     def update_response(self, standard_response: JsonObject) -> None:
-        """Make it the whole reply, in the provider's own form."""
+        """Fill a response with the whole reply, in the provider's own form."""
         messages = native_messages(self._payload, self.turn)
         standard_response.update(self._payload.form.reply(messages, self.finish, self.usage))
 
     def cleanup(self) -> None:
-        """Forget the reply."""
+        """Reset the state, for another reply."""
         self._exchange = self._payload.exchange()
         self._reader.finish, self._reader.usage = Finish("other"), Usage()
 
@@ -208,7 +208,7 @@ class StreamingProcessor:
 
 
 class GptStreamingProcessor(StreamingProcessor):
-    """Reads a reply of Chat Completions; of Responses where the payload is one of theirs."""
+    """Reads a reply of Chat Completions, or of Responses if the payload is one of Responses."""
 
 
 class ClaudeStreamingProcessor(StreamingProcessor):

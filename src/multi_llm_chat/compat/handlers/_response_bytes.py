@@ -1,12 +1,12 @@
 """The response that an application received from a provider, as bytes.
 
 Rules:
-1. Taken are: responses of HTTP libraries (``iter_bytes``, ``iter_content``, ``iter_lines``, or iterable), iterables of bytes or
+1. Accepted are: responses of HTTP libraries (``iter_bytes``, ``iter_content``, ``iter_lines``, or iterable), iterables of bytes or
    text, cut anywhere or at the ends of lines, iterables of parsed chunks (mappings or the objects of a vendor's library), and whole
    replies in all these forms.
-2. What is not a stream of events is given as one piece, with its content type.
-3. ``{"success": …, "response": …}`` around a response, as the seeds have it, is taken off.
-4. Pieces are passed on as they come; only the first is inspected before.
+2. A body that is not a stream of events is returned as one piece, with its content type.
+3. ``{"success": …, "response": …}`` around a response, as in the seeds, is removed.
+4. Pieces are passed on as they arrive; only the first one is inspected before.
 """
 
 import itertools
@@ -27,13 +27,13 @@ from multi_llm_chat.protocol.lenient_json import read_json
 _JSON: Final = {"content-type": "application/json"}
 _EVENTS: Final = {"content-type": "text/event-stream"}
 _FIELDS: Final = (b"data:", b"event:", b"id:", b"retry:")
-#: How many pieces are read ahead.
+#: How many pieces the thread reads ahead.
 _AHEAD: Final = 16
 _PLAIN: Final = (str, int, float, bool, type(None))
 
 
 class Opened(Struct, frozen=True):
-    """A response: its head, and its body piece by piece."""
+    """A response: its head, and the pieces of its body."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ def open_response(response: object) -> Opened:
     """The response as status, headers and bytes.
 
     Raises:
-        ProviderError: The application says that there is none.
+        ProviderError: The application reports a failed request.
     """
     response = _unwrapped(response)
     if _is_whole(response):
@@ -57,7 +57,7 @@ def open_response(response: object) -> Opened:
 
 
 def until_cancelled(pieces: Iterator[bytes], cancellation: Cancellation) -> Iterator[bytes]:
-    """The pieces until the run is cancelled; they are read in a thread, for a read that waits cannot be ended."""
+    """The pieces until the run is cancelled; a thread reads them, because a blocked read cannot be interrupted."""
     received: queue.SimpleQueue[bytes | BaseException | None] = queue.SimpleQueue()
     room = threading.Semaphore(_AHEAD)
 
@@ -83,24 +83,24 @@ def until_cancelled(pieces: Iterator[bytes], cancellation: Cancellation) -> Iter
 
 
 def close_response(response: object, cancellation: Cancellation | None = None) -> None:
-    """Let the connection go, where the response holds one."""
+    """Close the connection of the response, if it has one."""
     close = getattr(response, "close", None)
     if not callable(close):
         return
 
     def work() -> None:
-        with suppress(Exception):  # it is over, whatever it says
+        with suppress(Exception):  # the response has ended: an error while closing does not matter
             close()
 
     if cancellation is not None and cancellation.is_set:
-        # A read that waits holds the lock of its stream: to close it would wait as well.
+        # A blocked read holds the lock of its stream, so closing it here would block as well.
         threading.Thread(target=work, name="multi_llm_chat close", daemon=True).start()
     else:
         work()
 
 
 def _sorted_out(items: Iterator[Any], in_lines: bool) -> Opened:
-    """Recognise the body by its beginning."""
+    """Detect the kind of the body by its beginning."""
     first = next(items, None)
     if first is None:
         return Opened(200, _EVENTS, iter(()))
@@ -111,13 +111,13 @@ def _sorted_out(items: Iterator[Any], in_lines: bool) -> Opened:
         return Opened(200, _EVENTS, pieces)
     body = b"".join(pieces)
     members = read_json(body)
-    if isinstance(members, list):  # Gemini streams an array where events were not asked for
+    if isinstance(members, list):  # Gemini streams an array if events were not requested
         return Opened(200, _EVENTS, map(_bytes, cast("list[object]", members)))
     return Opened(200, _JSON, iter([body]))
 
 
 def _pieces(first: bytes, items: Iterator[Any], in_lines: bool) -> Iterator[bytes]:
-    """The pieces, with the ends of lines put back where they were taken off; none is held back."""
+    """The pieces, with line ends restored if they were removed; no piece is held back."""
     yield first
     in_lines = in_lines and b"\n" not in first
     decided = in_lines
@@ -179,9 +179,9 @@ def _headers(response: object) -> dict[str, str]:
 
 
 def _are_lines(first: bytes, second: bytes) -> bool:
-    """Whether these look like lines whose ends were taken off.
+    """Whether these look like lines whose ends were removed.
 
-    Cut anywhere, a stream continues in its first line or with the end of it: never with another field.
+    A stream that is cut elsewhere continues within its first line or with the end of it, never with another field.
     """
     if b"\n" in first + second or not first.startswith(_FIELDS):
         return False
@@ -192,7 +192,7 @@ def _are_lines(first: bytes, second: bytes) -> bool:
 
 
 def _bytes(item: object) -> bytes:
-    """A piece as bytes; a parsed chunk as the event it came in."""
+    """A piece as bytes; a parsed chunk as the server-sent event of it."""
     if isinstance(item, str):
         return item.encode(errors="replace")
     if isinstance(item, bytes | bytearray | memoryview):
@@ -208,7 +208,7 @@ def _json(response: object) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """The value as JSON: mappings as they are, objects by their fields."""
+    """The value as JSON: mappings unchanged, objects by their fields."""
     if isinstance(value, _PLAIN):
         return value
     if isinstance(value, Mapping):

@@ -1,14 +1,14 @@
-"""What passes between a handler and the application that owns the HTTP calls, the review of tool results included.
+"""The values that pass between a handler and the application that sends the requests; and the review of tool results.
 
 Rules of a review:
-1. The model receives the results as they are when the review is over; each call keeps exactly one.
-2. A round may be used from any thread until then.
+1. The model receives the results in their state at the end of the review; each call has exactly one.
+2. Until then, any thread may use the round.
 
 The review by events is a step mode for applications that know only events:
-3. ``review_tool_results_request`` carries the results; the model receives nothing before it is answered.
+3. ``review_tool_results_request`` has the results; the model receives nothing before the answer.
 4. The answer, ``tool_results_reviewed``, may name results to ``modify``, tools to ``reexecute``, or ``cancel`` the run.
-5. After tools have run again the results are shown again.
-6. Where the answer is an error, or names what is not there, the results stay as they are.
+5. After tools have run again, the results are sent for review again.
+6. If the answer is an error, or names something that does not exist, the results are not changed.
 """
 
 import inspect
@@ -48,7 +48,7 @@ class ToolRound:
 
     @property
     def results(self) -> tuple[ToolResult, ...]:
-        """The results as the model would receive them now, in the order of the calls."""
+        """The current results, in the order of the calls."""
         return tuple(self._results.values())
 
     def modify_tool_result(self, tool_call_id: str, content: Any) -> ToolResult:
@@ -59,7 +59,7 @@ class ToolRound:
         return edited
 
     def reexecute_tool(self, tool_call_id: str) -> ToolResult:
-        """Run a tool again and take its new result."""
+        """Run a tool again and use its new result."""
         call = self._call(tool_call_id)
         result = self._tools.submit(call, conversation=self._conversation).result()
         self._results[tool_call_id] = result
@@ -85,7 +85,7 @@ class ReviewCancelled(ToolError):
 def review_by_events(
     events: EventSystem, timeout: float | None = None
 ) -> Callable[[ToolRound], None]:
-    """A ``StreamContext.review`` that asks by events; it waits as long as it takes, or ``timeout`` seconds."""
+    """A ``StreamContext.review`` through events; it waits without limit, or for ``timeout`` seconds."""
 
     def review(done: ToolRound) -> None:
         again = True
@@ -111,7 +111,7 @@ def _shown(done: ToolRound) -> list[JsonObject]:
 
 
 def _apply(done: ToolRound, answer: JsonObject) -> bool:
-    """Do what the answer says; whether tools have run again."""
+    """Apply the answer; return whether tools have run again."""
     ran = False
     try:
         for tool_call_id, content in (as_object(answer.get("modify")) or {}).items():
@@ -128,7 +128,7 @@ def _apply(done: ToolRound, answer: JsonObject) -> bool:
 
 
 class Cancellation:
-    """Ends a run from any thread: the reply is closed, running tools are cancelled, what arrived is kept."""
+    """Ends a run from any thread: the reply is closed, running tools are cancelled, the parts received so far are kept."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -159,12 +159,12 @@ class Cancellation:
 
 # Requests and results.
 
-#: Receives while a reply arrives: ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
+#: Called while a reply arrives, with ``text``, ``thinking``, ``tool_start`` and ``tool_result`` as dicts.
 Output: TypeAlias = Callable[[Sequence[JsonObject]], object]
 
 
 class StreamingRequest(Struct, frozen=True):
-    """A payload to be sent as it is; ``progress_callback`` receives every piece of its reply."""
+    """A payload that is sent unchanged; ``progress_callback`` receives every piece of its reply."""
 
     request_id: str
     payload: JsonObject
@@ -172,19 +172,18 @@ class StreamingRequest(Struct, frozen=True):
 
 
 class StreamContext(Struct, frozen=True):
-    """What the application does for a handler.
+    """The functions and settings of the application for a handler.
 
     Attributes:
-        make_request: Sends a continuation and gives the provider's response: anything that
-            ``process_stream`` takes, or ``{"success": …, "response": …}`` around it. Not needed where the handler has an
-            ``LLMProvider``.
-        original_payload: The payload of ``handle_tool_calls``, which gets no request.
-        model: Where the payload does not name it, as with Gemini.
-        emit_stream_output: Receives text, thinking, starting tools and results as they come.
-        review: Called after each round of tools, before the model receives the results: they can be edited, tools run
-            again. The run continues when it returns, so a step mode is a review that waits.
-        conversation: Where "allow in this conversation" holds.
-        tool_registry: Runs the tools where the handler has none; an object with ``execute_tool(name, input)`` will do.
+        make_request: Sends a continuation and returns the provider's response: anything that ``process_stream`` accepts, or ``{"success":
+            …, "response": …}`` around it. Not needed if the handler has an ``LLMProvider``.
+        original_payload: The payload for ``handle_tool_calls``, which has no request argument.
+        model: The model, if the payload does not name it, as with Gemini.
+        emit_stream_output: Receives text, thinking, starting tools and results as they arrive.
+        review: Called after each round of tools, before the model receives the results: it may edit them and run tools again. The run
+            continues when it returns, so a review that waits is a step mode.
+        conversation: The conversation in which "allow in this conversation" holds.
+        tool_registry: Runs the tools if the handler has none; an object with ``execute_tool(name, input)`` is accepted, too.
         cancellation: Ends the run, also while a reply streams or a tool runs.
     """
 
@@ -199,9 +198,9 @@ class StreamContext(Struct, frozen=True):
 
 
 def stream_context_of(context: object) -> StreamContext:
-    """The context, or an application's own object that has the seeds' attributes, as one.
+    """The context itself, or one made from an application's own object with the seeds' attributes.
 
-    An attribute of a wrong type counts as missing: a mock has all of them. A review is taken only if it was set.
+    An attribute of a wrong type counts as missing, because a mock has all attributes. A review is used only if it was set.
     """
     if isinstance(context, StreamContext):
         return context
@@ -223,7 +222,7 @@ def stream_context_of(context: object) -> StreamContext:
 
 
 def streaming_request_of(request: object) -> StreamingRequest:
-    """The request, or an application's own object with ``payload``, as one.
+    """The request itself, or one made from an application's own object with ``payload``.
 
     Raises:
         UsageError: It has no payload.
@@ -244,11 +243,10 @@ def _function(owner: object, name: str) -> Callable[..., Any] | None:
 
 
 class StreamResult(Struct, frozen=True):
-    """How a stream ended, and everything that followed from it.
+    """The result of a run on a stream.
 
-    ``response`` is the last reply in the provider's own form; ``turns`` are all turns that were added, tool
-    results among them; ``iterations`` counts the requests that offered tools. ``compressions`` say what requests
-    left out because the model's window is too small.
+    ``response`` is the last reply in the provider's own form; ``turns`` are all added turns, including tool results; ``iterations`` counts
+    the requests that offered tools. ``compressions`` describe what requests left out to fit the model's window.
     """
 
     success: bool

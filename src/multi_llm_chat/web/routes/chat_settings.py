@@ -1,8 +1,8 @@
-"""What a chat has chosen for itself: its models, instructions and parameters; and the models to choose from.
+"""The settings of one chat: its models, instructions and parameters; and the list of available models.
 
 Rules:
-1. A choice is a setting of the conversation (``ChatService.configure``): it is saved with it and applies from the next answer on. An
-   answer that is running keeps its own.
+1. A choice is a setting of the conversation (``ChatService.configure``): it is saved with the conversation and applies from the next answer
+   on. A running answer keeps its settings.
 2. A speaker uses models of its own provider only.
 """
 
@@ -23,7 +23,7 @@ from multi_llm_chat.web.routes.settings import read_parameters
 #: Providers that run on the user's own machine.
 _THIS_MACHINE: Final = frozenset({"local", "ollama", "llamacpp", "lmstudio", "vllm", "simulated"})
 
-#: Characters of a chat's own instructions.
+#: The most characters of a chat's own instructions.
 LONGEST_PROMPT: Final = 100_000
 
 
@@ -43,7 +43,7 @@ async def people(request: Request) -> Response:
 
 
 async def models(request: Request) -> Response:
-    """The models of all speakers, and the providers that gave no list."""
+    """The models of all speakers, and the providers that returned no list."""
     context = RequestContext(request)
     found = await context.hub.catalogue.models()
     listings = {name: context.hub.catalogue.known(name) for name in context.hub.workspace.speakers}
@@ -70,7 +70,7 @@ def _view(entry: ModelEntry) -> JsonObject:
 
 
 def _dollars(price: Decimal | None) -> str | None:
-    """A price for a million tokens: no digits that say nothing."""
+    """A price for a million tokens, without insignificant digits."""
     if price is None:
         return None
     return f"${price:.0f}" if price == int(price) else f"${price.normalize():.4g}" if price < Decimal("0.1") else f"${price:.2f}"  # fmt: skip
@@ -104,7 +104,7 @@ async def choose_model(request: Request) -> Response:
 
 
 class ParametersForm(Struct):
-    """The chat's own instructions and parameters; empty fields are as the speakers have them."""
+    """The chat's own instructions and parameters; for empty fields, those of the speakers apply."""
 
     system_prompt: str = ""
     temperature: str = ""

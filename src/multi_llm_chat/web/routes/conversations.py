@@ -1,9 +1,9 @@
-"""Actions in a conversation and on it; files in and out.
+"""Actions in and on a conversation; uploads and downloads.
 
 Rules:
-1. The bytes decide the type of an uploaded file, not its name or what the browser says.
+1. The bytes decide the type of an uploaded file, not its name or the type that the browser declares.
 2. Pictures, PDF and text are accepted; everything else is refused with a list of what is accepted.
-3. A file that a browser might run is only ever offered for saving.
+3. A file that a browser might execute is only sent as a download.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 # Uploads.
 
-#: Bytes of one file.
+#: The most bytes of one file.
 LARGEST_FILE: Final = 20_000_000
 
 _SIGNATURES: Final[tuple[tuple[bytes, str], ...]] = (
@@ -57,7 +57,7 @@ def check_upload(data: bytes, name: str, declared: str) -> Media:
     """Check an uploaded file and make it a part of a message; ``declared`` is the browser's type.
 
     Raises:
-        UsageError: The file is too large, or of a type that no model reads.
+        UsageError: The file is too large, or of a type that no model accepts.
     """
     shown = " ".join(name.split())[:120] or "file"
     if len(data) > LARGEST_FILE:
@@ -90,25 +90,25 @@ def _mime_type(data: bytes) -> str | None:
 
 # Messages and actions.
 
-#: How many files a message may have.
+#: The most files of a message.
 MOST_FILES: Final = 10
 
 
-#: Limits of the form of a message.
+#: The limits of the multipart form of a message.
 _FORM_LIMITS: Final = {"max_files": MOST_FILES, "max_fields": 20, "max_part_size": 2_000_000}
 
 
 class _FormParser(MultiPartParser):
-    """Knows whether the form has its end: Starlette takes a form that was cut off for a whole one without its last part."""
+    """A parser that detects an incomplete form: Starlette treats a truncated form as complete, without its last part."""
 
     has_end = False
 
     def on_end(self) -> None:
-        """Note the end."""
+        """Note the end of the form."""
         self.has_end = True
 
     def close_files(self) -> None:
-        """Close the files of all parts, also of one that was cut off."""
+        """Close the files of all parts, also of a truncated one."""
         for file in self._files_to_close_on_error:
             file.close()
 
@@ -118,7 +118,7 @@ async def _read_form(request: Request) -> AsyncGenerator[FormData]:
     """Read the form of a message; its files are closed at the end.
 
     Raises:
-        UsageError: It is no form, exceeds a limit, or was cut off.
+        UsageError: It is not a form, exceeds a limit, or is truncated.
     """
     if not request.headers.get("content-type", "").startswith("multipart/form-data"):
         async with request.form(**_FORM_LIMITS) as form:
@@ -161,7 +161,7 @@ async def send_message(request: Request) -> Response:
 async def remember_addressees(
     live: "LiveConversation", text: str, names: list[str] | None
 ) -> list[str] | None:
-    """Keep in the conversation which speakers a message addresses; return those to whom it goes, or None if its text decides."""
+    """Store in the conversation which speakers a message addresses; return the speakers of the message, or None if its text names them."""
     service = live.service
     mentioned = service.mentions(text)
     addressed = list(mentioned) or names
@@ -241,8 +241,8 @@ async def _decide(context: RequestContext, body: ActionBody) -> None:
 
 
 def _always_allow(context: RequestContext, tool: str) -> None:
-    """Let a tool run without a question from now on, and save it in the settings."""
-    # With its source: a tool of another server may come by the same name.
+    """Let a tool run without approval from now on, and save that in the settings."""
+    # With its source, because another server may have a tool of the same name.
     source, original = context.hub.workspace.tools.origin(tool)
     set_rule(context.hub, RuleBody(f"{source}/{original}", "always"))
 
@@ -321,7 +321,7 @@ async def run_action(request: Request) -> Response:
     return JSONResponse(await action(context, await context.read_body(ActionBody)) or {})
 
 
-# Files in and out.
+# Uploads and downloads.
 
 _EXPORT_FORMS: Final[dict[str, tuple[str, str]]] = {
     "json": ("application/json", "json"),
@@ -389,7 +389,7 @@ async def media(request: Request) -> Response:
 
 
 async def artifact_document(request: Request) -> Response:
-    """The document of an artifact, for its frame alone."""
+    """The document of an artifact, for its frame only."""
     context = RequestContext(request)
     if request.headers.get("sec-fetch-dest", "iframe") != "iframe":
         return JSONResponse({"error": "An artifact is shown in its frame only."}, 403)
@@ -412,7 +412,7 @@ async def artifact_document(request: Request) -> Response:
 
 
 async def artifact(request: Request) -> Response:
-    """What the pane shows about an artifact: its versions, its source, and what changed."""
+    """The data of an artifact's pane: its versions, its source, and the changes."""
     context = RequestContext(request)
     live = await context.open_conversation()
     await live.remote.sync()

@@ -1,8 +1,8 @@
-"""The search for messages in all chats, and the surroundings of what it found.
+"""The search for messages in all chats, and the preview of a hit.
 
 Rules:
-1. A hit is shown with what stands around it: the question to an answer, the newest answer to a question. It may be on any branch.
-2. The surroundings are words only: no tools, no artifacts, nothing to act on.
+1. A hit is shown with its context: the question of an answer, or the newest answer to a question. It may be on any branch.
+2. The context is text only: no tools, no artifacts, no actions.
 """
 
 import asyncio
@@ -44,12 +44,12 @@ class HitFilter(Struct, frozen=True):
     archived: bool = False
 
     def takes(self, hit: Hit) -> bool:
-        """Whether a hit is one of them."""
+        """Whether the filter accepts a hit."""
         return hit.created_ms >= self.since_ms and self.author in ("", hit.author)
 
 
 async def _search(context: RequestContext, words: str, wanted: HitFilter) -> list[Hit]:
-    """The newest hits that the filter takes, of the newest ``MOST_PAGES_OF_HITS`` pages."""
+    """The newest hits that the filter accepts, among the newest ``MOST_PAGES_OF_HITS`` pages."""
     found: list[Hit] = []
     before: int | None = None
     for _ in range(MOST_PAGES_OF_HITS):
@@ -57,7 +57,7 @@ async def _search(context: RequestContext, words: str, wanted: HitFilter) -> lis
             search, words, archived=wanted.archived, limit=MOST_HITS, before=before
         )
         found += filter(wanted.takes, hits)
-        # The newest come first: after one that is too old there are only older ones.
+        # Hits are newest first: after one that is too old there are only older ones.
         if (
             len(hits) < MOST_HITS
             or len(found) >= MOST_HITS
@@ -107,14 +107,14 @@ def _split_snippet(hit: Hit) -> tuple[tuple[str, bool], ...]:
     return (*pieces, (hit.snippet[at:], False))
 
 
-# The surroundings of a hit.
+# The context of a hit.
 
-#: How far above an answer its question is looked for: tools and other speakers stand between them.
+#: How many turns before an answer are searched for its question: tools and other speakers may be between them.
 _FURTHEST = 40
 
 
 class Surroundings(Struct, frozen=True):
-    """A hit and the turn it belongs with: a question, an answer, or both."""
+    """A hit with its context: a question, an answer, or both."""
 
     title: str
     question: Turn | None
@@ -137,7 +137,7 @@ def read_surroundings(transaction: Transaction, conversation: str, turn: str) ->
 
 
 async def preview(request: Request) -> Response:
-    """What stands around a hit."""
+    """The preview of a hit."""
     context = RequestContext(request)
     turn = request.query_params.get("turn", "")
     try:

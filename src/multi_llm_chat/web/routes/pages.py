@@ -115,7 +115,7 @@ async def _page(
 
 
 def _notices(context: RequestContext) -> list[str]:
-    """A notice about the embedded model, if it is the only speaker: in the reader's words, without variables and commands."""
+    """A notice about the embedded model, if it is the only speaker; in the reader's language, without variables and commands."""
     speakers = context.hub.workspace.speakers
     if tuple(speakers) != ("local",):
         return []
@@ -176,7 +176,7 @@ def _messages(
     has_earlier: bool = True,
     has_later: bool = True,
 ) -> str:
-    """The exchanges, with buttons for those that are not shown."""
+    """The exchanges, with buttons to load those that are not shown."""
     html = context.renderer.exchanges(snapshot.exchanges)
     if snapshot.has_more and has_earlier and snapshot.exchanges:
         html = context.renderer.render("earlier.html", first=snapshot.exchanges[0].id) + html
@@ -196,7 +196,7 @@ async def source(request: Request) -> Response:
 
 
 async def estimate(request: Request) -> Response:
-    """What the next message costs, if it goes to these speakers."""
+    """The estimated cost of the next message to these speakers."""
     context = RequestContext(request)
     live = await context.open_conversation()
     known = (*live.service.names, *context.hub.workspace.speakers.further)
@@ -213,7 +213,7 @@ def estimate_text(
     names: Sequence[str],
     models: Mapping[str, str],
 ) -> str:
-    """What the next message costs in words; empty if it is not known."""
+    """The estimated cost of the next message as text; empty if unknown."""
     translations = context.translations
     service = live.service
     turns, before = service.turns, service.tokens_before

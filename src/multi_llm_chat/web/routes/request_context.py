@@ -1,8 +1,8 @@
-"""What every route needs: the user, the language, and the decoded body.
+"""The context of every route: the user, the language, and the decoded body.
 
 Rules:
 1. A body is JSON of the type that the route names, or the request is refused.
-2. Ids in a URL are ids of this user's conversations, whatever they look like.
+2. Ids in a URL are looked up among this user's conversations only.
 """
 
 from datetime import UTC, datetime
@@ -60,7 +60,7 @@ class RequestContext:
 
     @property
     def view(self) -> str:
-        """How several answers stand: in columns, or one below the other."""
+        """The layout of several answers: in columns, or one below the other."""
         view = self.request.cookies.get("mlc_view", "")
         return view if view in VIEWS else VIEWS[0]
 
@@ -92,7 +92,7 @@ class RequestContext:
         """Decode the body.
 
         Raises:
-            UsageError: The body is not of that type.
+            UsageError: The body is not JSON of that type.
         """
         try:
             return msgspec.json.decode(await self.request.body(), type=kind)
@@ -100,7 +100,7 @@ class RequestContext:
             raise UsageError(f"The request cannot be read: {error}") from error
 
     def require_admin(self) -> None:
-        """Refuse users who may not change what all users share.
+        """Refuse users who may not change the settings that all users share.
 
         Raises:
             UsageError: The user is not an administrator.

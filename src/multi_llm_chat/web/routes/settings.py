@@ -1,10 +1,10 @@
 """The settings: pages with addresses of their own, and the forms on them.
 
 Rules:
-1. Everybody has the pages for appearance, usage, data and the account; the others are for administrators.
-2. Keys are write-only: a page shows where a key is stored and its last characters. A key is checked before it is saved: one that its
-   provider refuses is not saved; one that cannot be checked, because the provider cannot be reached, is saved with a note.
-3. A page cannot make the server import code that its configuration does not name.
+1. All users have the pages for appearance, usage, data and the account; the others are for administrators.
+2. Keys are write-only: a page shows where a key is stored and its last characters. A key is checked before it is saved. If the provider
+   refuses it, it is not saved; if the provider cannot be reached, it is saved with a note.
+3. A page cannot make the server import code that the configuration does not name already.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ from multi_llm_chat.web.views import hue_of, id_of
 #: Providers without a row in the table of providers.
 _WITHOUT_ROW: Final = ("local", "simulated")
 
-#: The pages: the name in the address, its icon, and whether it is for administrators.
+#: The pages: the name in the address, the icon, and whether the page is for administrators.
 PAGES: Final = (
     ("general", "settings", True),
     ("appearance", "palette", False),
@@ -43,7 +43,7 @@ PAGES: Final = (
     ("account", "lock", False),
 )
 
-#: Stands between the providers of a chain.
+#: The separator between the providers of a chain.
 ARROW: Final = " → "
 
 
@@ -176,7 +176,7 @@ def _as_json(options: Mapping[str, Any]) -> str:
 
 
 class KeyForm(Struct):
-    """A key to store; without a value it is removed."""
+    """A key to store; without a value, the stored key is removed."""
 
     variable: str
     value: str = ""
@@ -350,7 +350,7 @@ async def personas_page(request: Request) -> Response:
 
 
 class PersonaForm(Struct):
-    """The form of a persona; empty fields are as the speaker has them."""
+    """The form of a persona; for empty fields, those of the speaker apply."""
 
     name: str
     speaker: str = ""
@@ -394,7 +394,7 @@ def read_parameters(form: Any) -> JsonObject:
     """Temperature, longest answer and thinking of a form; None for those that are not set.
 
     Raises:
-        UsageError: One of them is no number, or out of its range.
+        UsageError: One of them is not a number, or out of range.
     """
     return {
         "temperature": _number(form.temperature, 0, 2),

@@ -123,7 +123,7 @@ class ServerBody(Struct):
 
 
 async def restart(request: Request) -> Response:
-    """Start a server again, and say how that went."""
+    """Restart a server, and report the result."""
     context = RequestContext(request)
     context.require_admin()
     name = (await context.read_body(ServerBody)).server
@@ -141,7 +141,7 @@ class EntryBody(Struct):
 
 
 async def edit(request: Request) -> Response:
-    """Change the entry of a server and start it anew."""
+    """Change the entry of a server and restart it."""
     context = RequestContext(request)
     context.require_admin()
     body = await context.read_body(EntryBody)

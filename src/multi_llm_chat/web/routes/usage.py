@@ -1,9 +1,10 @@
-"""The page that shows what the user has spent: by day, speaker and model.
+"""The page of the user's spending: by day, speaker and model.
 
 Rules:
-1. All branches and all chats count, also archived and deleted ones: what was asked was paid for.
-2. What is not known is said ("at least"), and never taken for nothing.
-3. What the cache saved is what the same tokens cost without it, by today's prices; it is left out where no price is known.
+1. All branches and all chats count, also archived and deleted ones, because their requests were paid for.
+2. Unknown costs are shown ("at least"), and never count as zero.
+3. The savings by the cache are the price of the same tokens without it, minus what they cost, at today's prices; they are left out if no
+   price is known.
 """
 
 import asyncio
@@ -36,7 +37,7 @@ _HIGHEST: Final = 96
 
 
 class SpentLine(Struct, frozen=True):
-    """A line of a table: what was spent, and how high its bar is."""
+    """A line of a table: the spending, and the height of its bar."""
 
     name: str
     tokens: Usage
@@ -48,12 +49,12 @@ class SpentLine(Struct, frozen=True):
 
     @property
     def price(self) -> str:
-        """The cost in words."""
+        """The cost as text."""
         return f"{'≥ ' if self.is_at_least else ''}{format_money(self.cost)}"
 
     @property
     def saved_price(self) -> str:
-        """What the cache saved; empty if it is not known or nothing."""
+        """The savings by the cache; empty if unknown or zero."""
         return format_money(self.saved) if self.saved and self.saved > 0 else ""
 
     @property
@@ -64,7 +65,7 @@ class SpentLine(Struct, frozen=True):
 
 
 async def page(request: Request) -> Response:
-    """What the user has spent in the last days."""
+    """The user's spending in the last days."""
     context = RequestContext(request)
     asked = request.query_params.get("days", "")
     days = int(asked) if asked.isdecimal() and int(asked) in PERIODS else PERIODS[1]
@@ -150,7 +151,7 @@ def _saved_by_cache(
 
 
 def _saved(workspace: Workspace, speaker: str, model: str, tokens: Usage) -> Decimal | None:
-    """What the cache saved; None if the speaker is not configured any more, or its prices are not known."""
+    """The savings by the cache; None if the speaker is not configured any more, or its prices are unknown."""
     try:
         provider = workspace.speakers[speaker].provider
     except (MultiLLMChatError, ValueError, KeyError):
